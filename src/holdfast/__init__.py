@@ -1,0 +1,1 @@
+"""Locks that span threads, processes and machines."""

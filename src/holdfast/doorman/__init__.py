@@ -1,0 +1,29 @@
+"""The doorman: the whole algorithm as a pure function. `rules.py` opens with an essay; start there."""
+
+from .commands import Admitted as Admitted
+from .commands import Command as Command
+from .commands import Done as Done
+from .commands import Enter as Enter
+from .commands import Evict as Evict
+from .commands import Gone as Gone
+from .commands import Keep as Keep
+from .commands import Leave as Leave
+from .commands import Left as Left
+from .commands import Look as Look
+from .commands import Looked as Looked
+from .commands import Mismatch as Mismatch
+from .commands import NotInside as NotInside
+from .commands import Refused as Refused
+from .commands import Renew as Renew
+from .commands import Reply as Reply
+from .commands import Resize as Resize
+from .commands import Waiting as Waiting
+from .record import ALL as ALL
+from .record import EMPTY as EMPTY
+from .record import WINDOW as WINDOW
+from .record import Entrant as Entrant
+from .record import Grave as Grave
+from .record import Record as Record
+from .record import Wake as Wake
+from .record import Why as Why
+from .rules import apply as apply

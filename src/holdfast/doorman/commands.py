@@ -1,0 +1,109 @@
+"""What can be said to a doorman, and what it answers. Spans are in whole microseconds.
+
+Replies carry durations, never points in time of somebody else's clock.
+"""
+
+from typing import NamedTuple
+
+from .record import Record, Why
+
+
+class Enter(NamedTuple):
+    """Let me in. Sent again it is a poll, a heartbeat and a confirmation: the ticket says that it is the same wish."""
+
+    ticket: str
+    capacity: int  # 0 = as stored
+    weight: int
+    lease: int
+    wait: bool = True
+    fair: bool = True
+    block: int = 1
+    ear: str = ""
+    owner: str = ""
+    note: str = ""
+
+
+class Renew(NamedTuple):
+    """I am still here. With a weight: and I need only that much of it from now on."""
+
+    ticket: str
+    fence: int | None = None
+    weight: int | None = None
+
+
+class Leave(NamedTuple):
+    """I am going, or no longer want to come. `bury`: one of my Enters may still be under way; let it find a grave."""
+
+    ticket: str
+    bury: bool = False
+    fence: int | None = None
+
+
+class Keep(NamedTuple):
+    """Keep my seat for this long without a process behind it."""
+
+    ticket: str
+    fence: int | None
+    lease: int
+
+
+class Evict(NamedTuple):
+    """No more renewals for this one (None: for all inside); at_once: out now."""
+
+    ticket: str | None
+    by: str
+    reason: str
+    at_once: bool = False
+
+
+class Resize(NamedTuple):
+    capacity: int
+
+
+class Look(NamedTuple):
+    pass
+
+
+Command = Enter | Renew | Leave | Keep | Evict | Resize | Look
+
+
+class Admitted(NamedTuple):
+    fence: int  # the first of the block
+    left: int
+
+
+class Waiting(NamedTuple):
+    ahead: int
+    place: int
+    retry_in: int  # until those directly ahead expire; never 0
+
+
+class Refused(NamedTuple):
+    pass
+
+
+class Left(NamedTuple):
+    held: bool
+
+
+class NotInside(NamedTuple):
+    why: Why | None
+
+
+class Gone(NamedTuple):
+    why: Why
+
+
+class Mismatch(NamedTuple):
+    capacity: int  # what the record says; 0 = nothing yet
+
+
+class Done(NamedTuple):
+    tickets: tuple[str, ...]
+
+
+class Looked(NamedTuple):
+    record: Record
+
+
+Reply = Admitted | Waiting | Refused | Left | NotInside | Gone | Mismatch | Done | Looked

@@ -1,0 +1,418 @@
+"""The rules of the doorman: `apply(record, command, now, deaf, dead) -> (record, reply, woken)`.
+
+Every resource has a doorman. He keeps one small record: who is inside, who stands in line, the last fence number he
+gave out. A lock, a readers-writer lock and a semaphore differ only in numbers: capacity and weight. Somebody enters
+when the weights inside leave room and nobody stands in line before them. That is the whole idea; the rest of this page
+is about messages that get lost, late or doubled, processes that die or sleep, and clocks that jump.
+
+**Tickets.** Whoever wants in makes up a ticket before the first byte is sent, and says Enter with it as often as he
+likes: the first time he is let in or put in line, later times mean "still waiting" or "I got it". So when an answer is
+lost, the cure is always to say the same thing again, and nobody is ever refused by his own lock.
+
+**Leases.** A seat lasts for its lease and is kept by Renew. Whoever falls silent loses it, but only when somebody else
+wants it: an expired seat that nobody waits for may still be renewed. The lease belongs to the ticket; a renewal brings
+none, or a late one with a shorter lease would cut a live one. A renewal never creates anything.
+
+**The line.** A place in line lasts for its patience and is kept by polling. The step itself sets patience from the
+place (three times as long as the client may sleep there), so client and doorman cannot disagree about it. When room
+appears, whoever makes the step admits the head of the line in the same step: nobody has to be awake for it. The
+admitted one is *unsure* until heard, and only for WINDOW: if it is gone, that is all it costs. If it comes later than
+that but within its patience, it stands at the head of the line again (SILENT: passed over until it polls), so a lost
+wake-up costs a turn and not the place.
+
+**Deaf and dead.** A store may know that nobody listens at somebody's ear any more (deaf: passed over, place kept, for
+after a failover all are deaf for a moment; when all are deaf, the head is admitted after all), or that the whole
+process is gone (dead: treated as expired, at every step). One that polled after being passed over is not passed over
+again, or it would starve.
+
+**Fences.** Every grant gets a number greater than all before it: max(last + 1, now). Taking the clock in keeps the
+numbers rising even when the store loses its data. A grant may reserve a block of numbers, for passing the lock on
+inside one process, where each holder in turn needs a number of his own.
+
+**Graves.** An Enter that arrives after its own Leave would put a ghost inside for a whole lease. So whoever leaves
+while an Enter is unanswered asks to be buried, and a buried ticket is never let in again. An eviction is a grave, too:
+its ticket may stay until the lease ends but is renewed no more.
+
+**Time.** If the clock has gone back, every expiry is cut to at most its own span from now: otherwise a clock that had
+run ahead would freeze every lease until it is reached again.
+
+One step: the clock; the asker's patience; the sweep; admit; the command; admit again. The order matters: a living
+waiter must not be swept by its own poll, and the room that a Leave makes belongs to the line, not to the next comer.
+
+Decided against: a transaction of several steps (a crash in between leaves it half done), one expiry for all readers (a
+dead one is kept alive by the others), wake-ups as grants (they can be forged, late or doubled), dropping the deaf.
+"""
+
+from collections.abc import Collection
+
+from .commands import (
+    Admitted,
+    Command,
+    Done,
+    Enter,
+    Evict,
+    Gone,
+    Keep,
+    Leave,
+    Left,
+    Look,
+    Looked,
+    Mismatch,
+    NotInside,
+    Refused,
+    Renew,
+    Reply,
+    Resize,
+    Waiting,
+)
+from .record import FRESH, HEARD, PASSED, SILENT, WINDOW, Entrant, Grave, Record, Wake, Why
+
+GRAVE = 60_000_000  # a grave lasts this long, or the lease if that is longer
+SLEEP_CAP = 10_000_000  # no waiter sleeps longer than this
+SWEEP = 16  # how many expired ones one step removes from the middle of the line
+
+LEFT = Why("left")
+DEAD = Why("dead")
+NOBODY: frozenset[str] = frozenset()
+
+
+def sleep_span(ahead: int) -> int:
+    """How long a waiter with so many ahead of it in line may sleep between two polls."""
+    return min(WINDOW // 2 * (ahead + 1), SLEEP_CAP)
+
+
+def patience(ahead: int) -> int:
+    """How long a place lasts without a poll: three times as long as its owner may sleep."""
+    return 3 * sleep_span(ahead)
+
+
+def apply(
+    record: Record,
+    command: Command,
+    now: int,
+    deaf: Collection[str] = NOBODY,
+    dead: Collection[str] = NOBODY,
+) -> tuple[Record, Reply, tuple[Wake, ...]]:
+    """One atomic step of the doorman. Pure: the same input gives the same output, and nothing is changed in place."""
+    if isinstance(command, Look):
+        return record, Looked(record), ()
+    step = _Step(record, command, now, deaf, dead)
+    if now < record.seen:
+        step.turn_back_the_clock()
+    step.hear_the_asker()
+    step.sweep()
+    step.admit()
+    reply = step.obey()
+    step.admit()
+    if reply is None:
+        reply = step.answer_enter()
+    return step.record(), reply, step.wakes()
+
+
+class _Step:
+    """The record opened up for one step. Its methods are the paragraphs of the essay, in the order of the step."""
+
+    __slots__ = (
+        "asker",
+        "capacity",
+        "command",
+        "dead",
+        "deaf",
+        "dropped",
+        "entering",
+        "fence",
+        "fixed",
+        "graves",
+        "inside",
+        "line",
+        "now",
+        "places",
+        "woken",
+    )
+
+    def __init__(
+        self, record: Record, command: Command, now: int, deaf: Collection[str], dead: Collection[str]
+    ) -> None:
+        self.capacity, self.fixed, self.fence, self.places, _, inside, line, graves = record
+        self.inside = list(inside)
+        self.line = list(line)
+        self.graves = graves
+        self.command = command
+        self.now = now
+        self.deaf = deaf
+        self.dead = dead
+        self.asker = "" if isinstance(command, Resize | Evict | Look) else command.ticket
+        self.entering = isinstance(command, Enter)
+        self.woken: list[str] = []
+        self.dropped: list[Wake] = []
+
+    def record(self) -> Record:
+        return Record(
+            self.capacity, self.fixed, self.fence, self.places, self.now,
+            tuple(self.inside), tuple(self.line), self.graves,
+        )  # fmt: skip
+
+    # -- the clock, the asker, the sweep
+
+    def turn_back_the_clock(self) -> None:
+        """Time never runs back: nothing may last longer than its own span from now."""
+        now = self.now
+        self.inside = [
+            e._replace(
+                expires=min(e.expires, now + (e.lease if e.sure else min(e.lease, WINDOW))), since=min(e.since, now)
+            )
+            for e in self.inside
+        ]
+        self.line = [e._replace(expires=min(e.expires, now + e.patience), since=min(e.since, now)) for e in self.line]
+        self.graves = tuple(g._replace(until=min(g.until, now + g.span)) for g in self.graves)
+
+    def hear_the_asker(self) -> None:
+        """A poll refreshes its own place before anything is swept, or a living waiter is swept by its own poll."""
+        if self.entering and self.line and self.asker not in self.dead:
+            for i, e in enumerate(self.line):
+                if e.ticket == self.asker:
+                    self.line[i] = self._heard(e, i)
+                    return
+
+    def _heard(self, e: Entrant, ahead: int) -> Entrant:
+        span = patience(ahead)
+        return e._replace(
+            patience=span, expires=self.now + span, passed=HEARD if e.passed in (PASSED, SILENT) else e.passed
+        )
+
+    def sweep(self) -> None:
+        """Remove what has expired or is dead: graves, a bounded number of the line, insiders."""
+        now = self.now
+        if self.graves:
+            self.graves = tuple(g for g in self.graves if g.until > now)
+        if self.line:
+            expired = sorted((e.expires, e.ticket) for e in self.line if e.expires <= now)[:SWEEP]
+            if expired or self.dead:
+                tickets = {ticket for _, ticket in expired}
+                self.line = [e for e in self.line if e.ticket not in tickets and not self._is_dead(e)]
+        for e in self.inside:
+            if e.expires <= now or self._is_dead(e):
+                self._sweep_inside()
+                return
+
+    def _sweep_inside(self) -> None:
+        stay: list[Entrant] = []
+        back: list[Entrant] = []
+        wanted = any(not self._over(e) for e in self.line)
+        for e in self.inside:
+            if not self._over(e):
+                stay.append(e)
+            elif self._is_dead(e) or self._buried(e.ticket):
+                continue
+            elif e.ticket == self.asker and not wanted and not isinstance(self.command, Leave):
+                stay.append(e)  # an expired lease that nobody wanted may be renewed
+            elif not e.sure and e.since + e.patience > self.now:
+                back.append(e)
+        self.inside = stay
+        if back:
+            self.line = [self._returned(e) for e in back] + self.line
+
+    def _returned(self, e: Entrant) -> Entrant:
+        """Admitted, not heard in time, but not given up either: to the head of the line, under a new place number."""
+        self.places += 1
+        rest = e.since + e.patience
+        e = e._replace(place=self.places, since=self.now, expires=rest, patience=patience(0), fence=0, passed=SILENT)
+        return self._heard(e, 0) if self.entering and e.ticket == self.asker else e
+
+    def _is_dead(self, e: Entrant) -> bool:
+        return e.ticket in self.dead and e.ear != ""
+
+    def _over(self, e: Entrant) -> bool:
+        return e.expires <= self.now or self._is_dead(e)
+
+    def _buried(self, ticket: str) -> Why | None:
+        return next((g.why for g in self.graves if g.ticket == ticket), None)
+
+    # -- admitting
+
+    def admit(self) -> None:
+        """Let in from the head of the line while it fits. The deaf and the silent are passed over, keeping places."""
+        while self.line:
+            turn = self._next_in_line()
+            if turn is None or self.line[turn].weight > self.room():
+                return
+            for i in range(turn):
+                e = self.line[i]
+                if e.passed == FRESH:
+                    self.line[i] = e._replace(passed=PASSED)
+            self._let_in(self.line.pop(turn))
+
+    def _next_in_line(self) -> int | None:
+        """Whose turn it is. Expired ones that come up on the way are removed, however long the line is."""
+        fallback: int | None = None
+        i = 0
+        while i < len(self.line):
+            e = self.line[i]
+            if self._over(e):
+                del self.line[i]
+            elif e.passed == SILENT:
+                i += 1
+            elif e.ticket in self.deaf and e.passed != HEARD and not (self.entering and e.ticket == self.asker):
+                fallback = i if fallback is None else fallback
+                i += 1
+            else:
+                return i
+        return fallback
+
+    def room(self) -> int:
+        return self.capacity - sum(e.weight for e in self.inside)
+
+    def _let_in(self, e: Entrant) -> None:
+        fence = max(self.fence + 1, self.now)
+        self.fence = fence + e.block - 1
+        sure = self.entering and e.ticket == self.asker
+        self.inside.append(
+            e._replace(
+                fence=fence,
+                sure=sure,
+                since=self.now,
+                expires=self.now + (e.lease if sure else min(e.lease, WINDOW)),
+                patience=max(e.expires - self.now, 0),
+                passed=FRESH,
+            )
+        )
+        if not sure:
+            self.woken.append(e.ticket)
+
+    # -- the commands
+
+    def obey(self) -> Reply | None:
+        """The command itself. None: an Enter that is answered after the second admitting."""
+        command = self.command
+        if isinstance(command, Enter):
+            return self._enter(command)
+        if isinstance(command, Leave):
+            return self._leave(command)
+        if isinstance(command, Renew | Keep):
+            return self._renew(command)
+        if isinstance(command, Evict):
+            return self._evict(command)
+        assert isinstance(command, Resize)
+        return self._resize(command)
+
+    def _enter(self, c: Enter) -> Reply | None:
+        if c.ear and c.ticket in self.dead:
+            return Gone(DEAD)
+        why = self._buried(c.ticket)
+        if why:
+            return Gone(why)
+        for i, e in enumerate(self.inside):
+            if e.ticket == c.ticket:
+                self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)
+                if e.ticket in self.woken:
+                    self.woken.remove(e.ticket)
+                return None
+        if any(e.ticket == c.ticket for e in self.line):
+            return None
+        wanted = c.capacity or self.capacity
+        if wanted != self.capacity and (self.inside or self.line or self.fixed):
+            return Mismatch(self.capacity)
+        if not 1 <= c.weight <= wanted:
+            return Mismatch(wanted)
+        self.capacity = wanted
+        span = patience(len(self.line))
+        e = Entrant(
+            c.ticket, c.weight, c.lease, span, c.block if c.weight == wanted else 1,
+            c.ear, c.owner, c.note, 0, self.now, self.now + span,
+        )  # fmt: skip
+        if (not self.line or not c.fair) and c.weight <= self.room():
+            self._let_in(e)
+            return None
+        if not c.wait and not self._would_pass_all(e):
+            return Refused()
+        self.places += 1
+        self.line.append(e._replace(place=self.places))
+        return None
+
+    def _would_pass_all(self, e: Entrant) -> bool:
+        """Whether somebody who only tries would be let in past a line of silent and deaf ones."""
+        if e.weight > self.room():
+            return False
+        self.line.append(e)
+        first = self._next_in_line() == len(self.line) - 1
+        self.line.pop()
+        return first
+
+    def answer_enter(self) -> Reply:
+        for e in self.inside:
+            if e.ticket == self.asker:
+                return Admitted(e.fence, e.expires - self.now)
+        for i, e in enumerate(self.line):
+            if e.ticket == self.asker:
+                # Those directly ahead: for the head of the line whoever is inside, for the others the head. Enough to
+                # notice every death in turn, and its cost does not grow with the line.
+                ahead = self.line[0].expires if i else min((s.expires for s in self.inside), default=self.now)
+                return Waiting(i, e.place, max(ahead - self.now, 1))
+        raise AssertionError(f"{self.asker} neither inside nor in line")
+
+    def _leave(self, c: Leave) -> Reply:
+        why = self._buried(c.ticket)
+        held = False
+        span = GRAVE
+        for i, e in enumerate(self.inside):
+            if e.ticket == c.ticket:
+                if c.fence is not None and not e.fence <= c.fence < e.fence + e.block:
+                    return Left(False)
+                del self.inside[i]
+                held = why is None
+                span = max(GRAVE, e.lease)
+                break
+        else:
+            self.line = [e for e in self.line if e.ticket != c.ticket]
+        if c.bury and why is None:
+            self._bury(c.ticket, span, LEFT)
+        return Left(held)
+
+    def _renew(self, c: Renew | Keep) -> Reply:
+        why = self._buried(c.ticket)
+        if why is None:
+            for i, e in enumerate(self.inside):
+                if e.ticket == c.ticket and (c.fence is None or c.fence == e.fence):
+                    if isinstance(c, Keep):
+                        e = e._replace(lease=c.lease, ear="")
+                    elif c.weight is not None:
+                        e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
+                    self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)
+                    return Admitted(e.fence, e.lease)
+        return NotInside(why)
+
+    def _evict(self, c: Evict) -> Reply:
+        tickets = [e.ticket for e in self.inside] if c.ticket is None else [c.ticket]
+        there: list[str] = []
+        for ticket in tickets:
+            span = GRAVE
+            for e in [*self.inside, *self.line]:
+                if e.ticket == ticket:
+                    there.append(ticket)
+                    span = max(GRAVE, e.lease)
+                    self.dropped.append(Wake(e.ear, ticket))
+            self.line = [e for e in self.line if e.ticket != ticket]
+            if c.at_once:
+                self.inside = [e for e in self.inside if e.ticket != ticket]
+            if self._buried(ticket) is None:
+                self._bury(ticket, span, Why("evicted", c.by, c.reason))
+        return Done(tuple(there))
+
+    def _resize(self, c: Resize) -> Reply:
+        self.capacity = c.capacity
+        self.fixed = True
+        heavy = [e for e in self.line if e.weight > c.capacity]
+        if heavy:
+            self.line = [e for e in self.line if e.weight <= c.capacity]
+            self.dropped += [Wake(e.ear, e.ticket) for e in heavy]
+        return Done(tuple(e.ticket for e in heavy))
+
+    def _bury(self, ticket: str, span: int, why: Why) -> None:
+        self.graves += (Grave(ticket, self.now + span, span, why),)
+
+    def wakes(self) -> tuple[Wake, ...]:
+        """Wake exactly those admitted in this step and still inside, and those who were dropped."""
+        if not self.woken:
+            return tuple(self.dropped)
+        granted = [Wake(e.ear, e.ticket, e.place, e.fence) for e in self.inside if e.ticket in self.woken]
+        return (*granted, *self.dropped)
