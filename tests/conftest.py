@@ -1,0 +1,16 @@
+"""Plumbing for every test: which holdfast is tested, and how Hypothesis behaves on a busy machine."""
+
+import os
+from pathlib import Path
+
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A process that a test starts must find this checkout too, however pytest itself was started.
+_path = [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_path))
+
+# Two busy cores make a deadline per example a lottery; in CI the same commit must give the same answer twice.
+settings.register_profile("holdfast", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("holdfast")
