@@ -1,0 +1,215 @@
+"""What the flows ask of a backend, what `CasBackend` asks of a store, and what both get from the colour of the client.
+
+A *colour* is how waiting is done: by blocking a thread or by suspending a task. Everything between the client's face
+and the driver is written once, as coroutines that know nothing but this protocol. Under the thread colour they never
+suspend, so that `send(None)` runs them through; under the task colour they are ordinary coroutines.
+
+A *store* keeps rows (key, score, owner, body) under a version that never recurs. For a doorman: score = last fence,
+owner = who is inside, body = the record as JSON; so one plain SELECT tells an operator who holds what.
+
+Two clocks: the store's (whole microseconds, `now`) decides what has expired; the client's (seconds, boot time where
+there is one, `at`) decides when a client must consider its own lease as lost. They are never compared; only durations
+cross from one to the other, counted from the client's clock *before* the request that sampled the store's.
+"""
+
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ..doorman import Command, Record, Reply, Wake
+
+T = TypeVar("T")
+
+
+class Unknown(Exception):
+    """It was sent, and nobody knows whether it was done. The cure is to say the same thing again."""
+
+
+class Event(Protocol):
+    def set(self) -> None:
+        """Wake the waiter. From any thread."""
+
+    def clear(self) -> None: ...
+
+    async def wait(self, timeout: float | None) -> bool:
+        """Wait until set, at most so many seconds; True if it is set."""
+
+
+class Colour(Protocol):
+    blocking: bool
+
+    def clock(self) -> float:
+        """Seconds of a clock that also counts while the machine sleeps and never steps."""
+
+    def mutex(self) -> AbstractContextManager[Any]:
+        """Guards plain data between threads. Never held across an await."""
+
+    def event(self) -> Event: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        """Run something that blocks for long: right here, or in a worker thread."""
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        """Wait until one of these file descriptors can be read; those that can, or [] when the time is over."""
+
+    async def shield(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish this even if the caller is cancelled meanwhile."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run this beside everything else: a daemon thread or a task."""
+
+    def current(self) -> Hashable:
+        """Who is asking: this thread or this task."""
+
+
+class Row(NamedTuple):
+    key: str
+    score: int
+    owner: str
+    body: str
+
+
+class Seen(NamedTuple):
+    """What a store showed: the row (None: there is none), its version, and when that was."""
+
+    row: Row | None
+    version: int | str | None
+    now: int  # the store's clock
+    at: float  # the client's clock, before the request
+
+
+class Written(NamedTuple):
+    version: int | str
+    now: int
+    at: float
+
+
+class Pushed(NamedTuple):
+    """A wake-up that arrived. fence > 0 only from a store whose pushes are sent inside the step and name the grant."""
+
+    ticket: str
+    place: int = 0
+    fence: int = 0
+
+
+class Sample(NamedTuple):
+    """A time that is certainly not ahead of the store's clock, and the client's clock before it was sampled."""
+
+    now: int
+    at: float
+
+
+class Store(Protocol):
+    """What a new store writes: about a hundred lines. Keys are complete (namespace included), nothing is truncated.
+
+    Raises `Unknown` where an outcome is unknown, BackendError (a sentence with the cure) where the store is down or
+    says no, ConfigError where the URL or the data make no sense.
+    """
+
+    where: str
+    """Names the store to people, without credentials: 'sqlite:////var/lib/app/locks.db'."""
+    span: str
+    """How far its locks reach: 'process', 'machine' or 'machines'."""
+    ear: str
+    """Where this client listens; goes into each Enter. '' if it cannot be woken."""
+    trust: float
+    """For how many seconds a cached row is good enough for an optimistic write."""
+    skew: float
+    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
+
+    def now(self) -> Sample | None:
+        """The store's time without asking it, if that is provably not ahead of it; None: read first."""
+
+    async def read(self, key: str, settle: bool = False) -> Seen:
+        """The row. settle: after an unknown outcome, so that nothing of it can still appear later."""
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]
+    ) -> Written | Seen:
+        """Write if the version is still the expected one (None: there is no row) and now is not ahead of the clock.
+
+        Seen: what is there instead. Wakes are sent by the store, inside the write where it can, else right after it.
+        """
+
+    async def scan(self, prefix: str) -> list[Seen]:
+        """All rows whose key begins so."""
+
+    async def delete(self, key: str, expected: int | str) -> bool: ...
+
+    async def wake(self, woken: Sequence[Wake]) -> None:
+        """Send these hints (again)."""
+
+    async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
+        """Wait for a hint for this ticket, or for a sign that the row has changed or that one of those ears has died.
+
+        At most timeout seconds, and None then. A hint that came between the last step and this call must not be lost.
+        """
+
+    def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Of these ears: at which nobody listens (deaf), and whose process is gone (dead). Quick, or empty."""
+
+    async def tidy(self) -> None:
+        """Housekeeping, called by the keeper every second or so while leases are held, and at close."""
+
+    async def ping(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def forked(self) -> None:
+        """Called in the child right after a fork: drop everything that belongs to the parent."""
+
+    def beacon(self) -> int | None:
+        """A file descriptor that keeps this client alive in the eyes of the others while anybody holds a copy."""
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        """('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
+
+    def schema(self) -> str:
+        """The DDL, rights and settings it needs, as text. Runs nothing."""
+
+
+class Answer(NamedTuple):
+    reply: Reply
+    at: float  # the client's clock before the request that sampled the time this reply rests on
+
+
+class Backend(Protocol):
+    """What the flows use."""
+
+    where: str
+    span: str
+    ear: str
+    skew: float
+    pushes_grants: bool
+    """Pushes with a fence come from inside the store's own step and may be taken as the grant."""
+    doubles: bool
+    """Answered requests may arrive a second time (proxies, HTTP), so every Leave is buried."""
+
+    async def ask(self, name: str, command: Command) -> Answer:
+        """One step. Raises Unknown or BackendError; the same command may be sent again after either."""
+
+    async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
+
+    async def look(self, name: str) -> tuple[Record, int]:
+        """The record as it is, and the store's time. Changes nothing."""
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+        """All records whose name matches this pattern of * and ?, by name, and the store's time."""
+
+    async def tidy(self) -> None: ...
+
+    async def ping(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def forked(self) -> None: ...
+
+    def beacon(self) -> int | None: ...
+
+    async def doctor(self) -> list[tuple[str, str]]: ...
+
+    def schema(self) -> str: ...
+
+
