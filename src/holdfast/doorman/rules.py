@@ -114,6 +114,7 @@ class _Step:
 
     __slots__ = (
         "asker",
+        "before",
         "capacity",
         "command",
         "dead",
@@ -127,12 +128,12 @@ class _Step:
         "line",
         "now",
         "places",
-        "woken",
     )
 
     def __init__(
         self, record: Record, command: Command, now: int, deaf: Collection[str], dead: Collection[str]
     ) -> None:
+        self.before = record
         self.capacity, self.fixed, self.fence, self.places, _, inside, line, graves = record
         self.inside = list(inside)
         self.line = list(line)
@@ -143,7 +144,6 @@ class _Step:
         self.dead = dead
         self.asker = "" if isinstance(command, Resize | Evict | Look) else command.ticket
         self.entering = isinstance(command, Enter)
-        self.woken: list[str] = []
         self.dropped: list[Wake] = []
 
     def record(self) -> Record:
@@ -168,7 +168,7 @@ class _Step:
 
     def hear_the_asker(self) -> None:
         """A poll refreshes its own place before anything is swept, or a living waiter is swept by its own poll."""
-        if self.entering and self.line and self.asker not in self.dead:
+        if self.entering:
             for i, e in enumerate(self.line):
                 if e.ticket == self.asker:
                     self.line[i] = self._heard(e, i)
@@ -176,15 +176,15 @@ class _Step:
 
     def _heard(self, e: Entrant, ahead: int) -> Entrant:
         span = patience(ahead)
-        return e._replace(
-            patience=span, expires=self.now + span, passed=HEARD if e.passed in (PASSED, SILENT) else e.passed
-        )
+        passed = HEARD if e.passed in (PASSED, SILENT) else e.passed
+        return e._replace(patience=span, expires=self.now + span, passed=passed)
 
     def sweep(self) -> None:
-        """Remove what has expired or is dead: graves, a bounded number of the line, insiders."""
+        """Remove what has expired or is dead: a bounded number of the line, insiders, graves.
+
+        Graves go last: one who was evicted and comes back after grave and lease have both run out finds neither.
+        """
         now = self.now
-        if self.graves:
-            self.graves = tuple(g for g in self.graves if g.until > now)
         if self.line:
             expired = sorted((e.expires, e.ticket) for e in self.line if e.expires <= now)[:SWEEP]
             if expired or self.dead:
@@ -193,7 +193,9 @@ class _Step:
         for e in self.inside:
             if e.expires <= now or self._is_dead(e):
                 self._sweep_inside()
-                return
+                break
+        if self.graves:
+            self.graves = tuple(g for g in self.graves if g.until > now)
 
     def _sweep_inside(self) -> None:
         stay: list[Entrant] = []
@@ -206,8 +208,8 @@ class _Step:
                 continue
             elif e.ticket == self.asker and not wanted and not isinstance(self.command, Leave):
                 stay.append(e)  # an expired lease that nobody wanted may be renewed
-            elif not e.sure and e.since + e.patience > self.now:
-                back.append(e)
+            elif not e.sure and e.since + e.patience > self.now and e.weight <= self.capacity:
+                back.append(e)  # unless a Resize has made it too heavy: then it would bar the line for ever
         self.inside = stay
         if back:
             self.line = [self._returned(e) for e in back] + self.line
@@ -215,8 +217,10 @@ class _Step:
     def _returned(self, e: Entrant) -> Entrant:
         """Admitted, not heard in time, but not given up either: to the head of the line, under a new place number."""
         self.places += 1
-        rest = e.since + e.patience
-        e = e._replace(place=self.places, since=self.now, expires=rest, patience=patience(0), fence=0, passed=SILENT)
+        until = e.since + e.patience
+        e = e._replace(
+            place=self.places, since=self.now, expires=until, patience=until - self.now, fence=0, passed=SILENT
+        )
         return self._heard(e, 0) if self.entering and e.ticket == self.asker else e
 
     def _is_dead(self, e: Entrant) -> bool:
@@ -276,8 +280,6 @@ class _Step:
                 passed=FRESH,
             )
         )
-        if not sure:
-            self.woken.append(e.ticket)
 
     # -- the commands
 
@@ -304,8 +306,6 @@ class _Step:
         for i, e in enumerate(self.inside):
             if e.ticket == c.ticket:
                 self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)
-                if e.ticket in self.woken:
-                    self.woken.remove(e.ticket)
                 return None
         if any(e.ticket == c.ticket for e in self.line):
             return None
@@ -344,6 +344,7 @@ class _Step:
                 return Admitted(e.fence, e.expires - self.now)
         for i, e in enumerate(self.line):
             if e.ticket == self.asker:
+                self.line[i] = self._heard(e, i)  # its patience fits the place it is told, not the one it came from
                 # Those directly ahead: for the head of the line whoever is inside, for the others the head. Enough to
                 # notice every death in turn, and its cost does not grow with the line.
                 ahead = self.line[0].expires if i else min((s.expires for s in self.inside), default=self.now)
@@ -351,21 +352,18 @@ class _Step:
         raise AssertionError(f"{self.asker} neither inside nor in line")
 
     def _leave(self, c: Leave) -> Reply:
-        why = self._buried(c.ticket)
         held = False
-        span = GRAVE
         for i, e in enumerate(self.inside):
             if e.ticket == c.ticket:
                 if c.fence is not None and not e.fence <= c.fence < e.fence + e.block:
                     return Left(False)
                 del self.inside[i]
-                held = why is None
-                span = max(GRAVE, e.lease)
+                held = self._buried(c.ticket) is None
                 break
         else:
             self.line = [e for e in self.line if e.ticket != c.ticket]
-        if c.bury and why is None:
-            self._bury(c.ticket, span, LEFT)
+        if c.bury:
+            self._bury(c.ticket, LEFT)
         return Left(held)
 
     def _renew(self, c: Renew | Keep) -> Reply:
@@ -385,17 +383,14 @@ class _Step:
         tickets = [e.ticket for e in self.inside] if c.ticket is None else [c.ticket]
         there: list[str] = []
         for ticket in tickets:
-            span = GRAVE
             for e in [*self.inside, *self.line]:
                 if e.ticket == ticket:
                     there.append(ticket)
-                    span = max(GRAVE, e.lease)
                     self.dropped.append(Wake(e.ear, ticket))
             self.line = [e for e in self.line if e.ticket != ticket]
             if c.at_once:
                 self.inside = [e for e in self.inside if e.ticket != ticket]
-            if self._buried(ticket) is None:
-                self._bury(ticket, span, Why("evicted", c.by, c.reason))
+            self._bury(ticket, Why("evicted", c.by, c.reason))
         return Done(tuple(there))
 
     def _resize(self, c: Resize) -> Reply:
@@ -407,12 +402,19 @@ class _Step:
             self.dropped += [Wake(e.ear, e.ticket) for e in heavy]
         return Done(tuple(e.ticket for e in heavy))
 
-    def _bury(self, ticket: str, span: int, why: Why) -> None:
+    def _bury(self, ticket: str, why: Why) -> None:
+        """A grave outlasts every lease it is there to end; a second one for the same ticket changes nothing."""
+        if self._buried(ticket):
+            return
+        leases = [e.lease for e in (*self.before.inside, *self.before.line) if e.ticket == ticket]
+        span = max([GRAVE, *leases])
         self.graves += (Grave(ticket, self.now + span, span, why),)
 
     def wakes(self) -> tuple[Wake, ...]:
-        """Wake exactly those admitted in this step and still inside, and those who were dropped."""
-        if not self.woken:
-            return tuple(self.dropped)
-        granted = [Wake(e.ear, e.ticket, e.place, e.fence) for e in self.inside if e.ticket in self.woken]
+        """Wake exactly those admitted in this step and not heard in it, and those who were dropped or evicted."""
+        granted = [
+            Wake(e.ear, e.ticket, e.place, e.fence)
+            for e in self.inside
+            if not e.sure and e.fence > self.before.fence and not self._buried(e.ticket)
+        ]
         return (*granted, *self.dropped)
