@@ -1,0 +1,293 @@
+"""./dev: the tool starts without an install, and the environment is made once, whole, by one at a time, from whatever
+the machine has. Machines that lack this or that are played by folders of small scripts on PATH."""
+
+import ast
+import fcntl
+import importlib.machinery
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.house.tree import ROOT
+
+CLEAN = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout as bare as a fresh clone, in a folder with an awkward name."""
+    home = tmp_path / "a checkout, é"
+    home.mkdir()
+    shutil.copytree(ROOT / "src", home / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("dev", "pyproject.toml"):
+        shutil.copy(ROOT / name, home / name)
+    return home
+
+
+def load(checkout: Path) -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("dev_of_a_checkout", str(checkout / "dev"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def script(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def dev(checkout: Path, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, str(checkout / "dev"), *args], capture_output=True, text=True, timeout=60, env={**CLEAN, **env},
+        cwd="/",
+    )  # fmt: skip
+
+
+# The tool
+
+
+def test_the_tool_runs_from_a_fresh_clone_with_an_empty_home(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "src/holdfast/cli").mkdir(exist_ok=True)
+    tool = "import sys\ndef main():\n    print(sys.argv[1:])\n    return 7\n"
+    (checkout / "src/holdfast/cli/__init__.py").write_text(tool)
+    done = dev(checkout, "holdfast", "run", "hello", "--", "echo", "hi there", HOME=str(tmp_path))
+    assert (done.stdout, done.stderr, done.returncode) == ("['run', 'hello', '--', 'echo', 'hi there']\n", "", 7)
+    assert {path.name for path in checkout.iterdir()} == {"dev", "pyproject.toml", "src"}  # nothing was made for it
+
+
+def test_the_tool_is_started_before_anything_is_imported() -> None:
+    tree = ast.parse((ROOT / "dev").read_text())
+    start = next(node for node in tree.body if isinstance(node, ast.If) and "execve" in ast.unparse(node))
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    before = [ast.unparse(node) for node in imported if node.lineno < start.lineno]
+    assert before == ["import os", "import sys"]
+
+
+@pytest.mark.parametrize("args, code", [([], 64), (["tset"], 64), (["--help"], 0)])
+def test_an_unknown_command_gets_the_list_of_commands_and_no_environment(
+    checkout: Path, args: list[str], code: int
+) -> None:
+    done = dev(checkout, *args)
+    assert done.returncode == code
+    assert "./dev test" in (done.stdout if code == 0 else done.stderr)
+    assert not (checkout / ".venv").exists()
+
+
+# The environment
+
+
+@pytest.fixture
+def made(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> "tuple[ModuleType, list[list[str]]]":
+    """dev of a checkout whose `install` only notes what it was asked for, and what was noted."""
+    module = load(checkout)
+    notes: list[list[str]] = []
+
+    def install(wanted: list[str]) -> None:
+        module.discard(module.VENV)
+        (module.VENV / "bin").mkdir(parents=True)
+        (module.VENV / "bin" / "python").symlink_to(sys.executable)
+        notes.append(wanted)
+
+    monkeypatch.setattr(module, "install", install)
+    return module, notes
+
+
+def test_an_environment_is_made_once(made: "tuple[ModuleType, list[list[str]]]") -> None:
+    module, notes = made
+    module.environment()
+    module.environment()
+    assert len(notes) == 1
+    assert any(each.startswith("pytest") for each in notes[0])
+
+
+def test_an_environment_is_made_anew_when_what_it_needs_has_changed(
+    made: "tuple[ModuleType, list[list[str]]]", checkout: Path
+) -> None:
+    module, notes = made
+    module.environment()
+    project = checkout / "pyproject.toml"
+    project.write_text(project.read_text() + "\n[tool.somebody]\nelse = 1\n")
+    module.environment()
+    assert len(notes) == 1  # what it is made from has not changed
+    project.write_text(project.read_text().replace('dev = [\n', 'dev = [\n    "one-more",\n'))
+    module.environment()
+    assert len(notes) == 2
+    assert "one-more" in notes[1]
+
+
+def test_a_half_made_environment_is_thrown_away(
+    made: "tuple[ModuleType, list[list[str]]]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, notes = made
+    whole = module.install
+
+    def fails(wanted: list[str]) -> None:
+        whole(wanted)
+        raise module.CannotDo("the network is down")
+
+    monkeypatch.setattr(module, "install", fails)
+    with pytest.raises(module.CannotDo):
+        module.environment()
+    monkeypatch.setattr(module, "install", whole)
+    module.environment()
+    assert len(notes) == 2
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(made: "tuple[ModuleType, list[list[str]]]") -> None:
+    module, notes = made
+    module.environment()
+    (module.VENV / "bin" / "python").unlink()
+    (module.VENV / "bin" / "python").symlink_to("/no/such/python")
+    module.environment()
+    assert len(notes) == 2
+
+
+def test_two_at_once_wait_for_each_other(checkout: Path) -> None:
+    script(checkout / "bin", "uv", 'mkdir -p .venv/bin; ln -sf "$PYTHON" .venv/bin/python')
+    (checkout / ".dev").mkdir()
+    with open(checkout / ".dev" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [sys.executable, str(checkout / "dev"), "python", "-c", "print('made')"], text=True,
+            env={**CLEAN, "PATH": f"{checkout}/bin:/usr/bin:/bin", "PYTHON": sys.executable},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert second.stderr is not None
+        assert "waiting for another ./dev" in second.stderr.readline()
+        assert not (checkout / ".venv").exists()
+    out, _ = second.communicate(timeout=60)
+    assert (out, second.returncode) == ("made\n", 0)
+
+
+# The ways to pip. `python` below stands for a Python with or without ensurepip and pip.
+
+BARE = """
+case "$*" in
+  *--without-pip*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
+  *"-m venv"*) echo "ensurepip is not available"; mkdir -p "$3/half-made"; exit 1 ;;
+  *"-m pip"*) {pip} ;;
+  *) echo "$0 $*" >> "{log}" ;;
+esac
+"""
+FETCH = """
+echo "$*" >> "{log}"
+case "$*" in
+  *update*) touch "{log}.updated" ;;
+  *download*) [ -e "{log}.updated" ] || [ "{lists}" = yes ] || exit 100; touch some.deb ;;
+esac
+"""
+UNPACK = 'mkdir -p "$3/usr/share/python-wheels"; touch "$3/usr/share/python-wheels/pip-23.0.1-py3-none-any.whl"'
+
+
+def bare_machine(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, pip: str = "exit 1", lists: str = "yes"
+) -> ModuleType:
+    folder, log = checkout / "bin", checkout / "log"
+    script(folder, "python", BARE.format(pip=pip, log=log))
+    script(folder, "apt-get", FETCH.format(log=log, lists=lists))
+    script(folder, "dpkg", UNPACK)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    module = load(checkout)
+    monkeypatch.setattr(module, "BASE", str(folder / "python"))
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)  # no uv
+    module.DEV.mkdir()
+    return module
+
+
+def test_without_ensurepip_a_pip_that_is_there_is_used(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = bare_machine(checkout, monkeypatch, pip="exit 0")
+    assert module.pip() == [module.BASE, "-m", "pip", "--python", module.PYTHON]
+    assert not (module.VENV / "half-made").exists()
+
+
+@pytest.mark.parametrize("lists", ["yes", "no"])
+def test_without_any_pip_debians_wheel_is_unpacked_and_not_installed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, lists: str
+) -> None:
+    module = bare_machine(checkout, monkeypatch, lists=lists)
+    monkeypatch.setattr(module.os.path, "exists", lambda path: True)  # certificates
+    command, wheel = module.pip()
+    assert command == module.PYTHON
+    assert Path(wheel).name == "pip"
+    assert Path(wheel).parent.is_relative_to(checkout / ".dev")
+    asked = (checkout / "log").read_text().splitlines()
+    assert not any("install" in line for line in asked)
+    assert [line.split()[-2:][0] == "download" for line in asked] == ([True] if lists == "yes" else [True, False, True])
+    if lists == "no":  # lists of its own, for those of the machine are root's
+        assert all(f"Dir::State::lists={checkout}/.dev/" in line for line in asked[1:])
+    module.pip()
+    assert (checkout / "log").read_text().splitlines() == asked  # fetched once
+
+
+def test_a_uv_that_fails_is_replaced_by_pip(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = bare_machine(checkout, monkeypatch)
+    script(checkout / "bin", "uv", "echo no such index; exit 2")
+    script(checkout / "bin", "python", f'mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; echo "$*" >> "{checkout}/log"')
+    monkeypatch.setattr(module.shutil, "which", lambda name: str(checkout / "bin" / name))
+    module.install(["pytest"])
+    assert "no such index" in capsys.readouterr().err
+    assert "-m pip install -q --disable-pip-version-check pytest" in (checkout / "log").read_text()
+
+
+def test_uv_is_told_what_pip_was_told(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load(checkout)
+    told = f'"{sys.executable}" -c "import json, os; print(json.dumps(dict(os.environ)))" > "{checkout}/told"'
+    script(checkout / "bin", "uv", told)
+    monkeypatch.setattr(module.shutil, "which", lambda name: str(checkout / "bin" / name))
+    monkeypatch.setenv("PIP_FIND_LINKS", "wheels")
+    monkeypatch.setenv("PIP_INDEX_URL", "index")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "uv's own")
+    module.install(["pytest"])
+    env = json.loads((checkout / "told").read_text())
+    assert env["UV_FIND_LINKS"] == "wheels"
+    assert env["UV_DEFAULT_INDEX"] == "uv's own"
+
+
+def test_a_step_that_fails_is_shown_with_what_it_said(checkout: Path, tmp_path: Path) -> None:
+    script(checkout / "bin", "python", 'echo "the disk is full"; exit 3')
+    module = load(checkout)
+    with pytest.raises(module.CannotDo, match=r"(?s)ended with 3.*the disk is full"):
+        module.do(str(checkout / "bin" / "python"), "-m", "venv")
+    with pytest.raises(module.CannotDo, match="No such file"):
+        module.do("/no/such/program")
+
+
+# CPython's own tests of locks
+
+
+def test_cpythons_lock_tests_can_be_imported_here() -> None:
+    module = load(ROOT)
+    if not os.path.exists(module.PYTHON):
+        pytest.skip("there is no .venv; ./dev test makes one")
+    env = {**CLEAN, "PYTHONPATH": os.pathsep.join(module.cpython_tests())}
+    subprocess.run([module.PYTHON, "-c", "import test.lock_tests, test.support"], env=env, check=True)
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_missing_lock_tests_fail_in_ci_and_are_told_at_home(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
+) -> None:
+    module = load(checkout)
+    script(checkout / "bin", "python", "exit 1")
+    monkeypatch.setattr(module, "PYTHON", str(checkout / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(checkout / "bin"))  # not a Debian
+    monkeypatch.setenv("CI", ci)
+    module.DEV.mkdir()
+    if ci:
+        with pytest.raises(module.CannotDo):
+            module.cpython_tests()
+    else:
+        assert module.cpython_tests() == []
+        assert "test.lock_tests" in capsys.readouterr().err

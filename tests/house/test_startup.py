@@ -1,0 +1,75 @@
+"""Start-up time is a feature: `holdfast run` stands in crontabs and loops, and bare Python takes a third of its time.
+
+What costs most is importing: asyncio alone costs more than two bare Pythons, importlib.metadata one. So the dear
+modules are named here, and nothing that `import holdfast` or `holdfast run` does may load one of them. Where one is
+needed, it is imported in the function that needs it.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT, imports, is_module, modules, name_of
+
+DEAR = {
+    "asyncio", "concurrent.futures", "dataclasses", "hashlib", "importlib.metadata", "inspect", "logging", "pathlib",
+    "secrets", "subprocess", "tempfile", "uuid",
+}  # fmt: skip
+
+# aio is for programs that run asyncio already; testing is for programs that run pytest already.
+AT_HOME = {"aio": {"asyncio"}, "testing": DEAR, "ui": {"asyncio"}}
+
+
+def loaded_by(*arguments: str, cwd: Path = ROOT, **env: str) -> set[str]:
+    """The modules that a Python process imports, in excess of those that a bare one has."""
+
+    def run(*args: str) -> set[str]:
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", *args], capture_output=True, text=True, timeout=60, cwd=cwd,
+            env={**os.environ, **env},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+        return {line.rpartition("|")[2].strip() for line in lines}
+
+    return run(*arguments) - run("-c", "pass")
+
+
+def test_importing_holdfast_is_cheap() -> None:
+    assert loaded_by("-c", "import holdfast") & DEAR == set()
+
+
+needs_the_tool = pytest.mark.skipif(not is_module("holdfast.cli"), reason="there is no tool yet")
+
+
+@needs_the_tool
+def test_importing_the_tool_is_cheap() -> None:
+    assert loaded_by("-c", "import holdfast.cli") & DEAR == set()
+
+
+@needs_the_tool
+def test_running_a_command_under_a_lock_is_cheap(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    loaded = loaded_by("-m", "holdfast", "-u", url, "run", "a-name", "--", "true")
+    assert "holdfast.cli" in loaded
+    assert loaded & DEAR == set()
+
+
+def test_no_module_loads_a_dear_one_when_it_is_imported() -> None:
+    found = []
+    for path in modules():
+        at_home = AT_HOME.get(name_of(path).split(".")[1] if "." in name_of(path) else "", set())
+        for module, line, eager in imports(path):
+            dear = any(module == name or module.startswith(f"{name}.") for name in DEAR - at_home)
+            if eager and dear:
+                found.append(f"{path.relative_to(ROOT)}:{line}: {module} is dear; import it where it is used")
+    assert found == []
+
+
+@pytest.mark.parametrize("module", ["asyncio", "logging", "dataclasses"])
+def test_a_dear_import_is_noticed(tmp_path: Path, module: str) -> None:
+    (tmp_path / "slow.py").write_text(f"import {module}\n")
+    assert module in loaded_by("-c", "import slow", cwd=tmp_path) & DEAR
