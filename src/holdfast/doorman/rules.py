@@ -317,7 +317,7 @@ class _Step:
         self.capacity = wanted
         span = patience(len(self.line))
         e = Entrant(
-            c.ticket, c.weight, c.lease, span, c.block if c.weight == wanted else 1,
+            c.ticket, c.weight, c.lease, span, max(c.block, 1) if c.weight == wanted else 1,
             c.ear, c.owner, c.note, 0, self.now, self.now + span,
         )  # fmt: skip
         if (not self.line or not c.fair) and c.weight <= self.room():
