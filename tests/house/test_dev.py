@@ -47,10 +47,8 @@ def script(folder: Path, name: str, text: str) -> None:
 
 
 def dev(checkout: Path, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, str(checkout / "dev"), *args], capture_output=True, text=True, timeout=60, env={**CLEAN, **env},
-        cwd="/",
-    )  # fmt: skip
+    command = [sys.executable, str(checkout / "dev"), *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**CLEAN, **env}, cwd="/")
 
 
 # The tool
