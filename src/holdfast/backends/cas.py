@@ -1,0 +1,225 @@
+"""One engine for every store that can compare and swap a row.
+
+A step is: take the record (from the last answer if that is young enough, else read it), apply the pure rules, write the
+result on condition that the version is still the same. A conflict brings what is there now, and the step is made again
+from that. Nothing else is needed for atomicity: no transaction, no session, no lock of the store.
+
+- An optimistic step may only *change* something. "Refused", "not inside" and "still waiting" are said only after a
+  fresh read, for they change nothing that a version check could contradict.
+- After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
+  wake-ups of the lost write may not have been sent, so every unsure insider is woken again.
+- Whether somebody is dead or deaf is asked only where it matters in this step: those it would admit, and those it
+  would wait for.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable
+
+from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
+from ..errors import BackendError
+from .contract import Answer, Colour, Pushed, Row, Sample, Seen, Store, Unknown, Written
+
+CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
+SETTLES = 3
+CACHED = 1024  # names whose last record is remembered
+SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class _Known:
+    """A record as this client last saw it."""
+
+    __slots__ = ("at", "record", "version")
+
+    def __init__(self, record: Record, version: int | str | None, at: float) -> None:
+        self.record = record
+        self.version = version
+        self.at = at
+
+
+class CasBackend:
+    pushes_grants = False
+    doubles = False
+
+    def __init__(self, store: Store, colour: Colour, namespace: str = "") -> None:
+        self.store = store
+        self.colour = colour
+        self.prefix = namespace + SEPARATOR if namespace else ""
+        self._cache: dict[str, _Known] = {}
+        self.conflicts = 0
+
+    @property
+    def where(self) -> str:
+        return self.store.where
+
+    @property
+    def span(self) -> str:
+        return self.store.span
+
+    @property
+    def ear(self) -> str:
+        return self.store.ear
+
+    @property
+    def skew(self) -> float:
+        return self.store.skew
+
+    # -- one step
+
+    async def ask(self, name: str, command: Command) -> Answer:
+        key = self.prefix + name
+        store = self.store
+        known = self._cache.get(key)
+        if known is not None and self.colour.clock() - known.at > store.trust:
+            known = None
+        sample = store.now() if known is not None else None
+        fresh = settle = False
+        conflicts = settles = 0
+        while True:
+            if known is None or sample is None or (not fresh and sample.now < known.record.seen):
+                seen = await store.read(key, settle)
+                known, sample, fresh = self._know(seen), Sample(seen.now, seen.at), True
+                if settle:
+                    await self._wake_unsure(known.record)
+            record, reply, woken = self._step(known.record, command, sample.now)
+            if _same(record, known.record) and not (settle and isinstance(command, Leave)):
+                if not fresh:
+                    known = None
+                    continue
+                self._remember(key, known)
+                return Answer(reply, sample.at)
+            row = Row(key, record.fence, wire.owners(record), wire.encode(record))
+            try:
+                result = await store.write(row, known.version, sample.now, woken)
+            except Unknown:
+                settles += 1
+                if settles > SETTLES:
+                    self._cache.pop(key, None)
+                    raise
+                known, settle = None, True
+                continue
+            except BaseException:
+                self._cache.pop(key, None)
+                raise
+            if isinstance(result, Written):
+                self._remember(key, _Known(record, result.version, self.colour.clock()))
+                return Answer(reply, sample.at)
+            conflicts += 1
+            self.conflicts += 1
+            if conflicts > CONFLICTS:
+                raise BackendError(
+                    f"{name!r} changed {CONFLICTS} times while one step was tried. "
+                    "Spread the work over more names, or use a store with a server."
+                )
+            if conflicts > 3:
+                await self.colour.sleep(random.random() * min(0.0001 * conflicts, 0.002))
+            stale = result.version == known.version  # refused for its time, or an old row shown: read again
+            known = None if stale else self._know(result)
+            sample, fresh = Sample(result.now, result.at), True
+
+    def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
+        """Apply the rules, asking about life and hearing only for those who decide the outcome."""
+        deaf = dead = _NOBODY
+        asked: set[str] = {"", self.store.ear}
+        while True:
+            outcome = apply(record, command, now, deaf, dead)
+            ears = {e for e in _decisive(*outcome) if e not in asked}
+            if not ears:
+                return outcome
+            asked |= ears
+            no_one_listens, gone = self.store.silent(ears)
+            if not no_one_listens and not gone:
+                return outcome
+            everyone = [*record.inside, *record.line]
+            deaf |= {e.ticket for e in everyone if e.ear in no_one_listens}
+            dead |= {e.ticket for e in everyone if e.ear in gone}
+
+    def _know(self, seen: Seen) -> _Known:
+        if seen.row is None:
+            return _Known(EMPTY, seen.version, seen.at)
+        try:
+            return _Known(wire.decode(seen.row.body), seen.version, seen.at)
+        except ValueError as bad:
+            name = seen.row.key.removeprefix(self.prefix)
+            raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
+
+    def _remember(self, key: str, known: _Known) -> None:
+        if len(self._cache) >= CACHED and key not in self._cache:
+            self._cache.clear()
+        self._cache[key] = known
+
+    async def _wake_unsure(self, record: Record) -> None:
+        woken = [Wake(e.ear, e.ticket, e.place, e.fence) for e in record.inside if not e.sure and e.ear]
+        if woken:
+            await self.store.wake(woken)
+
+    # -- waiting and looking
+
+    async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        key = self.prefix + name
+        known = self._cache.get(key)
+        ears: set[str] = set()
+        if known is not None:
+            ears = {e.ear for e in (*known.record.inside[:8], *known.record.line[:1]) if e.ear and e.ticket != ticket}
+        return await self.store.changed(key, ticket, timeout, ears)
+
+    async def look(self, name: str) -> tuple[Record, int]:
+        seen = await self.store.read(self.prefix + name)
+        return self._know(seen).record, seen.now
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+        matches = glob(pattern)
+        found = []
+        now = 0
+        for seen in await self.store.scan(self.prefix):
+            now = seen.now
+            name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
+            if SEPARATOR not in name and matches(name):
+                found.append((name, self._know(seen).record))
+        found.sort()
+        return found, now
+
+    async def tidy(self) -> None:
+        await self.store.tidy()
+
+    async def ping(self) -> None:
+        await self.store.ping()
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    def forked(self) -> None:
+        self._cache.clear()
+        self.store.forked()
+
+    def beacon(self) -> int | None:
+        return self.store.beacon()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        return await self.store.doctor()
+
+    def schema(self) -> str:
+        return self.store.schema()
+
+
+def _same(one: Record, other: Record) -> bool:
+    """Whether nothing but the time of looking differs."""
+    return one[5:] == other[5:] and one[:4] == other[:4]
+
+
+def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
+    """The ears of those on whose life this outcome rests: the admitted, and the ones directly ahead of the asker."""
+    ears = [w.ear for w in woken if w.fence]
+    if isinstance(reply, Waiting | Refused):
+        ears += [e.ear for e in record.inside[:16]]
+        ears += [e.ear for e in record.line[:1]]
+    return ears
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """A test for names: * is anything, ? is one character, the rest is itself."""
+    text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
+    compiled = re.compile(text, re.DOTALL)
+    return lambda name: compiled.fullmatch(name) is not None

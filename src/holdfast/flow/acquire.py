@@ -1,0 +1,316 @@
+"""Getting in and getting out: the flow from a wish to a hold, and from a hold to nothing.
+
+    acquire   joins a party of this client that waits for the same thing, or starts one and leads it
+    _lead     says Enter until the doorman admits; between two Enters it waits for a hint, never longer than rules allow
+    release   passes the seat on to the next of the party, or leaves
+    withdraw  undoes whatever a cancelled or interrupted acquire had got to
+
+A wish that ends early, for whatever reason (time, cancellation, Ctrl-C, an error), leaves nothing behind: its Leave is
+written down as a debt first and then tried, so that the keeper pays it if this very attempt is interrupted, too.
+"""
+
+from __future__ import annotations
+
+from ..doorman import Admitted, Enter, Gone, Keep, Leave, Left, Mismatch, Refused, Waiting
+from ..doorman.record import WINDOW
+from ..doorman.rules import sleep_span
+from ..errors import BackendError, ConfigError, LeaseLost
+from .desk import Debt, Desk
+from .party import Guest, Party, key_of
+from .seat import Hold, Seat, Wish
+
+RETRY_FIRST = 0.05
+RETRY_MOST = 1.0
+
+
+async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> Hold | None:
+    """A hold, or None when the time is over. `until` is the client's clock: None = for ever, 0 = only try.
+
+    On any exception the caller must `withdraw(desk, guest)`.
+    """
+    key = key_of(wish)
+    trying = until == 0
+    with desk.mutex:
+        party = desk.parties.get(key) if key is not None else None
+        if party is not None and trying:
+            if party.seat is not None and desk.clock() < party.seat.deadline:
+                return None  # this very client holds it
+            party = key = None
+        if party is None:
+            guest.party = party = Party(wish, key)
+            guest.leads = True
+            if key is not None:
+                desk.parties[key] = party
+        else:
+            guest.event = desk.colour.event()
+            guest.party = party
+            party.line.append(guest)
+    if not guest.leads:
+        desk.tell("waiting", wish.name, detail="behind others of this client")
+        hold = await _stand_by(desk, guest, party, until)
+        if hold is not None:
+            desk.seated(hold._seat)
+            desk.tell("acquired", wish.name, hold.ticket, hold.fence)
+        if not guest.leads:
+            return hold
+    return await _lead(desk, guest, party, until, trying)
+
+
+async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None) -> Hold | None:
+    assert guest.event is not None
+    await guest.event.wait(None if until is None else max(until - desk.clock(), 0))
+    with desk.mutex:
+        if guest.hold is None and not guest.leads:
+            party.line.remove(guest)
+    return guest.hold
+
+
+async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, trying: bool) -> Hold | None:
+    name = party.wish.name
+    backend = desk.backend
+    retry = RETRY_FIRST
+    while True:
+        if not party.ticket:
+            party.ticket = desk.ticket()
+        wish = party.wish
+        enter = Enter(
+            party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
+            backend.ear, desk.owner, wish.note,
+        )  # fmt: skip
+        party.unanswered = True
+        try:
+            answer = await desk.ask(name, enter)
+        except BackendError as error:
+            if not party.waited or error.refused or (until is not None and desk.clock() + retry >= until):
+                raise
+            await desk.colour.sleep(retry)
+            retry = min(retry * 2, RETRY_MOST)
+            continue
+        party.unanswered = False
+        retry = RETRY_FIRST
+        reply = answer.reply
+        if isinstance(reply, Admitted):
+            hold = _take_seat(desk, guest, party, reply.fence, answer.at, reply.left)
+            if hold is not None:
+                return hold
+            continue  # the answer took longer than the lease: ask whether the seat is still ours
+        if isinstance(reply, Waiting):
+            _note_place(desk, party, reply)
+            clock = desk.clock()
+            if until is not None and clock >= until:
+                await _step_down(desk, guest)
+                return None
+            nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
+            nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
+            pushed = await backend.changed(name, party.ticket, nap)
+            if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:
+                # Sent by the store inside its own step, and for the place we hold since our last answered poll.
+                window = min(int(wish.lease * 1e6), WINDOW)
+                hold = _take_seat(desk, guest, party, pushed.fence, answer.at, window)
+                if hold is not None:
+                    return hold
+            continue
+        if isinstance(reply, Gone):
+            party.ticket = ""  # it will never be let in again; whoever leads next needs another
+            party.waited = False
+        await _step_down(desk, guest)
+        if isinstance(reply, Refused):
+            return None
+        raise _refusal(wish, reply)
+
+
+def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, left: int) -> Hold | None:
+    """Sit down, unless the time granted is over already."""
+    wish = guest.wish
+    seat = Seat(wish.name, party.ticket, fence, party.block, wish.weight, wish.lease, desk.backend.skew, party)
+    seat.confirm(at, left)
+    clock = desk.clock()
+    if clock >= seat.deadline:
+        return None
+    seat.admitted = clock
+    with desk.mutex:
+        hold = guest.hold = desk.new_hold(seat, fence, wish)
+        guest.leads = False
+        party.seat = seat
+        if not wish.exclusive and party.line:
+            while party.line:  # readers who waited together go in together
+                other = party.line.popleft()
+                other.hold = desk.new_hold(seat, fence, other.wish)
+                assert other.event is not None
+                other.event.set()
+        if not wish.exclusive and desk.parties.get(party.key) is party:
+            del desk.parties[party.key]
+    desk.seated(seat)
+    desk.tell("acquired", wish.name, seat.ticket, fence)
+    return hold
+
+
+def _note_place(desk: Desk, party: Party, reply: Waiting) -> None:
+    if not party.waited:
+        party.waited = True
+        desk.tell("waiting", party.wish.name, party.ticket, detail=f"{reply.ahead} ahead in line")
+    elif reply.place != party.place and reply.ahead > party.ahead:
+        detail = f"silent for too long: {party.ahead} stood ahead before, {reply.ahead} now"
+        desk.tell("place_lost", party.wish.name, party.ticket, detail=detail)
+    party.place, party.ahead = reply.place, reply.ahead
+
+
+def _refusal(wish: Wish, reply: object) -> Exception:
+    if isinstance(reply, Mismatch):
+        if not reply.capacity:
+            return ConfigError(f"How many slots {wish.name!r} has was never said. Say it: semaphore({wish.name!r}, 4).")
+        there = "a lock" if reply.capacity == 2**31 - 1 else f"{reply.capacity} slots"
+        here = "a lock" if wish.capacity == 2**31 - 1 else f"{wish.capacity or reply.capacity} slots"
+        if wish.weight > reply.capacity and wish.capacity in (0, reply.capacity):
+            return ConfigError(f"{wish.name!r} has {there}; a weight of {wish.weight} can never fit.")
+        return ConfigError(
+            f"{wish.name!r} has {there} and is in use; this client says {here}. "
+            f"Use resize({wish.name!r}, {wish.capacity}) or wait until idle."
+        )
+    assert isinstance(reply, Gone)
+    why = reply.why
+    error = LeaseLost(f"The place in line for {wish.name!r} was taken away by {why.by or 'the store'}: {why.reason}.")
+    error.reason = "evicted" if why.kind == "evicted" else "expired"
+    return error
+
+
+async def _step_down(desk: Desk, guest: Guest) -> None:
+    """The leader no longer wants: somebody of its party leads from here on with the same ticket, or the ticket goes."""
+    party = guest.party
+    assert party is not None
+    with desk.mutex:
+        if not guest.leads:
+            return
+        guest.leads = False
+        if party.line:
+            heir = party.line.popleft()
+            heir.leads = True
+            assert heir.event is not None
+            heir.event.set()
+            return
+        ticket, party.ticket = party.ticket, ""
+        if desk.parties.get(party.key) is party:
+            del desk.parties[party.key]
+        if not ticket or not (party.waited or party.unanswered):
+            return
+        clock = desk.clock()
+        bury = party.unanswered or desk.backend.doubles
+        desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, 60.0)))
+    await pay(desk, ticket)
+
+
+async def withdraw(desk: Desk, guest: Guest) -> None:
+    """Undo what an acquire that ends by an exception had got to. Never raises what the store says."""
+    party = guest.party
+    if party is None:
+        return
+    with desk.mutex:
+        if guest in party.line:
+            party.line.remove(guest)
+    if guest.hold is not None:
+        await release(desk, guest.hold, quiet=True)
+    else:
+        await _step_down(desk, guest)
+
+
+async def pay(desk: Desk, ticket: str) -> Left | None:
+    """Try to pay one debt now. None: it stays with the keeper."""
+    debt = desk.debts.get(ticket)
+    if debt is None:
+        return None
+    try:
+        answer = await desk.ask(debt.name, Leave(ticket, debt.bury))
+    except BackendError:
+        return None
+    desk.debts.pop(ticket, None)
+    assert isinstance(answer.reply, Left)
+    return answer.reply
+
+
+async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
+    """Give the hold back: to the next of the party, or to the doorman. A second time does nothing.
+
+    Raises LeaseLost if it had been lost, BackendError if the store cannot be told (the keeper goes on trying, and it
+    may be called again). quiet: neither; it is reported and kept as a debt.
+    """
+    seat = hold._seat
+    with desk.mutex:
+        if hold._released:
+            return
+        lost = bool(hold._reason)
+        if not lost and not seat.leaving:
+            party = seat.party
+            if hold in seat.holds and len(seat.holds) > 1:
+                seat.holds.remove(hold)  # readers who came together: the last one leaves
+                _over(hold)
+                return
+            if party is not None and party.seat is seat and party.may_pass_on(desk.clock()):
+                _pass_on(desk, party, seat, hold)
+                return
+            seat.leaving = True
+    if lost:
+        _over(hold)
+        if not quiet and hold._reason != "forked":
+            raise hold.loss()
+        return
+    await _leave(desk, seat, hold, quiet)
+
+
+def _pass_on(desk: Desk, party: Party, seat: Seat, hold: Hold) -> None:
+    """Under the mutex: to the next of the party, with the next fence of the block, without asking anybody."""
+    _over(hold)
+    seat.holds.clear()
+    seat.cap = float("inf")
+    guest = party.line.popleft()
+    seat.given += 1
+    guest.hold = desk.new_hold(seat, seat.fence + seat.given, guest.wish)
+    assert guest.event is not None
+    guest.event.set()
+
+
+def _over(hold: Hold) -> None:
+    hold._released = True
+    if hold._home is not None and hold in hold._home:
+        hold._home.remove(hold)
+
+
+async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
+    clock = desk.clock()
+    wish = hold._wish
+    stay = 0.0
+    if wish.at_least is not None:
+        stay = wish.at_least - (clock - hold._since)
+    command: Leave | Keep = Leave(seat.ticket, desk.backend.doubles, hold.fence)
+    if stay > 0:
+        command = Keep(seat.ticket, seat.fence, max(int(stay * 1e6), 1))
+    try:
+        answer = await desk.ask(seat.name, command)
+    except BackendError as error:
+        with desk.mutex:
+            desk.owe(Debt(seat.name, seat.ticket, desk.backend.doubles, clock + max(stay, 0.1), clock + seat.lease))
+        desk.unseat(seat)
+        if not quiet:
+            raise
+        from .events import warn
+
+        warn(f"The release of {seat.name!r} did not reach the store ({error}); it is tried again until the lease ends.")
+        return
+    except BaseException:
+        with desk.mutex:
+            desk.owe(Debt(seat.name, seat.ticket, True, clock, clock + max(seat.lease, 60.0)))
+        desk.unseat(seat)
+        raise
+    seat.left = True
+    desk.debts.pop(seat.ticket, None)
+    desk.unseat(seat)
+    kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
+    if kept or seat.reason:
+        _over(hold)
+        desk.tell("released", seat.name, seat.ticket, hold.fence)
+        return
+    seat.reason = hold._reason = "expired"
+    seat.story = "it had ended before it was released. Someone else may have held it meanwhile"
+    _over(hold)
+    desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
+    if not quiet:
+        raise hold.loss()

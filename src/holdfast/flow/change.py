@@ -1,0 +1,71 @@
+"""What can be done with a hold while it is held: renew it, make it lighter, let it live on without a process."""
+
+from __future__ import annotations
+
+from ..doorman import Admitted, Keep, NotInside, Renew
+from ..errors import LeaseLost, NotHeld
+from .acquire import _over
+from .desk import Desk
+from .keep import renew as renew_seat
+from .seat import Hold, Seat, Wish
+
+
+async def renew(desk: Desk, hold: Hold) -> None:
+    """Renew now. LeaseLost if it is gone, BackendError if the store cannot be asked."""
+    hold.ensure_held()
+    await renew_seat(desk, hold._seat)
+    hold.ensure_held()
+
+
+async def downgrade(desk: Desk, hold: Hold) -> None:
+    """From writer to reader, without letting a writer in between.
+
+    From the first sending on this client counts as a reader, whatever the answer: the message may have arrived.
+    """
+    hold.ensure_held()
+    seat = hold._seat
+    with desk.mutex:
+        seat.weight = 1
+        seat.lowered = True
+        party, seat.party = seat.party, None
+        if party is not None and party.seat is seat:
+            party.seat = None
+            desk.next_leader(party)  # the passing on ends: those who wait need a place of their own
+    await renew_seat(desk, seat)
+    hold.ensure_held()
+
+
+async def detach(desk: Desk, hold: Hold, lease: float) -> str:
+    """Let the hold live on for so long without this client. The ticket that releases or attaches it."""
+    hold.ensure_held()
+    seat = hold._seat
+    if len(seat.holds) > 1:
+        raise NotHeld(f"Other readers of this client share this place in {seat.name!r}; detach needs one of its own.")
+    answer = await desk.ask(seat.name, Keep(seat.ticket, seat.fence, int(lease * 1e6)))
+    if not isinstance(answer.reply, Admitted):
+        desk.lose(seat)
+        raise hold.loss()
+    seat.left = True
+    desk.unseat(seat)
+    _over(hold)
+    return seat.ticket
+
+
+async def attach(desk: Desk, name: str, ticket: str) -> Hold:
+    """Take over what was detached, here or elsewhere, by its ticket. It is renewed from now on."""
+    answer = await desk.ask(name, Renew(ticket))
+    reply = answer.reply
+    if isinstance(reply, NotInside):
+        if reply.why is not None and reply.why.kind == "evicted":
+            error = LeaseLost(f"The lease on {name!r} was lost: {reply.why.by or 'somebody'} evicted its holder.")
+            error.reason = "evicted"
+            raise error
+        raise NotHeld(f"Nobody is inside {name!r} with this ticket: released, expired, or never there.")
+    assert isinstance(reply, Admitted)
+    lease = reply.left / 1e6
+    seat = Seat(name, ticket, reply.fence, 1, 1, lease, desk.backend.skew)
+    seat.confirm(answer.at, reply.left)
+    with desk.mutex:
+        hold = desk.new_hold(seat, reply.fence, Wish(name, 0, 1, lease))
+    desk.seated(seat)
+    return hold

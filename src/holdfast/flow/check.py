@@ -1,0 +1,125 @@
+"""What users may say: names, spans, weights. Bad input gets a sentence with the cure in it, before anything is sent."""
+
+from datetime import timedelta
+from typing import Any
+
+from ..doorman import ALL
+from ..errors import ConfigError
+
+Seconds = float | timedelta
+
+SMALLEST_LEASE = 0.5
+LONGEST = 10 * 365 * 86400.0
+TIMEOUT_MAX = 9223372036.0  # threading.TIMEOUT_MAX, without importing threading here
+
+_good_names: set[str] = set()
+
+
+def name(value: Any, what: str = "A name") -> str:
+    if value in _good_names if type(value) is str else False:
+        return value  # type: ignore[no-any-return]
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} is a string, not {type(value).__name__}.")
+    if not value:
+        raise ConfigError(f"{what} must not be empty. Say what it protects, for example 'nightly-report'.")
+    size = len(_utf8(value, what)) if len(value) <= 200 else len(value)
+    if size > 200:
+        raise ConfigError(
+            f"{what} has at most 200 bytes; {value[:20]!r}… has {'more than ' if len(value) > 200 else ''}{size}. "
+            "Use a digest of the long part."
+        )
+    _no_control(value, what)
+    if len(_good_names) > 4096:
+        _good_names.clear()
+    _good_names.add(value)
+    return value
+
+
+def label(value: Any, what: str) -> str:
+    """Owners and notes: shown to people, never compared."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} is a string, not {type(value).__name__}.")
+    if len(value) > 200:
+        raise ConfigError(f"{what} has at most 200 characters, this one {len(value)}.")
+    _utf8(value, what)
+    _no_control(value, what)
+    return value
+
+
+def _utf8(value: str, what: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{what} must be text that UTF-8 can write; {value[:20]!r} has half a character.") from None
+
+
+def _no_control(value: str, what: str) -> None:
+    if not value.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in value):
+        raise ConfigError(f"{what} has no control characters; {value[:40]!r} has one. Take it out.")
+
+
+def seconds(value: Any, what: str) -> float:
+    """A span greater than zero."""
+    number = _number(value, what)
+    if not 0 < number <= LONGEST:
+        raise ConfigError(f"{what} is a number of seconds greater than 0 and less than ten years, not {value!r}.")
+    return number
+
+
+def lease(value: Any, what: str = "A lease") -> float:
+    number = seconds(value, what)
+    if number < SMALLEST_LEASE:
+        raise ConfigError(f"{what} is at least {SMALLEST_LEASE} s, not {value!r}: any pause would lose a shorter one.")
+    return number
+
+
+def optional(value: Any, what: str) -> float | None:
+    return None if value is None else seconds(value, what)
+
+
+def timeout(value: Any) -> float | None:
+    """How long to wait: None or -1 for ever, 0 = only try. threading's own errors for the rest."""
+    if value is None:
+        return None
+    number = _number(value, "A timeout")
+    if number == -1:
+        return None
+    if not number >= 0:
+        raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None for ever; not {value!r}.")
+    if number > TIMEOUT_MAX:
+        raise OverflowError(f"A timeout of {value!r} s is too large; use None to wait for ever.")
+    return number
+
+
+def blocking(flag: Any, limit: Any) -> float | None:
+    """threading's acquire(blocking, timeout) as one number: None for ever, 0 = only try."""
+    if flag:
+        return timeout(limit)
+    if limit is not None and limit != -1:
+        raise ConfigError("acquire(blocking=False) does not wait; leave the timeout out.")
+    return 0.0
+
+
+def slots(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"The number of slots is a whole number, not {value!r}.")
+    if not 1 <= value < ALL:
+        raise ConfigError(f"A semaphore has 1 to {ALL - 1} slots, not {value}.")
+    return value
+
+
+def weight(value: Any, capacity: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"A weight is a whole number of slots, not {value!r}.")
+    if value < 1 or (capacity and value > capacity):
+        most = f"1 to {capacity}" if capacity else "1 or more"
+        raise ConfigError(f"A weight is {most} slots, not {value}.")
+    return value
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{what} is a number of seconds or a timedelta, not {value!r}.")
+    return float(value)

@@ -1,0 +1,246 @@
+"""The desk: everything one client knows. Its seats, its parties, what it owes the store, and what it tells the user.
+
+Plain data under one mutex that is never held across an await. The flows beside this file work on it: acquire.py brings
+seats, keep.py keeps them and pays the debts.
+
+A *debt* is a Leave that has to reach the store: of a withdrawn wish, of a release that found the store down, of a seat
+that was lost. It is written down before it is tried, so neither a second Ctrl-C nor a cancelled task can forget it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple
+
+from ..backends.contract import Answer, Backend, Colour, Unknown
+from ..doorman import Command
+from ..errors import BackendError
+from .events import Event, log, loud, short
+from .party import Party
+from .seat import Hold, Seat, Wish
+
+TRIES = 5
+
+
+class Debt(NamedTuple):
+    name: str
+    ticket: str
+    bury: bool
+    due: float  # not before this: a lost seat is left only when its holder had the margin to notice
+    until: float  # after this the lease has ended it anyway
+
+
+class Desk:
+    def __init__(
+        self,
+        backend: Backend,
+        colour: Colour,
+        owner: str,
+        on_event: Callable[[Event], object] | None = None,
+        hold: type[Hold] = Hold,
+    ) -> None:
+        self.backend = backend
+        self.colour = colour
+        self.clock = colour.clock
+        self.owner = owner
+        self.on_event = on_event
+        self.hold = hold
+        self.mutex = colour.mutex()
+        self.seats: dict[str, Seat] = {}
+        self.parties: dict[object, Party] = {}
+        self.debts: dict[str, Debt] = {}
+        self.closed = False
+        self.heard = colour.clock()
+        self.down = False
+        self.bell = colour.event()
+        self.keeping = False
+        self.wake_at = 0.0
+        self.watch_bell = colour.event()
+        self.watching = False
+        self._tickets = count(1)
+        self._prefix = os.urandom(12).hex()
+
+    def ticket(self) -> str:
+        """A new ticket. The first half cannot be guessed, the second cannot repeat."""
+        return f"{self._prefix}{next(self._tickets):08x}"
+
+    # -- talking to the store
+
+    async def ask(self, name: str, command: Command) -> Answer:
+        """One step, said again while its outcome is unknown. BackendError if that does not help."""
+        for turn in range(TRIES):
+            if turn:
+                await self.colour.sleep(random.uniform(0.5, 1.0) * min(0.005 * 4**turn, 0.5))
+            try:
+                answer = await self.backend.ask(name, command)
+            except Unknown as doubt:
+                reason = str(doubt)
+            except BackendError as error:
+                if not error.refused:
+                    self.set_down(str(error))
+                raise
+            else:
+                self.heard = answer.at
+                if self.down:
+                    self.down = False
+                    self.tell("store_up", detail=f"{self.backend.where} answers again")
+                return answer
+        self.set_down(reason)
+        raise BackendError(f"{self.backend.where} does not answer: {reason}. Is it running, and can it be reached?")
+
+    def set_down(self, detail: str) -> None:
+        if not self.down:
+            self.down = True
+            self.tell("store_down", detail=detail)
+
+    def tell(self, kind: str, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
+        if self.on_event is None and not loud(kind):
+            return
+        event = Event(kind, name, short(ticket), fence, detail)
+        log(event)
+        if self.on_event is not None:
+            try:
+                self.on_event(event)
+            except Exception:
+                import logging
+
+                logging.getLogger("holdfast").exception("on_event raised; the lock goes on")
+
+    # -- seats
+
+    def seated(self, seat: Seat) -> None:
+        """From now on the keeper keeps this one."""
+        with self.mutex:
+            if seat.reason or seat.leaving:
+                return
+            self.seats[seat.ticket] = seat
+            self.ring(min(seat.renew_at, seat.cap))
+        if seat.watched:
+            self.watch()
+
+    def ring(self, due: float) -> None:
+        """Have the keeper at work by then. Under the mutex."""
+        if not self.keeping:
+            if self.closed:
+                return
+            from .keep import keep
+
+            self.keeping = True
+            self.wake_at = due
+            self.colour.spawn(keep(self), "holdfast-keeper")
+        elif due < self.wake_at:
+            self.wake_at = due
+            self.bell.set()
+
+    def watch(self) -> None:
+        """Have somebody look at the clock who does not talk to the store, so that loss is told in time."""
+        with self.mutex:
+            if self.watching:
+                self.watch_bell.set()
+                return
+            self.watching = True
+        from .keep import watch
+
+        self.colour.spawn(watch(self), "holdfast-watch")
+
+    def unseat(self, seat: Seat) -> None:
+        """This seat is no longer ours to keep; those of its party who wait get a leader again."""
+        with self.mutex:
+            self.seats.pop(seat.ticket, None)
+            party, seat.party = seat.party, None
+            if party is not None and party.seat is seat:
+                party.seat = None
+                self.next_leader(party)
+
+    def next_leader(self, party: Party) -> None:
+        """Under the mutex: the first of those who stand by leads from here on, under a new ticket."""
+        party.ticket = ""
+        party.place = party.ahead = 0
+        party.waited = party.unanswered = False
+        if party.line:
+            heir = party.line.popleft()
+            heir.leads = True
+            party.wish = heir.wish
+            assert heir.event is not None
+            heir.event.set()
+        elif self.parties.get(party.key) is party:
+            del self.parties[party.key]
+
+    def lose(self, seat: Seat, reason: str = "", story: str = "") -> None:
+        """This seat is lost, for all who hold it, for good. Without a reason: the clock says so."""
+        with self.mutex:
+            if seat.reason or seat.left:
+                return
+            clock = self.clock()
+            if not reason:
+                reason, story = self._why(seat, clock)
+            seat.reason, seat.story = reason, story
+            holds = list(seat.holds)
+            for hold in holds:
+                hold._reason = reason
+            if reason != "forked":
+                due = clock if reason == "evicted" else clock + seat.margin
+                self.owe(Debt(seat.name, seat.ticket, self.backend.doubles, due, clock + seat.lease))
+        self.unseat(seat)
+        self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
+        for hold in holds:
+            if hold._wish.on_lost is not None:
+                self.colour.spawn(self._call_on_lost(hold), "holdfast-on-lost")
+
+    def _why(self, seat: Seat, clock: float) -> tuple[str, str]:
+        if clock >= seat.cap:
+            return "max_hold", "it was held longer than max_hold allows"
+        if self.down:
+            silent = clock - self.heard
+            return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
+        return "expired", "it was not renewed in time, as if this process had been stopped. Someone else may hold it now"
+
+    async def _call_on_lost(self, hold: Hold) -> None:
+        try:
+            assert hold._wish.on_lost is not None
+            result = hold._wish.on_lost(hold)
+            if hasattr(result, "__await__"):
+                await result
+        except Exception:
+            import logging
+
+            logging.getLogger("holdfast").exception("on_lost for %r raised", hold.name)
+
+    # -- debts
+
+    def owe(self, debt: Debt) -> None:
+        """Under the mutex."""
+        self.debts[debt.ticket] = debt
+        self.ring(debt.due)
+
+    def new_hold(self, seat: Seat, fence: int, wish: Wish) -> Hold:
+        """Under the mutex: give the seat, with this fence, to somebody."""
+        hold = self.hold(self, seat, fence, wish)
+        hold._since = clock = self.clock()
+        if wish.max_hold is not None:
+            seat.cap = clock + wish.max_hold
+        seat.holds.append(hold)
+        if wish.on_lost is not None:
+            seat.watched = True
+        return hold
+
+    # -- fork
+
+    def forked(self) -> None:
+        """In the child of a fork: it holds nothing, waits for nothing, owes nothing."""
+        self.mutex = self.colour.mutex()
+        for seat in self.seats.values():
+            seat.reason, seat.story = "forked", "it belongs to the parent process"
+            for hold in seat.holds:
+                hold._reason = "forked"
+        self.seats.clear()
+        self.parties.clear()
+        self.debts.clear()
+        self.bell = self.colour.event()
+        self.watch_bell = self.colour.event()
+        self.keeping = self.watching = False
+        self._prefix = os.urandom(12).hex()
+        self.backend.forked()

@@ -1,0 +1,49 @@
+"""What a client reports while it works: to `on_event`, and to the logger `holdfast`.
+
+The logger is imported only when there is something worth a warning or the program uses logging anyway: start-up time
+counts in cron.
+"""
+
+import sys
+from typing import NamedTuple
+
+LEVELS = {"lost": 30, "place_lost": 30, "evicted": 30, "store_down": 30, "store_up": 20, "waiting": 10, "acquired": 10}
+
+
+class Event(NamedTuple):
+    """kind is one of waiting, acquired, released, renewed, lost, place_lost, evicted, store_down, store_up."""
+
+    kind: str
+    name: str = ""
+    ticket: str = ""
+    """Shortened: it names the hold to people and cannot be used to release it."""
+    fence: int = 0
+    detail: str = ""
+
+
+def short(ticket: str) -> str:
+    return ticket[-8:]
+
+
+def loud(kind: str) -> bool:
+    """Whether anybody could want to read about this in the log."""
+    return "logging" in sys.modules or LEVELS.get(kind, 10) >= 30
+
+
+def log(event: Event) -> None:
+    if not loud(event.kind):
+        return
+    import logging
+
+    level = LEVELS.get(event.kind, 10)
+
+    logger = logging.getLogger("holdfast")
+    if logger.isEnabledFor(level):
+        text = f"{event.name!r}: {event.kind}" if event.name else event.kind
+        logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
+
+
+def warn(text: str) -> None:
+    import logging
+
+    logging.getLogger("holdfast").warning("%s", text)

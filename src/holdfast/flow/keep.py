@@ -1,0 +1,143 @@
+"""The keeper: one per client. It renews every lease at a third of its length, pays debts, and keeps the store tidy.
+
+Loss is not decided here: `Hold.lost` reads the clock. The keeper only learns from the store that a seat is gone, and
+notices deadlines that have passed while it was at work. Because a store that hangs also hangs the keeper, somebody
+else looks at the clock for those who want to be called: the watch, which never talks to the store.
+
+Both go home after a second with nothing to do and are called again when needed: a client that holds nothing costs no
+thread, and can be forgotten without being closed.
+"""
+
+from __future__ import annotations
+
+from ..doorman import Admitted, NotInside, Renew
+from ..errors import BackendError
+from .acquire import pay
+from .desk import Desk
+from .seat import NEVER, Seat
+
+LINGER = 1.0
+TIDY = 1.0
+
+
+async def keep(desk: Desk) -> None:
+    idle_since: float | None = None
+    retry_at = 0.0  # after a failure nothing is tried before this
+    try:
+        while True:
+            with desk.mutex:
+                clock = desk.clock()
+                due = _next_due(desk)
+                if due == NEVER:
+                    idle_since = clock if idle_since is None else idle_since
+                    due = idle_since + LINGER
+                    if desk.closed or clock >= due:
+                        desk.keeping = False
+                        break
+                else:
+                    idle_since = None
+                    due = max(due, retry_at)
+                desk.wake_at = due = min(due, clock + TIDY)
+                desk.bell.clear()
+            if due > clock:
+                await desk.bell.wait(due - clock)
+            retry_at = await _round(desk)
+        await _tidy(desk)
+    finally:
+        desk.keeping = False
+
+
+def _next_due(desk: Desk) -> float:
+    seats = min((min(s.renew_at, s.cap) for s in desk.seats.values() if not s.leaving), default=NEVER)
+    debts = min((d.due for d in desk.debts.values()), default=NEVER)
+    return min(seats, debts)
+
+
+async def _round(desk: Desk) -> float:
+    """Do what is due. The time before which nothing should be tried again, after a failure."""
+    clock = desk.clock()
+    with desk.mutex:
+        seats = [s for s in desk.seats.values() if min(s.renew_at, s.cap) <= clock and not s.leaving]
+        debts = [d for d in desk.debts.values() if d.due <= clock]
+        for debt in debts:
+            if debt.until <= clock:
+                desk.debts.pop(debt.ticket, None)
+    try:
+        for seat in sorted(seats, key=Seat.end):
+            await renew(desk, seat)
+        for debt in debts:
+            if debt.ticket in desk.debts and await pay(desk, debt.ticket) is None:
+                return desk.clock() + 0.25
+        await _tidy(desk)
+    except BackendError:
+        shortest = min((s.lease for s in seats), default=10.0)
+        return desk.clock() + min(shortest / 10, 1.0)
+    except Exception:
+        import logging
+
+        logging.getLogger("holdfast").exception("the keeper stumbled; it goes on")
+        return desk.clock() + 0.25
+    return 0.0
+
+
+async def renew(desk: Desk, seat: Seat) -> None:
+    """Renew one seat, or learn that it is lost. BackendError if the store cannot be asked."""
+    if desk.clock() >= seat.cap:
+        desk.lose(seat)
+        return
+    in_time = desk.clock() < seat.deadline
+    try:
+        answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None))
+    except BackendError:
+        if desk.clock() >= seat.deadline:
+            desk.lose(seat)
+        raise
+    if seat.leaving or seat.reason:
+        return
+    reply = answer.reply
+    if isinstance(reply, Admitted) and reply.fence == seat.fence:
+        seat.confirm(answer.at, reply.left)
+        desk.tell("renewed", seat.name, seat.ticket, seat.fence)
+        return
+    why = reply.why if isinstance(reply, NotInside) else None
+    if why is not None and why.kind == "evicted":
+        reason = f" ({why.reason})" if why.reason else ""
+        desk.lose(seat, "evicted", f"{why.by or 'somebody'} evicted its holder{reason}")
+    elif in_time:
+        desk.lose(seat, "store_reset", "the store no longer knows it. Someone else may hold it now")
+    else:
+        desk.lose(seat)
+
+
+async def _tidy(desk: Desk) -> None:
+    try:
+        await desk.backend.tidy()
+    except BackendError as error:
+        desk.set_down(str(error))
+
+
+async def watch(desk: Desk) -> None:
+    idle_since: float | None = None
+    try:
+        while True:
+            with desk.mutex:
+                clock = desk.clock()
+                watched = [s for s in desk.seats.values() if s.watched]
+                due = min((s.end() for s in watched), default=NEVER)
+                if due == NEVER:
+                    idle_since = clock if idle_since is None else idle_since
+                    due = idle_since + LINGER
+                    if desk.closed or clock >= due:
+                        desk.watching = False
+                        return
+                else:
+                    idle_since = None
+                desk.watch_bell.clear()
+            if due > clock:
+                await desk.watch_bell.wait(due - clock)
+            clock = desk.clock()
+            for seat in watched:
+                if seat.end() <= clock and not seat.left:
+                    desk.lose(seat)
+    finally:
+        desk.watching = False

@@ -1,0 +1,98 @@
+"""Looking and intervening: who holds what, who waits, evict, resize. Nothing here changes a record by looking at it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
+from .desk import Desk
+from .events import short
+from .seat import Wish
+
+
+class Insider(NamedTuple):
+    owner: str
+    note: str
+    ticket: str
+    fence: int
+    weight: int
+    held_for: float
+    left: float
+    """Seconds until the lease ends; negative: expired, and nobody has wanted it since."""
+
+
+class Waiter(NamedTuple):
+    owner: str
+    note: str
+    ticket: str
+    weight: int
+    waited: float
+    left: float
+    """Seconds until the place is lost, if nothing is heard."""
+
+
+class Resource(NamedTuple):
+    name: str
+    kind: str
+    """lock, rwlock or semaphore."""
+    capacity: int
+    fence: int
+    inside: tuple[Insider, ...]
+    line: tuple[Waiter, ...]
+
+
+class Snapshot(NamedTuple):
+    store: str
+    now: float
+    """The store's clock, in seconds."""
+    resources: tuple[Resource, ...]
+
+
+async def snapshot(desk: Desk, pattern: str) -> Snapshot:
+    records, now = await desk.backend.looks(pattern)
+    return Snapshot(desk.backend.where, now / 1e6, tuple(resource(name, record, now) for name, record in records))
+
+
+def resource(name: str, record: Record, now: int) -> Resource:
+    return Resource(
+        name,
+        _kind(record),
+        record.capacity,
+        record.fence,
+        tuple(_insider(e, now) for e in record.inside),
+        tuple(_waiter(e, now) for e in record.line),
+    )
+
+
+def _kind(record: Record) -> str:
+    if record.capacity != ALL:
+        return "semaphore"
+    return "rwlock" if any(e.weight != ALL for e in (*record.inside, *record.line)) else "lock"
+
+
+def _insider(e: Entrant, now: int) -> Insider:
+    return Insider(
+        e.owner, e.note, short(e.ticket), e.fence, e.weight, (now - e.since) / 1e6, (e.expires - now) / 1e6
+    )
+
+
+def _waiter(e: Entrant, now: int) -> Waiter:
+    return Waiter(e.owner, e.note, short(e.ticket), e.weight, (now - e.since) / 1e6, (e.expires - now) / 1e6)
+
+
+async def refused_now(desk: Desk, wish: Wish) -> bool:
+    """Would somebody who only tries be refused at this moment? Asks the store, changes nothing."""
+    record, now = await desk.backend.look(wish.name)
+    enter = Enter("?", wish.capacity, wish.weight, int(wish.lease * 1e6), wait=False, fair=wish.fair)
+    _, reply, _ = apply(record, enter, now)
+    return isinstance(reply, Refused)
+
+
+async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once: bool) -> tuple[str, ...]:
+    answer = await desk.ask(name, Evict(ticket, desk.owner, reason, at_once))
+    assert isinstance(answer.reply, Done)
+    return answer.reply.tickets
+
+
+async def resize(desk: Desk, name: str, capacity: int) -> None:
+    await desk.ask(name, Resize(capacity))

@@ -1,0 +1,67 @@
+"""Those of one client who want the same thing share one place in line: a party.
+
+One of them, the leader, talks to the store; the others stand by. When the party is inside and the lock is exclusive,
+each holder passes it on to the next one, with the next fence of the block, a bounded number of times and for a bounded
+time, so that other processes keep their turn. Readers who waited together go in together; who comes later needs a
+place of his own, or a writer would starve.
+
+All of this is plain data under the desk's mutex; the waiting is in acquire.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..backends.contract import Event
+from ..doorman import ALL
+from .seat import Hold, Seat, Wish
+
+PASSES = 32
+PASSING = 0.1
+BLOCK = PASSES + 1
+
+
+class Guest:
+    """One who wants in: leading its party, standing by, or with a hold already in its hands."""
+
+    __slots__ = ("event", "hold", "leads", "party", "wish")
+
+    def __init__(self, wish: Wish) -> None:
+        self.wish = wish
+        self.party: Party | None = None
+        self.event: Event | None = None
+        self.hold: Hold | None = None
+        self.leads = False
+
+
+class Party:
+    __slots__ = ("ahead", "block", "key", "line", "place", "seat", "ticket", "unanswered", "waited", "wish")
+
+    def __init__(self, wish: Wish, key: object) -> None:
+        self.wish = wish
+        self.key = key  # None: a party of one, never joined
+        self.ticket = ""
+        self.block = BLOCK if key is not None and wish.weight == ALL else 1
+        self.seat: Seat | None = None
+        self.line: deque[Guest] = deque()  # standing by, in the order in which they came
+        self.unanswered = False  # an Enter of this ticket may still be under way
+        self.place = 0
+        self.ahead = 0
+        self.waited = False  # the store has put this ticket in line
+
+    def may_pass_on(self, clock: float) -> bool:
+        seat = self.seat
+        return (
+            seat is not None
+            and bool(self.line)
+            and not seat.reason
+            and not seat.leaving
+            and seat.given + 1 < seat.block
+            and clock - seat.admitted < PASSING
+            and clock < seat.deadline
+        )
+
+
+def key_of(wish: Wish) -> object:
+    """Who may share a place: same name, same weight, same lease. None: nobody."""
+    return None if wish.alone else (wish.name, wish.weight, wish.lease)

@@ -1,0 +1,201 @@
+"""What a client knows about a place it has inside: the seat, and the holds on it.
+
+A *seat* is one ticket inside, kept alive by the keeper. A *hold* is what somebody has of it: one at a time with a lock
+that is passed on inside the process (each with a fence of its own), several at once with readers who came together.
+
+Loss is a state, not a log line. `deadline` counts from the client's clock before the request that the answer rests on,
+less a margin, so `lost` turns true before the store could give the seat away, whatever happens to the keeper. Once
+seen, it is final: nobody is told "lost" and then "held" again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..doorman import ALL
+from ..errors import LeaseLost, NotHeld
+
+if TYPE_CHECKING:
+    from .desk import Desk
+    from .party import Party
+
+NEVER = float("inf")
+
+
+class Wish(NamedTuple):
+    """What somebody wants: the numbers that make a kind of lock, and how the hold is to be kept."""
+
+    name: str
+    capacity: int  # 0 = as stored
+    weight: int
+    lease: float
+    fair: bool = True
+    handoff: bool = True
+    note: str = ""
+    max_hold: float | None = None
+    at_least: float | None = None
+    on_lost: Callable[[Hold], object] | None = None
+
+    @property
+    def exclusive(self) -> bool:
+        return self.weight == ALL
+
+    @property
+    def alone(self) -> bool:
+        """Needs a place in line of its own: it cannot share one with others of this client."""
+        return (
+            self.capacity != ALL
+            or not (self.fair and self.handoff)
+            or self.at_least is not None
+            or (self.weight != ALL and self.max_hold is not None)
+        )
+
+
+class Seat:
+    __slots__ = (
+        "admitted",
+        "block",
+        "cap",
+        "deadline",
+        "fence",
+        "given",
+        "holds",
+        "lease",
+        "leaving",
+        "left",
+        "lowered",
+        "margin",
+        "name",
+        "party",
+        "reason",
+        "renew_at",
+        "story",
+        "ticket",
+        "watched",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        ticket: str,
+        fence: int,
+        block: int,
+        weight: int,
+        lease: float,
+        skew: float,
+        party: Party | None = None,
+    ) -> None:
+        self.name = name
+        self.ticket = ticket
+        self.fence = fence  # the first of its block: renewals name it
+        self.block = block
+        self.given = 0  # how often it has been passed on
+        self.weight = weight
+        self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
+        self.lease = lease
+        self.margin = lease / 10 + skew
+        self.deadline = 0.0
+        self.renew_at = 0.0
+        self.cap = NEVER  # when the present holder's max_hold ends
+        self.admitted = 0.0
+        self.party = party
+        self.holds: list[Hold] = []
+        self.leaving = False
+        self.left = False
+        self.reason = ""  # why it was lost
+        self.story = ""
+        self.watched = False
+
+    def confirm(self, at: float, left: int) -> None:
+        """The store said, to a request sent at `at`, that so many microseconds are left."""
+        seconds = left / 1e6
+        self.deadline = max(self.deadline, at + seconds - min(self.margin, seconds / 2))
+        self.renew_at = at + seconds / 3
+
+    def end(self) -> float:
+        return min(self.deadline, self.cap)
+
+
+class Hold:
+    """The part of a lease that both faces share: what it is, and whether it is still held."""
+
+    def __init__(self, desk: Desk, seat: Seat, fence: int, wish: Wish) -> None:
+        self._desk = desk
+        self._seat = seat
+        self._wish = wish
+        self._released = False
+        self._reason = ""
+        self._who: Hashable = None
+        self._since = 0.0
+        self._home: list[Hold] | None = None
+        self.fence: int = fence
+        """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
+
+    @property
+    def name(self) -> str:
+        return self._seat.name
+
+    @property
+    def ticket(self) -> str:
+        return self._seat.ticket
+
+    @property
+    def owner(self) -> str:
+        return self._desk.owner
+
+    @property
+    def since(self) -> float:
+        """When it was acquired, as time.time() tells it."""
+        return time.time() - (self._desk.clock() - self._since)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it has been lost. Reads the clock, asks nobody, and once true stays true."""
+        if self._reason:
+            return True
+        if self._released:
+            return False
+        seat = self._seat
+        if not seat.reason and self._desk.clock() < (seat.deadline if seat.deadline < seat.cap else seat.cap):
+            return False
+        self._desk.lose(seat)
+        self._reason = seat.reason
+        return True
+
+    @property
+    def held(self) -> bool:
+        """Whether it is held: neither released nor lost."""
+        return not self._released and not self.lost
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was lost: expired, evicted, unreachable, max_hold, forked, store_reset; None if it was not."""
+        return self._reason if self.lost else None
+
+    def remaining(self) -> float:
+        """For how many seconds it is certainly still held if the store is never reached again; 0.0 when it is not."""
+        if self._released or self.lost:
+            return 0.0
+        return max(self._seat.end() - self._desk.clock(), 0.0)
+
+    def ensure_held(self) -> None:
+        """Nothing, or LeaseLost (or NotHeld after a release). Call it before each step that must not happen twice."""
+        if self._released:
+            raise NotHeld(f"The lease on {self.name!r} was released.")
+        if self.lost:
+            raise self.loss()
+
+    def loss(self) -> LeaseLost:
+        error = LeaseLost(f"The lease on {self.name!r} was lost: {self._seat.story or self._reason}.")
+        error.reason = self._reason or self._seat.reason
+        return error
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        state = "released" if self._released else "lost" if self.lost else f"{self.remaining():.1f} s left"
+        return f"<Lease {self.name!r} fence {self.fence}, {state}>"
