@@ -178,10 +178,18 @@ class Answer(NamedTuple):
 class Backend(Protocol):
     """What the flows use."""
 
-    where: str
-    span: str
-    ear: str
-    skew: float
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def span(self) -> str: ...
+
+    @property
+    def ear(self) -> str: ...
+
+    @property
+    def skew(self) -> float: ...
+
     pushes_grants: bool
     """Pushes with a fence come from inside the store's own step and may be taken as the grant."""
     doubles: bool

@@ -12,6 +12,17 @@ SMALLEST_LEASE = 0.5
 LONGEST = 10 * 365 * 86400.0
 TIMEOUT_MAX = 9223372036.0  # threading.TIMEOUT_MAX, without importing threading here
 
+
+
+class _Own:
+    """Stands for the object's own timeout in a signature."""
+
+    def __repr__(self) -> str:
+        return "<the object's own>"
+
+
+OWN: Any = _Own()
+
 _good_names: set[str] = set()
 
 
@@ -71,6 +82,17 @@ def lease(value: Any, what: str = "A lease") -> float:
     if number < SMALLEST_LEASE:
         raise ConfigError(f"{what} is at least {SMALLEST_LEASE} s, not {value!r}: any pause would lose a shorter one.")
     return number
+
+
+def duration(text: str, what: str) -> float:
+    """'5', '0.5', '500ms', '2m', '1h', '1d' as seconds."""
+    for unit, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0), ("", 1.0)):
+        if text.endswith(unit):
+            try:
+                return float(text.removesuffix(unit)) * factor
+            except ValueError:
+                break
+    raise ConfigError(f"{what} is a span like 5, 0.5, 500ms, 2m or 1h, not {text!r}.")
 
 
 def optional(value: Any, what: str) -> float | None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import count
 from typing import NamedTuple
 
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import Command
-from ..errors import BackendError
+from ..errors import BackendError, ConfigError
 from .events import Event, log, loud, short
 from .party import Party
 from .seat import Hold, Seat, Wish
@@ -52,6 +52,8 @@ class Desk:
         self.seats: dict[str, Seat] = {}
         self.parties: dict[object, Party] = {}
         self.debts: dict[str, Debt] = {}
+        self.entered: dict[tuple[str, Hashable], list[Hold]] = {}  # by `with`, for the rule against waiting for oneself
+        self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
         self.closed = False
         self.heard = colour.clock()
         self.down = False
@@ -60,6 +62,7 @@ class Desk:
         self.wake_at = 0.0
         self.watch_bell = colour.event()
         self.watching = False
+        self.watch_at = 0.0
         self._tickets = count(1)
         self._prefix = os.urandom(12).hex()
 
@@ -71,6 +74,8 @@ class Desk:
 
     async def ask(self, name: str, command: Command) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help."""
+        if self.closed:
+            raise ConfigError("This client is closed. Make a new one with connect().")
         for turn in range(TRIES):
             if turn:
                 await self.colour.sleep(random.uniform(0.5, 1.0) * min(0.005 * 4**turn, 0.5))
@@ -119,7 +124,7 @@ class Desk:
             self.seats[seat.ticket] = seat
             self.ring(min(seat.renew_at, seat.cap))
         if seat.watched:
-            self.watch()
+            self.watch(seat.end())
 
     def ring(self, due: float) -> None:
         """Have the keeper at work by then. Under the mutex."""
@@ -135,13 +140,16 @@ class Desk:
             self.wake_at = due
             self.bell.set()
 
-    def watch(self) -> None:
+    def watch(self, due: float) -> None:
         """Have somebody look at the clock who does not talk to the store, so that loss is told in time."""
         with self.mutex:
             if self.watching:
-                self.watch_bell.set()
+                if due < self.watch_at:
+                    self.watch_at = due
+                    self.watch_bell.set()
                 return
             self.watching = True
+            self.watch_at = due
         from .keep import watch
 
         self.colour.spawn(watch(self), "holdfast-watch")
@@ -187,6 +195,7 @@ class Desk:
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:
+            hold.told_lost()
             if hold._wish.on_lost is not None:
                 self.colour.spawn(self._call_on_lost(hold), "holdfast-on-lost")
 
@@ -196,7 +205,7 @@ class Desk:
         if self.down:
             silent = clock - self.heard
             return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
-        return "expired", "it was not renewed in time, as if this process had been stopped. Someone else may hold it now"
+        return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
 
     async def _call_on_lost(self, hold: Hold) -> None:
         try:
@@ -239,6 +248,8 @@ class Desk:
         self.seats.clear()
         self.parties.clear()
         self.debts.clear()
+        self.entered.clear()
+        self.nested.clear()
         self.bell = self.colour.event()
         self.watch_bell = self.colour.event()
         self.keeping = self.watching = False

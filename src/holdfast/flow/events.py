@@ -22,7 +22,7 @@ class Event(NamedTuple):
 
 
 def short(ticket: str) -> str:
-    return ticket[-8:]
+    return f"{ticket[:6]}-{ticket[24:].lstrip('0')}"
 
 
 def loud(kind: str) -> bool:

@@ -132,6 +132,7 @@ async def watch(desk: Desk) -> None:
                         return
                 else:
                     idle_since = None
+                desk.watch_at = due
                 desk.watch_bell.clear()
             if due > clock:
                 await desk.watch_bell.wait(due - clock)

@@ -89,6 +89,10 @@ async def refused_now(desk: Desk, wish: Wish) -> bool:
 
 
 async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once: bool) -> tuple[str, ...]:
+    """No more renewals for this ticket (a shortened one will do, None = all inside), or out at once. Whom it met."""
+    if ticket is not None:
+        record, _ = await desk.backend.look(name)
+        ticket = next((e.ticket for e in (*record.inside, *record.line) if short(e.ticket) == ticket), ticket)
     answer = await desk.ask(name, Evict(ticket, desk.owner, reason, at_once))
     assert isinstance(answer.reply, Done)
     return answer.reply.tickets
@@ -96,3 +100,9 @@ async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once:
 
 async def resize(desk: Desk, name: str, capacity: int) -> None:
     await desk.ask(name, Resize(capacity))
+
+
+async def ping(desk: Desk) -> float:
+    begun = desk.clock()
+    await desk.backend.ping()
+    return desk.clock() - begun

@@ -131,6 +131,7 @@ class Hold:
         self._who: Hashable = None
         self._since = 0.0
         self._home: list[Hold] | None = None
+        self._entered: tuple[str, int] | None = None  # the file and line of its `with`
         self.fence: int = fence
         """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
 
@@ -145,6 +146,14 @@ class Hold:
     @property
     def owner(self) -> str:
         return self._desk.owner
+
+    @property
+    def where(self) -> str:
+        """The file and line of its `with`."""
+        if self._entered is None:
+            return "?"
+        file, line = self._entered
+        return f"{file.rpartition('/')[2]}:{line}"
 
     @property
     def since(self) -> float:
@@ -192,6 +201,9 @@ class Hold:
         error = LeaseLost(f"The lease on {self.name!r} was lost: {self._seat.story or self._reason}.")
         error.reason = self._reason or self._seat.reason
         return error
+
+    def told_lost(self) -> None:
+        """Called once, when the loss is noticed."""
 
     def __bool__(self) -> bool:
         return True

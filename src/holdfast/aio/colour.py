@@ -1,0 +1,123 @@
+"""The colour of tasks: waiting suspends. Events may be set from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from ..errors import ConfigError
+from ..flow.clock import boot_clock
+
+T = TypeVar("T")
+
+
+class TaskEvent:
+    __slots__ = ("_colour", "_event")
+
+    def __init__(self, colour: TaskColour) -> None:
+        self._colour = colour
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        self._colour.soon(self._event.set)
+
+    def clear(self) -> None:
+        self._event.clear()
+
+    async def wait(self, timeout: float | None) -> bool:
+        if self._event.is_set():
+            return True
+        if timeout is None:
+            return await self._event.wait()
+        if timeout <= 0:
+            return False
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._event.wait()
+        except TimeoutError:
+            return self._event.is_set()
+
+
+class TaskColour:
+    blocking = False
+    clock = staticmethod(boot_clock)
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of this client: the one in which it was used first."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    def check_loop(self) -> None:
+        if self.loop() is not asyncio.get_running_loop():
+            raise ConfigError("This client belongs to another event loop. Make one with aio.connect() in each loop.")
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Call it in the loop: now if this is the loop's own thread, else as soon as it can."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            call()
+            return
+        try:
+            here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            here = False
+        if here:
+            call()
+        else:
+            loop.call_soon_threadsafe(call)
+
+    def mutex(self) -> AbstractContextManager[Any]:
+        return nullcontext()  # tasks change plain data only between two awaits
+
+    def event(self) -> TaskEvent:
+        return TaskEvent(self)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        return await asyncio.to_thread(fn, *args)
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        loop = self.loop()
+        ready: list[int] = []
+        event = asyncio.Event()
+
+        def note(fd: int) -> None:
+            ready.append(fd)
+            loop.remove_reader(fd)
+            event.set()
+
+        for fd in fds:
+            loop.add_reader(fd, note, fd)
+        try:
+            async with asyncio.timeout(timeout):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            for fd in fds:
+                loop.remove_reader(fd)
+        return ready
+
+    async def shield(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.shield(self._task(work, "holdfast-shield"))
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self.soon(lambda: self._task(work, name))
+
+    def _task(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = self.loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def current(self) -> Hashable:
+        return asyncio.current_task()

@@ -1,0 +1,81 @@
+"""What a task holds."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, Self
+
+from ..flow import change, check, enter
+from ..flow.acquire import release
+from ..flow.check import Seconds
+from ..flow.seat import Hold
+
+
+class Lease(Hold):
+    """A hold on a lock, for as long as it is renewed. Any task may use it; another process may, by its ticket.
+
+    Leaving an `async with` block releases it. If it is lost inside the block, the task that entered is cancelled there
+    and LeaseLost is raised in place of the cancellation. It renews itself by default.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+        self._cancelling = 0
+
+    async def renew(self) -> None:
+        """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
+        await change.renew(self._desk, self)
+
+    async def release(self) -> None:
+        """Give it back; a second time does nothing.
+
+        LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
+        keeper goes on trying until the lease ends.
+        """
+        await self._desk.colour.shield(release(self._desk, self))
+
+    async def downgrade(self) -> None:
+        """From writer to reader, without letting anybody write in between."""
+        await change.downgrade(self._desk, self)
+
+    async def detach(self, lease: Seconds) -> str:
+        """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
+        return await change.detach(self._desk, self, check.lease(lease))
+
+    def enter(self, depth: int) -> None:
+        """From here on a loss cancels this task, as asyncio.timeout does."""
+        enter.enter(self._desk, self, depth)
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task is not None else 0
+        self._seat.watched = True
+        self._desk.watch(self._seat.end())
+
+    def told_lost(self) -> None:
+        task = self._task
+        if task is not None and not self._released:
+            self._cancelled = True
+            task.get_loop().call_soon_threadsafe(self._cancel, task)
+
+    def _cancel(self, task: asyncio.Task[Any]) -> None:
+        if self._task is task:
+            task.cancel()
+
+    async def leave(self, error: BaseException | None) -> None:
+        task, self._task = self._task, None
+        ours = False
+        if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
+            ours = task.uncancel() <= self._cancelling
+        await self._desk.colour.shield(enter.leave(self._desk, self, None if ours else error))
+
+    async def __aenter__(self) -> Self:
+        self.ensure_held()
+        self.enter(3)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self.leave(error)

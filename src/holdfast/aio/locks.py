@@ -1,0 +1,244 @@
+"""The client for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, cast, overload
+
+from ..backends.contract import Backend
+from ..doorman import ALL
+from ..errors import ConfigError
+from ..flow import change, check, enter, look
+from ..flow.check import Seconds
+from ..flow.desk import Desk
+from ..flow.events import Event
+from ..flow.fork import remember
+from ..flow.look import Snapshot
+from ..flow.naming import Naming, fill
+from ..flow.party import Guest
+from ..flow.seat import Wish
+from .colour import TaskColour
+from .guard import P, R, guarded
+from .lease import Lease
+from .lock import Lock, RWLock, Semaphore
+
+
+class Locks:
+    """One client of one store: makes locks, keeps their leases, tells who holds what. A context manager."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        colour: TaskColour,
+        *,
+        owner: str,
+        lease: float,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        self._colour = colour
+        self._desk = Desk(backend, colour, owner, on_event, Lease)
+        self._lease = lease
+        remember(self._desk)
+
+    @property
+    def store(self) -> str:
+        """Names the store, without credentials."""
+        return self._desk.backend.where
+
+    def lock(
+        self,
+        name: str,
+        *,
+        timeout: Seconds | None = None,
+        lease: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        at_least: Seconds | None = None,
+        fair: bool = True,
+        local_handoff: bool = True,
+        reentrant: bool = False,
+        note: str = "",
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lock:
+        """A lock: one holder at a time.
+
+        timeout: how long to wait (None: for ever). lease: how long others wait if this process dies; it renews
+        itself. max_hold: the longest anyone may keep it. at_least: stays closed for so long after it was taken, even
+        if released sooner. fair=False may pass the line. on_lost is called when it is lost while held.
+        """
+        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        return Lock(self, wish, check.timeout(timeout), reentrant)
+
+    def rwlock(
+        self,
+        name: str,
+        *,
+        timeout: Seconds | None = None,
+        lease: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        at_least: Seconds | None = None,
+        fair: bool = True,
+        local_handoff: bool = True,
+        reentrant: bool = False,
+        note: str = "",
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> RWLock:
+        """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
+        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        return RWLock(self, wish, check.timeout(timeout), reentrant)
+
+    def semaphore(
+        self,
+        name: str,
+        slots: int | None,
+        *,
+        timeout: Seconds | None = None,
+        lease: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        at_least: Seconds | None = None,
+        fair: bool = True,
+        note: str = "",
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Semaphore:
+        """At most `slots` in use at once (None: as many as the store says). Options as for `lock`.
+
+        All clients must say the same number while it is in use: ConfigError otherwise, or `resize`.
+        """
+        capacity = 0 if slots is None else check.slots(slots)
+        wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost)
+        return Semaphore(self, wish, check.timeout(timeout), False)
+
+    def _wish(
+        self,
+        name: str,
+        capacity: int,
+        weight: int,
+        lease: Seconds | None,
+        max_hold: Seconds | None,
+        at_least: Seconds | None,
+        fair: bool,
+        handoff: bool,
+        note: str,
+        on_lost: Callable[[Lease], object] | None,
+    ) -> Wish:
+        return Wish(
+            check.name(name),
+            capacity,
+            weight,
+            self._lease if lease is None else check.lease(lease),
+            bool(fair),
+            bool(handoff),
+            check.label(note, "A note") if note else "",
+            check.optional(max_hold, "max_hold"),
+            check.optional(at_least, "at_least"),
+            cast(Any, on_lost),
+        )
+
+    @asynccontextmanager
+    async def lock_all(
+        self, *names_or_locks: str | Lock, timeout: Seconds | None = None
+    ) -> AsyncIterator[Mapping[str, Lease]]:
+        """Hold all of these at once: taken in the order of their names, under one deadline, or none of them.
+
+        Enters with a mapping from name to Lease, or LockTimeout.
+        """
+        locks = [self.lock(x) if isinstance(x, str) else x for x in names_or_locks]
+        if len({x.name for x in locks}) != len(locks):
+            raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
+        desk = self._desk
+        self._colour.check_loop()
+        who = desk.colour.current()
+        guests: list[Guest] = []
+        try:
+            wishes = [(x._wish, x._reentrant) for x in locks]
+            holds = await enter.get_all(desk, wishes, check.timeout(timeout), who, guests)
+        except BaseException:
+            await desk.colour.shield(enter.put_back(desk, guests))
+            raise
+        leases = cast("dict[str, Lease]", holds)
+        for lease in leases.values():
+            lease.enter(5)
+        async with _leaving(leases):
+            yield leases
+
+    @overload
+    def guard(self, name_or_function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def guard(
+        self, name_or_function: str, *, skip: bool = False, **options: Any
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]: ...
+
+    def guard(self, name_or_function: Any, *, skip: bool = False, **options: Any) -> Any:
+        """Decorate a function: it holds the lock while it runs. "order:{order}" is filled from its arguments.
+
+        skip=True: if the lock is taken, the call does nothing and gives None. Other options as for `lock`. Bare
+        `@locks.guard` takes the function's own name.
+        """
+        if callable(name_or_function):
+            own_name = Naming(name_or_function).full_name
+            lock = self.lock(own_name)
+            return guarded(name_or_function, lambda _: lock)
+        template = check.name(name_or_function)
+        self.lock("x", **options)  # bad options are an error where they are written, not in the first call
+        return lambda function: guarded(
+            function, lambda arguments: self.lock(fill(template, arguments), **options), skip
+        )
+
+    async def attach(self, name: str, ticket: str) -> Lease:
+        """Take over a lease that was detached, by its ticket; it is renewed from now on. NotHeld if it is gone."""
+        return cast(Lease, await change.attach(self._desk, check.name(name), ticket))
+
+    async def evict(
+        self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False
+    ) -> tuple[str, ...]:
+        """No more renewals for who is inside (or for one ticket), who learns of it; the lock is free when its lease
+        ends. at_once: free now, and the holder may still be at work. The tickets that it met."""
+        reason = check.label(reason, "A reason")
+        if not reason:
+            raise ConfigError("evict() needs a reason; the holder reads it.")
+        return await look.evict(self._desk, check.name(name), ticket, reason, at_once)
+
+    async def resize(self, name: str, slots: int) -> None:
+        """Give a semaphore another number of slots, even in use. Those inside stay."""
+        await look.resize(self._desk, check.name(name), check.slots(slots))
+
+    async def snapshot(self, pattern: str = "*") -> Snapshot:
+        """Who is inside and who waits, for all names that match."""
+        return await look.snapshot(self._desk, pattern)
+
+    async def ping(self) -> float:
+        """Seconds that the store took to answer. BackendError if it does not."""
+        return await look.ping(self._desk)
+
+    async def close(self) -> None:
+        """Release what is held and close the store. May be repeated."""
+        await enter.close(self._desk)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        desk = getattr(self, "_desk", None)
+        if desk is not None and desk.seats and not desk.closed:
+            enter.warn_dropped(desk)
+
+    def __repr__(self) -> str:
+        return f"<holdfast.aio.Locks {self.store}>"
+
+
+@asynccontextmanager
+async def _leaving(leases: Mapping[str, Lease]) -> AsyncIterator[None]:
+    """Leave all of them, the last taken first, whatever happens to one."""
+    from contextlib import AsyncExitStack
+
+    async with AsyncExitStack() as stack:
+        for lease in leases.values():
+            stack.push_async_exit(lease.__aexit__)
+        yield

@@ -1,0 +1,47 @@
+"""What a thread holds."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from ..flow import change, check, enter
+from ..flow.acquire import release
+from ..flow.check import Seconds
+from ..flow.run import run
+from ..flow.seat import Hold
+
+
+class Lease(Hold):
+    """A hold on a lock, for as long as it is renewed. Any thread may use it; another process may, by its ticket.
+
+    Leaving a `with` block releases it. It renews itself by default.
+    """
+
+    def renew(self) -> None:
+        """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
+        run(change.renew(self._desk, self))
+
+    def release(self) -> None:
+        """Give it back; a second time does nothing.
+
+        LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
+        keeper goes on trying until the lease ends.
+        """
+        run(release(self._desk, self))
+
+    def downgrade(self) -> None:
+        """From writer to reader, without letting anybody write in between."""
+        run(change.downgrade(self._desk, self))
+
+    def detach(self, lease: Seconds) -> str:
+        """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
+        return run(change.detach(self._desk, self, check.lease(lease)))
+
+    def __enter__(self) -> Self:
+        self.ensure_held()
+        enter.enter(self._desk, self, 2)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        run(enter.leave(self._desk, self, error))

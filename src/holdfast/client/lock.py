@@ -1,0 +1,214 @@
+"""Lock, RWLock and Semaphore for threads. They differ in two numbers only: capacity and weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from ..doorman import ALL
+from ..errors import LeaseLost, NotHeld
+from ..flow import check, enter, look
+from ..flow.acquire import withdraw
+from ..flow.check import OWN, Seconds
+from ..flow.party import Guest
+from ..flow.run import run
+from ..flow.seat import Wish
+from .lease import Lease
+
+if TYPE_CHECKING:
+    from .locks import Locks
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Lock:
+    """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
+
+    def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
+        self._locks = locks
+        self._desk = locks._desk
+        self._wish = wish
+        self._timeout = timeout
+        self._reentrant = reentrant
+        self._holds: list[Lease] = []
+        self._entered: dict[object, list[Lease]] = {}
+
+    @property
+    def name(self) -> str:
+        return self._wish.name
+
+    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None:
+        """A Lease, or None if it was not to be had in time: None or -1 = wait for ever, 0 or blocking=False = try.
+
+        BackendError if the store cannot be reached to begin with. Ctrl-C leaves nothing behind.
+        """
+        return self._get(self._wish, self._limit(blocking, timeout), Guest(self._wish))
+
+    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
+        """A context manager for one use: enters with a Lease, or LockTimeout."""
+        wish = self._wish if note is None else self._wish._replace(note=check.label(note, "A note"))
+        return Holding(self, wish, self._limit(True, timeout))
+
+    def release(self) -> None:
+        """Release this thread's newest lease of this object, else the oldest. NotHeld if there is none."""
+        self._newest().release()
+
+    def locked(self) -> bool:
+        """Whether a try would be refused at this moment. Asks the store."""
+        return run(look.refused_now(self._desk, self._wish))
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds it, as far as the clock tells. Asks nobody."""
+        return any(h.held for h in list(self._holds))
+
+    def _limit(self, blocking: bool, timeout: Seconds | None) -> float | None:
+        if timeout is OWN:
+            return self._timeout if blocking else 0.0
+        return check.blocking(blocking, timeout)
+
+    def _get(self, wish: Wish, limit: float | None, guest: Guest) -> Lease | None:
+        desk = self._desk
+        who = desk.colour.current()
+        try:
+            if limit is None and any(h._who == who for h in self._holds):
+                desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
+            hold = cast("Lease | None", run(enter.get(desk, wish, limit, guest, who, self._reentrant)))
+            if hold is not None:
+                hold._home = cast(Any, self._holds)
+                self._holds.append(hold)
+            return hold
+        except BaseException:
+            _surely(lambda: run(withdraw(desk, guest)))
+            raise
+
+    def _newest(self) -> Lease:
+        who = self._desk.colour.current()
+        holds = [h for h in list(self._holds) if not h._released]
+        if not holds:
+            raise NotHeld(f"{self.name!r} is not held by this object, so there is nothing to release.")
+        return next((h for h in reversed(holds) if h._who == who), holds[0])
+
+    def __enter__(self) -> Lease:
+        lease = Holding(self, self._wish, self._timeout).enter(3)
+        self._entered.setdefault(lease._who, []).append(lease)
+        return lease
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        who = self._desk.colour.current()
+        stack = self._entered.get(who)
+        if not stack:
+            raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")
+        lease = stack.pop()
+        if not stack:
+            del self._entered[who]
+        run(enter.leave(self._desk, lease, error))
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        from .guard import guarded
+
+        return guarded(function, lambda _: self)
+
+    # What threading.Condition asks of a reentrant lock.
+
+    def _is_owned(self) -> bool:
+        who = self._desk.colour.current()
+        return any(h._who == who and h.held for h in list(self._holds))
+
+    def _release_save(self) -> int:
+        who = self._desk.colour.current()
+        mine = [h for h in list(self._holds) if h._who == who]
+        if not mine:
+            raise NotHeld(f"{self.name!r} is not held by this thread.")
+        for lease in reversed(mine):
+            lease.release()
+        return len(mine)
+
+    def _acquire_restore(self, depth: int) -> None:
+        for _ in range(depth):
+            self._get(self._wish, None, Guest(self._wish))
+
+    def __repr__(self) -> str:
+        state = "locked" if self.held else "unlocked"
+        return f"<{state} holdfast.{type(self).__name__} object {self.name!r} at {id(self):#x}>"
+
+
+class Holding:
+    """One use of a lock as a context manager. It may be left by another thread than the one that entered."""
+
+    def __init__(self, lock: Lock, wish: Wish, limit: float | None) -> None:
+        self._lock = lock
+        self._wish = wish
+        self._limit = limit
+        self._lease: Lease | None = None
+
+    def __enter__(self) -> Lease:
+        return self.enter(3)
+
+    def enter(self, depth: int) -> Lease:
+        if self._lease is not None:
+            raise RuntimeError("hold() is for one use; call it again for another.")
+        desk = self._lock._desk
+        guest = Guest(self._wish)
+        try:
+            lease = self._lock._get(self._wish, self._limit, guest)
+            if lease is None:
+                raise run(enter.timed_out(desk, self._wish, guest, self._limit or 0.0))
+            enter.enter(desk, lease, depth)
+            self._lease = lease
+            return lease
+        except BaseException:
+            _surely(lambda: run(withdraw(desk, guest)))
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        assert self._lease is not None
+        run(enter.leave(self._lock._desk, self._lease, error))
+
+
+class RWLock:
+    """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
+
+    def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
+        self._read = Lock(locks, wish._replace(weight=1), timeout, reentrant)
+        self._write = Lock(locks, wish._replace(weight=ALL), timeout, reentrant)
+        self.name = wish.name
+
+    def read(self) -> Lock:
+        """The lock of a reader."""
+        return self._read
+
+    def write(self) -> Lock:
+        """The lock of the writer."""
+        return self._write
+
+
+class Semaphore(Lock):
+    """At most so many slots in use at once. Each acquire takes one, or as many as its weight says."""
+
+    @property
+    def slots(self) -> int | None:
+        """How many slots this client says there are; None: as stored."""
+        return self._wish.capacity or None
+
+    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
+        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
+        return self._get(wish, self._limit(blocking, timeout), Guest(wish))
+
+    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
+        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
+        if note is not None:
+            wish = wish._replace(note=check.label(note, "A note"))
+        return Holding(self, wish, self._limit(True, timeout))
+
+
+def _surely(undo: Callable[[], None]) -> None:
+    """Undo, even if Ctrl-C comes again in the middle of it."""
+    for _ in range(3):
+        try:
+            undo()
+            return
+        except (KeyboardInterrupt, LeaseLost):
+            continue

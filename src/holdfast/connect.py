@@ -1,0 +1,102 @@
+"""From a URL to a client. Drivers are imported only when their store is asked for; nothing is opened yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .backends.contract import Backend, Colour
+from .errors import ConfigError
+from .flow import check
+from .flow.check import Seconds
+
+SPANS = ("any", "machines")
+
+
+class Settings(NamedTuple):
+    """What both faces need to make a client."""
+
+    backend: Backend
+    owner: str
+    lease: float
+
+
+def settle(
+    target: object,
+    colour: Colour,
+    owner: str | None,
+    lease: Seconds | None,
+    namespace: str | None,
+    span: str | None,
+    options: dict[str, Any],
+) -> Settings:
+    """Arguments first, then the environment (HOLDFAST_URL, _LEASE, _OWNER, _NAMESPACE, _SPAN), then the defaults."""
+    env = os.environ.get
+    if owner is None:
+        owner = env("HOLDFAST_OWNER") or f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
+    if lease is None:
+        text = env("HOLDFAST_LEASE")
+        lease = check.lease(check.duration(text, "HOLDFAST_LEASE"), "HOLDFAST_LEASE") if text else 30.0
+    if namespace is None:
+        namespace = env("HOLDFAST_NAMESPACE") or ""
+    if namespace:
+        check.name(namespace, "A namespace")
+    span = span or env("HOLDFAST_SPAN") or "any"
+    if span not in SPANS:
+        raise ConfigError(f"span is 'any' or 'machines', not {span!r}.")
+    backend = open_backend(target, colour, namespace, options)
+    if span == "machines" and backend.span != "machines":
+        raise ConfigError(
+            f"{backend.where} reaches only this {backend.span}, and span='machines' asks for more. "
+            "Give the URL of a server: HOLDFAST_URL=redis://…"
+        )
+    return Settings(backend, check.label(owner, "An owner"), check.lease(lease))
+
+
+def open_backend(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    if target is None:
+        target = os.environ.get("HOLDFAST_URL") or None
+    if target is None:
+        import warnings
+
+        backend = _sqlite(None, colour, namespace, options)
+        text = f"no URL given: locks are kept in {backend.where} and reach only this user on this machine"
+        warnings.warn(text, stacklevel=4)
+        return backend
+    if not isinstance(target, str):
+        raise ConfigError(f"connect() takes a URL, not {type(target).__name__}.")
+    scheme, colon, _ = target.partition("://")
+    opener = SCHEMES.get(scheme) if colon else None
+    if opener is None:
+        known = ", ".join(f"{s}://" for s in SCHEMES)
+        # A text that is no URL may hold a password: it is not repeated.
+        what = f"No store is called {scheme + '://'!r}" if colon and scheme.isalnum() else "This is not a store's URL"
+        raise ConfigError(f"{what}. Known: {known}.")
+    return opener(target, colour, namespace, options)
+
+
+def _sqlite(url: str | None, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    from .backends.cas import CasBackend
+    from .backends.sqlite import SqliteStore
+
+    return CasBackend(SqliteStore(url, colour, **_only(options, ())), colour, namespace)
+
+
+def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    from .backends.memory import Hub, MemoryBackend
+
+    _only(options, ())
+    name = url.removeprefix("memory://")
+    return MemoryBackend(Hub.named(name) if name else Hub(), colour, namespace, url)
+
+
+def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    for option in options:
+        if option not in known:
+            has = f"It knows: {', '.join(known)}." if known else "It has none."
+            raise ConfigError(f"{option!r} is not an option of this store. {has}")
+    return options
+
+
+SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {"memory": _memory, "sqlite": _sqlite}
