@@ -19,11 +19,9 @@ class Lease(Hold):
     and LeaseLost is raised in place of the cancellation. It renews itself by default.
     """
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = False
-        self._cancelling = 0
+    _task: asyncio.Task[Any] | None = None
+    _cancelled = False
+    _cancelling = 0
 
     async def renew(self) -> None:
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
@@ -51,7 +49,8 @@ class Lease(Hold):
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task is not None else 0
         self._seat.watched = True
-        self._desk.watch(self._seat.end())
+        with self._desk.mutex:
+            self._desk.watch(self._seat.end())
 
     def told_lost(self) -> None:
         task = self._task

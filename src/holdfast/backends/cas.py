@@ -212,7 +212,7 @@ def _same(one: Record, other: Record) -> bool:
 def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
     """The ears of those on whose life this outcome rests: the admitted, and the ones directly ahead of the asker."""
     ears = [w.ear for w in woken if w.fence]
-    if isinstance(reply, Waiting | Refused):
+    if isinstance(reply, (Waiting, Refused)):
         ears += [e.ear for e in record.inside[:16]]
         ears += [e.ear for e in record.line[:1]]
     return ears

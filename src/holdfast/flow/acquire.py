@@ -11,7 +11,7 @@ written down as a debt first and then tried, so that the keeper pays it if this 
 
 from __future__ import annotations
 
-from ..doorman import Admitted, Enter, Gone, Keep, Leave, Left, Mismatch, Refused, Waiting
+from ..doorman import ALL, Admitted, Enter, Gone, Keep, Leave, Left, Mismatch, Refused, Waiting
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
@@ -49,7 +49,8 @@ async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> 
         desk.tell("waiting", wish.name, detail="behind others of this client")
         hold = await _stand_by(desk, guest, party, until)
         if hold is not None:
-            desk.seated(hold._seat)
+            with desk.mutex:
+                desk.seated(hold._seat)
             desk.tell("acquired", wish.name, hold.ticket, hold.fence)
         if not guest.leads:
             return hold
@@ -132,15 +133,15 @@ def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, le
         hold = guest.hold = desk.new_hold(seat, fence, wish)
         guest.leads = False
         party.seat = seat
-        if not wish.exclusive and party.line:
+        if wish.weight != ALL:
             while party.line:  # readers who waited together go in together
                 other = party.line.popleft()
                 other.hold = desk.new_hold(seat, fence, other.wish)
                 assert other.event is not None
                 other.event.set()
-        if not wish.exclusive and desk.parties.get(party.key) is party:
-            del desk.parties[party.key]
-    desk.seated(seat)
+            if desk.parties.get(party.key) is party:
+                del desk.parties[party.key]
+        desk.seated(seat)
     desk.tell("acquired", wish.name, seat.ticket, fence)
     return hold
 

@@ -67,5 +67,5 @@ async def attach(desk: Desk, name: str, ticket: str) -> Hold:
     seat.confirm(answer.at, reply.left)
     with desk.mutex:
         hold = desk.new_hold(seat, reply.fence, Wish(name, 0, 1, lease))
-    desk.seated(seat)
+        desk.seated(seat)
     return hold

@@ -117,12 +117,13 @@ class Desk:
     # -- seats
 
     def seated(self, seat: Seat) -> None:
-        """From now on the keeper keeps this one."""
-        with self.mutex:
-            if seat.reason or seat.leaving:
-                return
-            self.seats[seat.ticket] = seat
-            self.ring(min(seat.renew_at, seat.cap))
+        """Under the mutex: from now on the keeper keeps this one."""
+        if seat.reason or seat.leaving:
+            return
+        self.seats[seat.ticket] = seat
+        due = seat.renew_at if seat.renew_at < seat.cap else seat.cap
+        if not self.keeping or due < self.wake_at:
+            self.ring(due)
         if seat.watched:
             self.watch(seat.end())
 
@@ -141,34 +142,32 @@ class Desk:
             self.bell.set()
 
     def watch(self, due: float) -> None:
-        """Have somebody look at the clock who does not talk to the store, so that loss is told in time."""
-        with self.mutex:
-            if self.watching:
-                if due < self.watch_at:
-                    self.watch_at = due
-                    self.watch_bell.set()
-                return
+        """Under the mutex: have somebody look at the clock who does not talk to the store, so loss is told in time."""
+        if not self.watching:
+            from .keep import watch
+
             self.watching = True
             self.watch_at = due
-        from .keep import watch
-
-        self.colour.spawn(watch(self), "holdfast-watch")
+            self.colour.spawn(watch(self), "holdfast-watch")
+        elif due < self.watch_at:
+            self.watch_at = due
+            self.watch_bell.set()
 
     def unseat(self, seat: Seat) -> None:
         """This seat is no longer ours to keep; those of its party who wait get a leader again."""
         with self.mutex:
             self.seats.pop(seat.ticket, None)
-            party, seat.party = seat.party, None
+            party = seat.party
             if party is not None and party.seat is seat:
-                party.seat = None
+                seat.party = party.seat = None
                 self.next_leader(party)
 
     def next_leader(self, party: Party) -> None:
         """Under the mutex: the first of those who stand by leads from here on, under a new ticket."""
-        party.ticket = ""
-        party.place = party.ahead = 0
-        party.waited = party.unanswered = False
         if party.line:
+            party.ticket = ""
+            party.place = party.ahead = 0
+            party.waited = party.unanswered = False
             heir = party.line.popleft()
             heir.leads = True
             party.wish = heir.wish
@@ -227,8 +226,8 @@ class Desk:
 
     def new_hold(self, seat: Seat, fence: int, wish: Wish) -> Hold:
         """Under the mutex: give the seat, with this fence, to somebody."""
-        hold = self.hold(self, seat, fence, wish)
-        hold._since = clock = self.clock()
+        clock = self.clock()
+        hold = self.hold(self, seat, fence, wish, clock)
         if wish.max_hold is not None:
             seat.cap = clock + wish.max_hold
         seat.holds.append(hold)

@@ -45,8 +45,8 @@ def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
             return None
         if seat.weight < wish.weight:
             return None
-        hold = desk.hold(desk, seat, first.fence, wish)
-        hold._since, hold._who = desk.clock(), who
+        hold = desk.hold(desk, seat, first.fence, wish, desk.clock())
+        hold._who = who
         seat.holds.append(hold)
     return hold
 

@@ -24,30 +24,28 @@ BLOCK = PASSES + 1
 class Guest:
     """One who wants in: leading its party, standing by, or with a hold already in its hands."""
 
-    __slots__ = ("event", "hold", "leads", "party", "wish")
+    party: Party | None = None
+    event: Event | None = None
+    hold: Hold | None = None
+    leads = False
 
     def __init__(self, wish: Wish) -> None:
         self.wish = wish
-        self.party: Party | None = None
-        self.event: Event | None = None
-        self.hold: Hold | None = None
-        self.leads = False
 
 
 class Party:
-    __slots__ = ("ahead", "block", "key", "line", "place", "seat", "ticket", "unanswered", "waited", "wish")
+    ticket = ""
+    seat: Seat | None = None
+    unanswered = False  # an Enter of this ticket may still be under way
+    waited = False  # the store has put this ticket in line
+    place = 0
+    ahead = 0
 
     def __init__(self, wish: Wish, key: object) -> None:
         self.wish = wish
         self.key = key  # None: a party of one, never joined
-        self.ticket = ""
         self.block = BLOCK if key is not None and wish.weight == ALL else 1
-        self.seat: Seat | None = None
         self.line: deque[Guest] = deque()  # standing by, in the order in which they came
-        self.unanswered = False  # an Enter of this ticket may still be under way
-        self.place = 0
-        self.ahead = 0
-        self.waited = False  # the store has put this ticket in line
 
     def may_pass_on(self, clock: float) -> bool:
         seat = self.seat

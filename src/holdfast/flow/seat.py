@@ -54,28 +54,19 @@ class Wish(NamedTuple):
 
 
 class Seat:
-    __slots__ = (
-        "admitted",
-        "block",
-        "cap",
-        "deadline",
-        "fence",
-        "given",
-        "holds",
-        "lease",
-        "leaving",
-        "left",
-        "lowered",
-        "margin",
-        "name",
-        "party",
-        "reason",
-        "renew_at",
-        "story",
-        "ticket",
-        "watched",
-        "weight",
-    )
+    """One ticket inside. What has not happened to it yet is said by the class: cheaper than twenty assignments."""
+
+    given = 0  # how often it has been passed on
+    lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
+    deadline = 0.0
+    renew_at = 0.0
+    cap = NEVER  # when the present holder's max_hold ends
+    admitted = 0.0
+    leaving = False
+    left = False
+    reason = ""  # why it was lost
+    story = ""
+    watched = False
 
     def __init__(
         self,
@@ -92,28 +83,19 @@ class Seat:
         self.ticket = ticket
         self.fence = fence  # the first of its block: renewals name it
         self.block = block
-        self.given = 0  # how often it has been passed on
         self.weight = weight
-        self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
         self.lease = lease
         self.margin = lease / 10 + skew
-        self.deadline = 0.0
-        self.renew_at = 0.0
-        self.cap = NEVER  # when the present holder's max_hold ends
-        self.admitted = 0.0
         self.party = party
         self.holds: list[Hold] = []
-        self.leaving = False
-        self.left = False
-        self.reason = ""  # why it was lost
-        self.story = ""
-        self.watched = False
 
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
         seconds = left / 1e6
-        self.deadline = max(self.deadline, at + seconds - min(self.margin, seconds / 2))
-        self.renew_at = at + seconds / 3
+        deadline = at + seconds - min(self.margin, seconds / 2)
+        if deadline > self.deadline:
+            self.deadline = deadline
+            self.renew_at = at + seconds / 3
 
     def end(self) -> float:
         return min(self.deadline, self.cap)
@@ -122,16 +104,17 @@ class Seat:
 class Hold:
     """The part of a lease that both faces share: what it is, and whether it is still held."""
 
-    def __init__(self, desk: Desk, seat: Seat, fence: int, wish: Wish) -> None:
+    _released = False
+    _reason = ""
+    _who: Hashable = None
+    _home: list[Hold] | None = None
+    _entered: tuple[str, int] | None = None  # the file and line of its `with`
+
+    def __init__(self, desk: Desk, seat: Seat, fence: int, wish: Wish, since: float) -> None:
         self._desk = desk
         self._seat = seat
         self._wish = wish
-        self._released = False
-        self._reason = ""
-        self._who: Hashable = None
-        self._since = 0.0
-        self._home: list[Hold] | None = None
-        self._entered: tuple[str, int] | None = None  # the file and line of its `with`
+        self._since = since
         self.fence: int = fence
         """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
 
