@@ -112,8 +112,10 @@ class Store(Protocol):
     """Names the store to people, without credentials: 'sqlite:////var/lib/app/locks.db'."""
     span: str
     """How far its locks reach: 'process', 'machine' or 'machines'."""
-    ear: str
-    """Where this client listens; goes into each Enter. '' if it cannot be woken."""
+    @property
+    def ear(self) -> str:
+        """Where this client listens; goes into each Enter. '' if it cannot be woken."""
+
     trust: float
     """For how many seconds a cached row is good enough for an optimistic write."""
     skew: float

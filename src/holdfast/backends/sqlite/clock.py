@@ -1,0 +1,140 @@
+"""The store's clock: the kernel's time since boot, plus a base that the first opener of each boot writes down.
+
+    now = CLOCK_BOOTTIME − the offset of this time namespace + base
+
+It does not step when somebody sets the wall clock and goes on counting while the machine sleeps, and all processes of
+one kernel agree about it. base = max(wall clock, highest number stored + 1) − time since boot, so numbers look like
+times and go on rising over a reboot, even with a wall clock that was set back.
+
+A reboot ends every process. So the first opener of a boot empties all records, except for seats that live without a
+process; those start anew with their full length, for nobody knows how long the machine was off.
+
+Without a boot id (no Linux) a reboot goes unnoticed: the clock falls back, and the rules cut every lease to its own
+length from then on. That is safe, only slower.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...doorman import Record, wire
+
+UNKNOWN = "unknown"
+INITIAL_TIME_NAMESPACE = "time:[4026531834]"
+
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_nanoseconds = time.clock_gettime_ns
+
+
+def since_boot() -> int:
+    """Whole microseconds since boot, as this time namespace counts them."""
+    return _nanoseconds(_CLOCK) // 1000
+
+
+def boot_id() -> str:
+    return _text("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN
+
+
+def namespace_offset() -> int:
+    """By how many microseconds this time namespace is ahead of the kernel.
+
+    The file shows the offsets for *children*; they are ours only if our own namespace is the same one.
+    """
+    try:
+        own = os.readlink("/proc/self/ns/time")
+    except OSError:
+        return 0  # a kernel without time namespaces
+    if own == INITIAL_TIME_NAMESPACE:
+        return 0
+    for pid in ("self", str(os.getppid())):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/time_for_children") != own:
+                continue
+        except OSError:
+            continue
+        for line in _text(f"/proc/{pid}/timens_offsets").splitlines():
+            name, seconds, nanoseconds = line.split()
+            if name in ("boottime", "7"):
+                return int(seconds) * 1_000_000 + int(nanoseconds) // 1000
+    return 0
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def after_boot(record: Record, now: int) -> Record:
+    """What is left of a record after a reboot: no line, and inside only those who need no process, at full length."""
+    return record._replace(
+        seen=now,
+        inside=tuple(e._replace(expires=now + e.lease, sure=True) for e in record.inside if not e.ear),
+        line=(),
+        graves=tuple(g._replace(until=now + g.span) for g in record.graves),
+    )
+
+
+def settle(
+    execute: Callable[..., sqlite3.Cursor],
+    boot: str,
+    elapsed: int,
+    version: Callable[[], int],
+    another_boot_lives: Callable[[], bool],
+) -> int:
+    """The base for this boot: as written down, or, by the first opener of a boot, made anew in one transaction.
+
+    another_boot_lives: whether a client with another boot id answers at its ear. Then both run on one kernel, which
+    has not restarted at all: some containers are given a made-up boot id. The clock must bear that out.
+    """
+    known = execute("SELECT boot, base FROM holdfast_meta").fetchall()
+    if known:
+        then, base = str(known[0][0]), int(known[0][1])
+        if then == boot or boot == UNKNOWN:
+            return base
+        highest = execute("SELECT max(score) FROM holdfast_locks").fetchall()[0][0] or 0
+        if base + elapsed >= highest and another_boot_lives():
+            return base
+    execute("BEGIN IMMEDIATE")
+    try:
+        known = execute("SELECT boot, base FROM holdfast_meta").fetchall()
+        if known and known[0][0] == boot:
+            base = int(known[0][1])
+        else:
+            base = _first_of_boot(execute, boot, elapsed, version)
+        execute("COMMIT")
+        return base
+    except BaseException:
+        execute("ROLLBACK")
+        raise
+
+
+def _first_of_boot(
+    execute: Callable[..., sqlite3.Cursor], boot: str, elapsed: int, version: Callable[[], int]
+) -> int:
+    rows: list[Any] = execute("SELECT key, score, body FROM holdfast_locks").fetchall()
+    records: list[tuple[str, Record]] = []
+    highest = 0
+    for key, score, body in rows:
+        highest = max(highest, score)
+        try:
+            record = wire.decode(body)
+        except ValueError:
+            continue  # whoever asks for it will be told
+        records.append((key, record))
+        highest = max(highest, record.fence, record.seen)
+    now = max(time.time_ns() // 1000, highest + 1)
+    base = now - elapsed
+    for key, record in records:
+        record = after_boot(record, now)
+        execute(
+            "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE key=?",
+            (wire.owners(record), wire.encode(record), version(), key),
+        )
+    execute("DELETE FROM holdfast_meta")
+    execute("INSERT INTO holdfast_meta (boot, base) VALUES (?, ?)", (boot, base))
+    return base

@@ -1,0 +1,206 @@
+"""One guarded connection to the database file: opening, statements, forks, and files that vanish.
+
+A step is one autocommit statement. Nothing here waits: when somebody else is writing, SQLite says BUSY at once
+(`timeout=0`) and the store above backs off in the colour of its client; SQLite's own busy handler would block an event
+loop, and its steps are so coarse that the 99th percentile was five times worse.
+
+The settings, and why:
+- WAL: readers never block; synchronous NORMAL: a commit survives every crash of a process, and a crash of the machine
+  ends all holders on it anyway (FULL is ten times slower, OFF risks the file).
+- page_size 2048: a commit writes one page.
+- Checkpoints are done by `housekeeping`, not by whoever happens to write the thousandth page.
+- One connection per store with a lock around it: a statement's row count is a property of the connection.
+
+- It is closed before each fork (`forks`) and opened again by whoever needs it next.
+
+Nobody may open() and close() the database file itself in this process: that drops SQLite's locks. stat is fine.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import clock, sentences
+from .place import prepare
+
+APPLICATION = 0x686F6C64  # "hold", in the file's header: this database is ours
+SCHEMA = 1
+TABLES = (
+    """CREATE TABLE holdfast_locks (
+    key TEXT PRIMARY KEY,      -- namespace and name
+    score INTEGER NOT NULL,    -- the last fence given out
+    owner TEXT NOT NULL,       -- who is inside
+    body TEXT NOT NULL,        -- the doorman's record
+    version INTEGER NOT NULL   -- random, new with every write
+)""",
+    """CREATE TABLE holdfast_meta (
+    boot TEXT NOT NULL,        -- of which boot the base is
+    base INTEGER NOT NULL      -- microseconds; now = base + time since boot
+)""",
+)
+SETTINGS = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
+
+
+class Closed(Exception):
+    """There is no open connection at the moment: open one."""
+
+
+def random_version() -> int:
+    """Versions never recur: 62 random bits, whatever the program does to the seed of `random`."""
+    return int.from_bytes(os.urandom(8)) >> 2
+
+
+class Connection:
+    """The database at `path`. `open` makes or checks it; `change` and `rows` run one statement each."""
+
+    def __init__(self, path: str, boot: str, another_boot_lives: Callable[[], bool]) -> None:
+        self.path = path
+        self.real = path  # without symbolic links, once it is open
+        self.boot = boot
+        self.shift = 0  # microseconds; the store's now = since_boot() + shift
+        self.guard = threading.Lock()
+        self.aside = threading.Lock()  # guards the second, short-lived connection of the housekeeping
+        self._another_boot_lives = another_boot_lives
+        self._cursor: sqlite3.Cursor | None = None
+        self._files: tuple[tuple[int, int] | None, ...] = ()
+        self._leaked = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._cursor is not None
+
+    def now(self) -> int:
+        return clock.since_boot() + self.shift
+
+    # -- statements
+
+    def change(self, sql: str, values: tuple[Any, ...]) -> int:
+        """Run a statement that writes; how many rows it changed."""
+        with self.guard:
+            cursor = self._cursor
+            if cursor is None:
+                raise Closed
+            cursor.execute(sql, values)
+            return cursor.rowcount
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement that reads; all its rows, for a half-read statement would hold up checkpoints."""
+        with self.guard:
+            cursor = self._cursor
+            if cursor is None:
+                raise Closed
+            return cursor.execute(sql, values).fetchall()
+
+    # -- opening and closing
+
+    def open(self) -> None:
+        """Open the database, and make it if there is none. LockError, or sqlite3.Error for the caller to explain."""
+        with self.guard:
+            if self._cursor is not None:
+                return
+            if self._leaked:
+                raise sentences.forked_amid(self.path)
+            self.real = prepare(self.path)
+            connection = connect(self.real)
+            try:
+                cursor = connection.cursor()
+                self._check(cursor.execute)
+                elapsed = clock.since_boot() - clock.namespace_offset()
+                base = clock.settle(cursor.execute, self.boot, elapsed, random_version, self._another_boot_lives)
+                self.shift = base - clock.namespace_offset()
+                self._files = self._inodes()
+            except BaseException:
+                connection.close()
+                raise
+            self._cursor = cursor
+
+    def _check(self, execute: Callable[..., sqlite3.Cursor]) -> None:
+        """Make sure that this is a database of ours, without changing one that is not."""
+        application = execute("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION:
+            if application or execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise sentences.foreign(self.real, application)
+            self._make(execute)
+        found = execute("PRAGMA user_version").fetchone()[0]
+        if found > SCHEMA:
+            raise sentences.newer(self.real, found, SCHEMA)
+        use_wal(execute, self.real)
+        for setting in SETTINGS:
+            execute(setting)
+
+    def _make(self, execute: Callable[..., sqlite3.Cursor]) -> None:
+        execute("PRAGMA page_size=2048")
+        use_wal(execute, self.real)
+        execute("BEGIN IMMEDIATE")
+        try:
+            if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:  # else somebody was quicker
+                for table in TABLES:
+                    execute(table)
+                execute(f"PRAGMA application_id={APPLICATION}")
+                execute(f"PRAGMA user_version={SCHEMA}")
+            execute("COMMIT")
+        except BaseException:
+            execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        with self.guard:
+            self._close()
+
+    def _close(self) -> None:
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            cursor.connection.close()
+
+    def replaced(self) -> bool:
+        """Whether the files were deleted or replaced under us: then what is written here goes nowhere."""
+        return self._cursor is not None and self._inodes() != self._files
+
+    def _inodes(self) -> tuple[tuple[int, int] | None, ...]:
+        found: list[tuple[int, int] | None] = []
+        for end in ("", "-wal", "-shm"):
+            try:
+                there = os.stat(self.real + end)
+                found.append((there.st_dev, there.st_ino))
+            except OSError:
+                found.append(None)
+        return tuple(found)
+
+    # -- forks
+
+    def before_fork(self) -> bool:
+        """Close, and keep everybody else out until the fork is over. False if that cannot be done in time."""
+        if not self.guard.acquire(timeout=1):
+            return False  # a signal handler forks in the middle of a statement of this very thread
+        if not self.aside.acquire(timeout=1):
+            self.guard.release()
+            return False
+        self._close()
+        return True
+
+    def after_fork(self) -> None:
+        self.aside.release()
+        self.guard.release()
+
+    def in_child(self) -> None:
+        self.guard = threading.Lock()
+        self.aside = threading.Lock()
+        if self._cursor is not None:  # nobody closed it before the fork: not even its destructor may run
+            _leaked.append(self._cursor)
+            self._cursor = None
+            self._leaked = True
+
+
+def connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def use_wal(execute: Callable[..., sqlite3.Cursor], path: str) -> None:
+    mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise sentences.not_wal(path, mode)
+
+
+_leaked: list[sqlite3.Cursor] = []

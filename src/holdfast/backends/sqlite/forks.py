@@ -1,0 +1,49 @@
+"""Before and after each fork of this process, every store is told.
+
+SQLite's locks belong to a process, its memory of them does not: a child that inherits an open connection and opens
+another one *loses writes*. So every connection is closed before a fork, with the guard held so that no other thread
+opens it in between, and opened again by whoever needs it next, on either side.
+"""
+
+import os
+import threading
+import weakref
+from typing import Protocol
+
+
+class Forking(Protocol):
+    def before_fork(self) -> bool:
+        """Close what must not be inherited, and let nobody open it. False: it cannot be done, and nothing was."""
+
+    def after_fork(self) -> None:
+        """In the parent: go on. Only called if before_fork said True."""
+
+    def forked(self) -> None:
+        """In the child: forget what belongs to the parent."""
+
+
+_followers: "weakref.WeakSet[Forking]" = weakref.WeakSet()
+_paused: dict[int, list[Forking]] = {}  # by the thread that forks, for two may do so at once
+
+
+def follow(one: Forking) -> None:
+    _followers.add(one)
+
+
+def _before() -> None:
+    _paused[threading.get_ident()] = [f for f in list(_followers) if f.before_fork()]
+
+
+def _in_parent() -> None:
+    for one in _paused.pop(threading.get_ident(), ()):
+        one.after_fork()
+
+
+def _in_child() -> None:
+    _paused.clear()
+    for one in list(_followers):
+        one.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

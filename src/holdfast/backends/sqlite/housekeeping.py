@@ -1,0 +1,127 @@
+"""Checkpoints, rows that nobody has used for a day, and ears of the dead.
+
+Checkpoints are not left to SQLite: under constant writes its own never came to reset the log (100 MB in 4 s). One
+client at a time does it, elected by a lock on a file beside the database, right after a commit of its own: then nobody
+else can be in the middle of resetting the log, which also keeps clear of a bug of SQLite 3.7.0 to 3.51.2 there.
+
+It runs on a second connection, so that neither writers nor an event loop wait for the disk.
+"""
+
+import os
+import sqlite3
+import time
+
+from ...doorman import wire
+from .connection import SETTINGS, Connection, connect
+from .ears import Ears
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system: SQLite's own way must do
+    fcntl = None  # type: ignore[assignment]
+
+URGENT = 2000  # commits of our own without a checkpoint: about 4 MB of log
+DUE = 250
+TRUNCATE = 4 << 20  # bytes; above this the log is cut, not only emptied
+IDLE = 24 * 3600 * 1_000_000  # microseconds
+SWEEP_EVERY = 30.0  # seconds
+SWEEP_ROWS = 200
+
+NEXT_ROWS = "SELECT rowid, key, body, version FROM holdfast_locks WHERE rowid > ? ORDER BY rowid LIMIT ?"
+DELETE = "DELETE FROM holdfast_locks WHERE key=? AND version=?"
+COMMIT = "UPDATE holdfast_meta SET base=base"
+
+
+class Housekeeping:
+    def __init__(self, db: Connection, ears: Ears) -> None:
+        self.commits = 0  # since the last checkpoint of ours
+        self._db = db
+        self._ears = ears
+        self._sweep_at = time.monotonic() + SWEEP_EVERY
+        self._rowid = 0
+
+    def is_urgent(self) -> bool:
+        return self.commits >= URGENT
+
+    def tidy(self) -> None:
+        """What is due of all that. Never raises: whatever goes wrong here will be seen by the next step."""
+        try:
+            if self.commits >= DUE or (self.commits and self._log() > TRUNCATE):
+                self.checkpoint()
+            if time.monotonic() >= self._sweep_at:
+                self._sweep_at = time.monotonic() + SWEEP_EVERY
+                self._ears.heal()
+                self._ears.clean()
+                self.sweep()
+        except (sqlite3.Error, OSError):
+            pass
+
+    def _log(self) -> int:
+        try:
+            return os.stat(self._db.real + "-wal").st_size
+        except OSError:
+            return 0
+
+    def checkpoint(self) -> bool:
+        """Move the log into the database, unless somebody else is at it. True if it was done."""
+        self.commits = 0
+        with self._db.aside:
+            if not self._db.is_open:
+                return False
+            try:
+                elected = _elect(self._db.real + ".tidy")
+                if elected is None:
+                    return False
+                try:
+                    return self._checkpoint()
+                finally:
+                    os.close(elected)
+            except (sqlite3.Error, OSError):
+                return False  # busy, or a disk that is full: later
+
+    def _checkpoint(self) -> bool:
+        connection = connect(self._db.real)
+        try:
+            for setting in SETTINGS:
+                connection.execute(setting)
+            for _ in range(20):
+                try:
+                    connection.execute(COMMIT)
+                    break
+                except sqlite3.OperationalError:
+                    time.sleep(0.0002)
+            else:
+                return False
+            how = "TRUNCATE" if self._log() > TRUNCATE else "PASSIVE"
+            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+            return not busy
+        finally:
+            connection.close()
+
+    def sweep(self) -> int:
+        """Delete rows that nobody has used for a day, some at a time; how many."""
+        rows = self._db.rows(NEXT_ROWS, (self._rowid, SWEEP_ROWS))
+        self._rowid = rows[-1][0] if len(rows) == SWEEP_ROWS else 0
+        now = self._db.now()
+        gone = 0
+        for _, key, body, version in rows:
+            try:
+                record = wire.decode(body)
+            except ValueError:
+                continue
+            idle = not record.inside and not record.line and not record.fixed
+            if idle and max(record.seen, record.fence) < now - IDLE and all(g.until < now for g in record.graves):
+                gone += self._db.change(DELETE, (key, version))
+        return gone
+
+
+def _elect(path: str) -> int | None:
+    """An open file descriptor with the lock on this file, or None if somebody else has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd

@@ -1,0 +1,305 @@
+"""The embedded store: one SQLite file for all processes of a machine. Nothing to install, nothing to run.
+
+A step is one autocommit statement, `UPDATE … WHERE key=? AND version=?`, so that there is no transaction in which a
+process could be stopped or killed for long. BUSY is answered by our own back-off, in the colour of the client.
+`connection` has the settings and the traps of SQLite, `clock` the time, `ears` and `waiting` the wake-ups,
+`housekeeping` checkpoints and the sweep, `place` and `sentences` what is refused and how it is said.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+from ...doorman import Wake, wire
+from ...errors import ConfigError
+from ..contract import Colour, Pushed, Row, Sample, Seen, Written
+from . import clock, forks, place, sentences
+from .connection import SETTINGS, TABLES, Closed, Connection, random_version
+from .ears import Ears
+from .housekeeping import Housekeeping
+from .waiting import WaitingRoom
+
+UPDATE = "UPDATE holdfast_locks SET score=?, owner=?, body=?, version=? WHERE key=? AND version=?"
+INSERT = (
+    "INSERT INTO holdfast_locks (score, owner, body, version, key) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
+)
+SELECT = "SELECT score, owner, body, version FROM holdfast_locks WHERE key=?"
+SCAN = "SELECT key, score, owner, body, version FROM holdfast_locks WHERE key > ? ORDER BY key LIMIT 1000"
+DELETE = "DELETE FROM holdfast_locks WHERE key=? AND version=?"
+LOOK = "SELECT version FROM holdfast_locks WHERE key=?"
+
+CHECK = 0.2  # seconds between two looks whether the files are still ours
+SPINS = 3  # tries without a pause
+NOBODY: frozenset[str] = frozenset()
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    span = "machine"
+    trust = 0.001  # an older row has likely changed if anybody waits: reading it first is cheaper than a conflict
+    skew = 0.0
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str] | None,
+        colour: Colour,
+        *,
+        busy_timeout: float | str | None = None,
+        boot_id: str | None = None,
+    ) -> None:
+        """The store in this file (a path or an sqlite: URL; None: the default one). Touches nothing on disk.
+
+        busy_timeout: for how many seconds a step tries when others are writing (5). boot_id: only for tests.
+        """
+        path, options = place.parse(target if target is not None else place.default_path())
+        given = options.pop("busy_timeout", None)
+        if options:
+            raise ConfigError(
+                f"sqlite: does not know the parameter {next(iter(options))!r}. There is only busy_timeout (seconds)."
+            )
+        self.path = path
+        self.where = "sqlite:///" + path
+        self.patience = _seconds(busy_timeout if busy_timeout is not None else given, 5.0)
+        self._colour = colour
+        self._clock = colour.clock
+        boot = boot_id or clock.boot_id()
+        self._ears = Ears(path, boot)
+        self._room = WaitingRoom(self._ears, colour)
+        self._db = Connection(path, boot, self._ears.another_boot_lives)
+        self._keeping = Housekeeping(self._db, self._ears)
+        self._opening = threading.Lock()
+        self._check_at = 0.0
+        self._pid = os.getpid()
+        self._closed = False
+        forks.follow(self)
+
+    @property
+    def ear(self) -> str:
+        name = self._ears.name
+        if not name and not self._closed:
+            with self._opening:
+                name = self._ears.open()
+        return name
+
+    def now(self) -> Sample | None:
+        db = self._db
+        if not db.is_open:
+            return None
+        at = self._clock()
+        return Sample(db.now(), at)
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> Seen:
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        rows = await self._run(self._db.rows, SELECT, (key,))
+        now = self._db.now()  # after the row, or the row could be from the future
+        if not rows:
+            return Seen(None, None, now, at)
+        score, owner, body, version = rows[0]
+        return Seen(Row(key, score, owner, body), version, now, at)
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]
+    ) -> Written | Seen:
+        db = self._db
+        at = self._clock()
+        if at >= self._check_at and await self._check(at):
+            return await self.read(row.key)  # another file, perhaps another clock: begin anew
+        key, score, owner, body = row
+        version = random_version()
+        if expected is None:
+            done = await self._run(db.change, INSERT, (score, owner, body, version, key))
+        else:
+            try:
+                done = db.change(UPDATE, (score, owner, body, version, key, expected))
+            except (sqlite3.Error, Closed):
+                done = await self._run(db.change, UPDATE, (score, owner, body, version, key, expected))
+        if not done:
+            return await self.read(key)
+        for wake in woken:
+            if wake.ear:
+                self._ears.send(wake.ear, wake.ticket)
+        self._keeping.commits += 1
+        if self._keeping.is_urgent():
+            await self._colour.call(self._keeping.checkpoint)
+        return Written(version, db.now(), at)
+
+    async def scan(self, prefix: str) -> list[Seen]:
+        found: list[Seen] = []
+        last = prefix
+        first = await self.read(prefix) if prefix else None
+        if first is not None and first.row is not None:
+            found.append(first)
+        while True:
+            at = self._clock()
+            rows = await self._run(self._db.rows, SCAN, (last,))
+            now = self._db.now()
+            for key, score, owner, body, version in rows:
+                if not key.startswith(prefix):
+                    return found
+                found.append(Seen(Row(key, score, owner, body), version, now, at))
+                last = key
+            if len(rows) < 1000:
+                return found
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        return bool(await self._run(self._db.change, DELETE, (key, expected)))
+
+    # -- SQLite says no
+
+    async def _run(self, statement: Callable[..., T], *args: Any) -> T:
+        """Run one statement, opening the database first if need be, and again while somebody else is writing."""
+        tries = 0
+        end: float | None = None
+        while True:
+            try:
+                if not self._db.is_open:
+                    self._open()
+                return statement(*args)
+            except Closed:
+                continue  # a fork came between
+            except sqlite3.Error as error:
+                if not sentences.is_busy(error):
+                    if sentences.code(error) & 0xFF in (sentences.IOERR, sentences.CORRUPT, sentences.NOTADB):
+                        self._db.close()  # whatever it was, begin anew
+                    raise sentences.explain(error, self._db.real) from error
+            tries += 1
+            if tries <= SPINS:
+                continue
+            now = self._clock()
+            if end is None:
+                end = now + self.patience
+            elif now >= end:
+                raise sentences.stuck(self._db.real, self.patience)
+            await self._colour.sleep(_jitter() * min(20e-6 * 2 ** (tries - SPINS), 1e-3))
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ConfigError(f"{self.where} was closed. Connect again.")
+        self._db.open()
+        self._check_at = self._clock() + CHECK
+
+    async def _check(self, at: float) -> bool:
+        """Every now and then: are the files still ours? If not, what we write goes nowhere: begin anew, and say so."""
+        self._check_at = at + CHECK
+        if not self._db.replaced():
+            return False
+        self._db.close()
+        await self._run(lambda: None)
+        self._ears.heal()
+        import logging
+
+        logging.getLogger("holdfast").warning(
+            "%s was deleted or replaced while in use; it was opened anew, and what was held in the old one is lost",
+            self._db.real,
+        )
+        return True
+
+    # -- waiting
+
+    async def wake(self, woken: Sequence[Wake]) -> None:
+        for wake in woken:
+            if wake.ear:
+                self._ears.send(wake.ear, wake.ticket)
+
+    async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
+        known: int | None = None
+        ahead = 0
+
+        async def look() -> int:
+            nonlocal known, ahead
+            at = self._clock()
+            if at >= self._check_at:
+                await self._check(at)
+            rows = await self._run(self._db.rows, LOOK, (key,))
+            if rows and rows[0][0] == known:
+                return ahead
+            seen = await self.read(key)
+            if seen.row is None:
+                return -1
+            try:
+                standing = wire.decode(seen.row.body).standing(ticket)
+            except ValueError:
+                return -1  # whoever asks will be told
+            if standing is None:
+                return -1
+            assert isinstance(seen.version, int)
+            known, ahead = seen.version, standing
+            return ahead
+
+        room = self._room
+        if await (room.wait(ticket, timeout, ears, look) if self.ear else room.poll(timeout, look)):
+            return Pushed(ticket)
+        return None
+
+    def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        dead = [e for e in ears if self._ears.is_dead(e)]
+        return NOBODY, frozenset(dead) if dead else NOBODY
+
+    # -- housekeeping and the end
+
+    async def tidy(self) -> None:
+        if self._db.is_open:
+            await self._check(self._clock())
+            await self._colour.call(self._keeping.tidy)
+
+    async def ping(self) -> None:
+        await self._check(self._clock())
+        await self._run(self._db.rows, "SELECT boot FROM holdfast_meta")
+
+    async def close(self) -> None:
+        self._closed = True
+        self._room.wake_all()
+        with self._opening:
+            self._ears.close()
+        self._db.close()
+
+    def before_fork(self) -> bool:
+        return self._db.before_fork()
+
+    def after_fork(self) -> None:
+        self._db.after_fork()
+
+    def forked(self) -> None:
+        """Called by the hook of `forks` and by the client, in any order: the first one does it."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._opening = threading.Lock()
+            self._db.in_child()
+            self._ears.in_child()
+            self._room.reset()
+
+    def beacon(self) -> int | None:
+        return self._ears.socket.fileno() if self.ear and self._ears.socket is not None else None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        lines = [f"-- {self.where}: made by the first use, nothing to do by hand", "PRAGMA page_size=2048;"]
+        lines += ["PRAGMA journal_mode=WAL;", *(s + ";" for s in SETTINGS), *(t + ";" for t in TABLES)]
+        return "\n".join(lines)
+
+
+def _jitter() -> float:
+    return int.from_bytes(os.urandom(2)) / 65536
+
+
+def _seconds(value: float | str | None, default: float) -> float:
+    if value is None:
+        return default
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 86400:
+        raise ConfigError(f"busy_timeout={value} is not a number of seconds from 0 to a day.")
+    return seconds

@@ -1,0 +1,231 @@
+"""Waiting for a hint: all waiters of a client share one socket, and one of them reads it for all.
+
+Whoever waits while nobody reads becomes the *reader*: it waits for the socket (and for the death of processes that
+anybody here waits for), gives each hint to the waiter it names, and passes the reading on when it leaves, also when it
+is cancelled or interrupted. The others wait for an event of their own. So a client with one waiter, the usual case,
+needs no thread and no second wake-up.
+
+A hint for a ticket that nobody waits for yet is remembered for a few seconds: it may come between the step and the
+waiting. After a quarter of a second without a word everybody looks for himself, reading only, for hints may get lost.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from ..contract import Colour, Event
+from .ears import MANY, Ears
+
+LOOK = 0.25  # seconds between looks where hints arrive
+QUICK = 0.005  # seconds between probes of an ear whose process has ended while a copy of it is still held
+QUICK_FOR = 2.0
+REMEMBERED = 5.0  # seconds
+MOST_REMEMBERED = 1024
+
+Look = Callable[[], Awaitable[int]]
+"""Reads the row: -1 if it is time to ask again, else how many stand ahead."""
+
+
+class Waiter:
+    __slots__ = ("ears", "event", "sign", "suspects", "suspicion", "ticket")
+
+    def __init__(self, ticket: str, ears: Collection[str]) -> None:
+        self.ticket = ticket
+        self.ears = ears
+        self.sign = False
+        self.event: Event | None = None
+        self.suspects: set[str] = set()
+        self.suspicion = 0.0  # when the last of them came under it
+
+
+class WaitingRoom:
+    def __init__(self, ears: Ears, colour: Colour) -> None:
+        self._ears = ears
+        self._colour = colour
+        self.reset()
+
+    def reset(self) -> None:
+        self._mutex = self._colour.mutex()
+        self._waiters: dict[str, list[Waiter]] = {}
+        self._reader: Waiter | None = None
+        self._heard: dict[str, float] = {}
+        self._watched: dict[int, str] = {}
+
+    async def wait(self, ticket: str, timeout: float, ears: Collection[str], look: Look) -> bool:
+        """True at a hint, a death or a change; False when the time is over."""
+        clock = self._colour.clock
+        now = clock()
+        end = now + timeout
+        me = Waiter(ticket, ears)
+        if self._enter(me):
+            return True
+        try:
+            look_at = now + LOOK
+            while True:
+                until = min(end, look_at, now + QUICK if me.suspects else end)
+                if self._reader is me:
+                    await self._read(until - now)
+                elif me.event is not None:
+                    await me.event.wait(max(until - now, 0))
+                    me.event.clear()
+                if me.sign:
+                    return True
+                now = clock()
+                if me.suspects and self._are_dead(me, now):
+                    return True
+                if now >= end:
+                    return False
+                if now >= look_at:
+                    if any(self._ears.is_dead(e) for e in ears) or await look() < 0:
+                        return True
+                    now = clock()
+                    look_at = now + LOOK
+                self._stand_in(me)
+        finally:
+            self._leave(me)
+
+    async def poll(self, timeout: float, look: Look) -> bool:
+        """Without an ear: plain reads, more often near the head of the line, less often while nothing happens."""
+        clock = self._colour.clock
+        end = clock() + timeout
+        pause, ahead = 0.01, -1
+        while True:
+            now = clock()
+            if now >= end:
+                return False
+            await self._colour.sleep(min(pause, end - now))
+            found = await look()
+            if found < 0:
+                return True
+            pause = min(pause * 2 if found == ahead else 0.01 * (found + 1), 1.0)
+            ahead = found
+
+    def _enter(self, me: Waiter) -> bool:
+        """Begin to wait. True if there is no need to."""
+        kick = False
+        with self._mutex:
+            if self._heard.pop(me.ticket, None) is not None:
+                return True
+            for ear in me.ears:
+                known = len(self._watched)
+                fd = self._ears.watch(ear)
+                if fd is not None:
+                    self._watched[fd] = ear
+                    if len(self._watched) == known:
+                        continue  # it was alive when the watch began, so its end will be seen
+                    kick = True
+                if self._ears.is_dead(ear):  # only now: had it died before the watch began, nobody would tell
+                    return True
+            self._waiters.setdefault(me.ticket, []).append(me)
+            if self._reader is None:
+                self._reader = me
+                kick = False
+            else:
+                me.event = self._colour.event()
+        if kick:
+            self.kick()  # the reader waits for the deaths it knew of
+        return False
+
+    def _leave(self, me: Waiter) -> None:
+        with self._mutex:
+            same = self._waiters.get(me.ticket)
+            if same is not None and me in same:
+                same.remove(me)
+                if not same:
+                    del self._waiters[me.ticket]
+            if self._reader is me:
+                self._reader = next((w for ws in self._waiters.values() for w in ws), None)
+                if self._reader is not None and self._reader.event is not None:
+                    self._reader.event.set()
+            if len(self._watched) > 64:
+                needed = {e for ws in self._waiters.values() for w in ws for e in w.ears}
+                self._watched = {fd: e for fd, e in self._watched.items() if e in needed}
+                self._ears.forget_unwatched(needed)
+
+    def _stand_in(self, me: Waiter) -> None:
+        """Nobody reads, for whatever reason: then it is me."""
+        if self._reader is None:
+            with self._mutex:
+                if self._reader is None:
+                    self._reader = me
+
+    # -- the reader
+
+    async def _read(self, timeout: float) -> None:
+        ear = self._ears.socket
+        fd = ear.fileno() if ear is not None else -1
+        if fd < 0:
+            await self._colour.sleep(max(timeout, 0))
+            return
+        ready = await self._colour.readable([fd, *self._watched], max(timeout, 0))
+        if not ready:
+            return
+        with self._mutex:
+            for one in ready:
+                if one == fd:
+                    self._hear()
+                else:
+                    self._died(one)
+
+    def _hear(self) -> None:
+        tickets = self._ears.receive()
+        for ticket in tickets:
+            waiters = self._waiters.get(ticket)
+            if waiters is None:
+                if ticket:
+                    self._remember(ticket)
+            else:
+                for waiter in waiters:
+                    _tell(waiter)
+        if len(tickets) >= MANY:  # the queue was full, so some hints may have been refused
+            self._tell_all()
+
+    def _remember(self, ticket: str) -> None:
+        now = self._colour.clock()
+        if len(self._heard) >= MOST_REMEMBERED:
+            young = {t: at for t, at in self._heard.items() if now - at < REMEMBERED}
+            self._heard = young if len(young) < MOST_REMEMBERED else {}
+        self._heard[ticket] = now
+
+    def _died(self, fd: int) -> None:
+        """A process has ended. If its ear still answers, somebody holds a copy and will not hold it for long."""
+        ear = self._watched.pop(fd, None)
+        if ear is None:
+            return
+        self._ears.unwatch(ear)
+        dead = self._ears.is_dead(ear)
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if ear in waiter.ears:
+                    if dead:
+                        waiter.sign = True
+                    else:
+                        waiter.suspects.add(ear)
+                        waiter.suspicion = self._colour.clock()
+                    if waiter.event is not None:
+                        waiter.event.set()
+
+    def _are_dead(self, me: Waiter, now: float) -> bool:
+        if now - me.suspicion > QUICK_FOR:
+            me.suspects.clear()
+        return any(self._ears.is_dead(e) for e in me.suspects)
+
+    # -- from outside
+
+    def _tell_all(self) -> None:
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                _tell(waiter)
+
+    def wake_all(self) -> None:
+        with self._mutex:
+            self._tell_all()
+        self.kick()
+
+    def kick(self) -> None:
+        """Make the reader look up."""
+        self._ears.send(self._ears.name, "")
+
+
+def _tell(waiter: Waiter) -> None:
+    waiter.sign = True
+    if waiter.event is not None:
+        waiter.event.set()

@@ -1,0 +1,29 @@
+"""A store in a directory of its own, closed at the end of the test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.backends.sqlite import SqliteStore
+from tests.sqlite.plumbing import run, store_at
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "locks.db"
+
+
+@pytest.fixture
+def client(path: Path) -> Iterator[Callable[..., SqliteStore]]:
+    """Opens clients of one database."""
+    opened: list[SqliteStore] = []
+
+    def connect(**options: Any) -> SqliteStore:
+        opened.append(store_at(options.pop("path", path), **options))
+        return opened[-1]
+
+    yield connect
+    for store in opened:
+        run(store.close())
