@@ -19,6 +19,7 @@ from .client import Lock as Lock
 from .client import Locks as Locks
 from .client import RWLock as RWLock
 from .client import Semaphore as Semaphore
+from .connect import settle  # here: imported later, the module would take the place of the function below
 from .errors import AlreadyHeld as AlreadyHeld
 from .errors import BackendError as BackendError
 from .errors import ConfigError as ConfigError
@@ -76,7 +77,6 @@ def connect(
     refuses stores that reach only this machine. on_event is called with each Event. Bad input: ConfigError.
     """
     from .client.colour import ThreadColour
-    from .connect import settle
 
     colour = ThreadColour()
     settings = settle(target, colour, owner, lease, namespace, span, store_options)
