@@ -92,7 +92,7 @@ class Desk:
                 if self.down:
                     self.down = False
                     self.tell("store_up", detail=f"{self.backend.where} answers again")
-                return answer
+                return answer if not turn else answer._replace(again=True)
         self.set_down(reason)
         raise BackendError(f"{self.backend.where} does not answer: {reason}. Is it running, and can it be reached?")
 
@@ -167,7 +167,7 @@ class Desk:
         if party.line:
             party.ticket = ""
             party.place = party.ahead = 0
-            party.waited = party.unanswered = False
+            party.sent = party.waited = party.unanswered = False
             heir = party.line.popleft()
             heir.leads = True
             party.wish = heir.wish
