@@ -14,7 +14,7 @@ from ..flow.check import OWN, Seconds
 from ..flow.party import Guest
 from ..flow.run import run
 from ..flow.seat import Wish
-from .lease import Lease, surely
+from .lease import Lease, leave_surely, surely
 
 if TYPE_CHECKING:
     from .locks import Locks
