@@ -31,7 +31,7 @@ LAW: dict[str, set[str]] = {
     "client": FACE,
     "aio": FACE,
     "connect": FACE | {"backends.*", "backends.cas", "client", "aio"},
-    "": {"errors", "client", "aio", "connect", "flow"},
+    "": {"errors", "client", "aio", "connect", "flow"},  # the two doors: holdfast itself and holdfast.aio
     "recipes": FACE | {"backends.*", "backends.cas", "client", "aio", "connect", ""},
     "testing": FACE | {"backends.cas", "client", "aio", "connect", ""},
     "cli": FACE | {"client", "aio", "connect", "ui", ""},
@@ -47,8 +47,10 @@ PURE = {"typing", "json", "collections"}
 
 
 def part(module: str) -> str:
-    """The part of the house a module of ours belongs to: 'backends.sqlite' for holdfast.backends.sqlite.store."""
+    """The part of the house a module belongs to: 'backends.sqlite' for holdfast.backends.sqlite.store."""
     words = module.split(".")[1:]
+    if words == ["aio"]:
+        return ""
     if words[:1] == ["backends"]:
         return ".".join(words[:2])
     return words[0] if words else ""
