@@ -52,7 +52,7 @@ class Lease(Hold):
         with self._desk.mutex:
             self._desk.watch(self._seat.end())
 
-    def told_lost(self) -> None:
+    def _told_lost(self) -> None:
         task = self._task
         if task is not None and not self._released:
             self._cancelled = True

@@ -260,7 +260,7 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
     if lost:
         _over(hold)
         if not quiet and hold._reason != "forked":
-            raise hold.loss()
+            raise hold._loss()
         return
     await _leave(desk, seat, hold, quiet)
 
@@ -325,4 +325,4 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     _over(hold)
     desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
-        raise hold.loss()
+        raise hold._loss()

@@ -194,7 +194,7 @@ class Desk:
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:
-            hold.told_lost()
+            hold._told_lost()
             if hold._wish.on_lost is not None:
                 self.colour.spawn(self._call_on_lost(hold), "holdfast-on-lost")
 

@@ -89,7 +89,7 @@ async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
         hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if nobody took the seat
     await release(desk, hold, quiet=True)
     if hold._reason and hold._reason != "forked":
-        loss = hold.loss()
+        loss = hold._loss()
         if error is None:
             raise loss
         error.add_note(str(loss))
