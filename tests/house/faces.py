@@ -1,7 +1,9 @@
 """Comparing the two faces of the library: what may differ between threads and asyncio is only who waits, and how."""
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +22,19 @@ def members(cls: type) -> dict[str, Any]:
             name = TWINS.get(name, name)
             if not name.startswith("_") or name in COMPARED:
                 found[name] = member
-        for name in inspect.get_annotations(base):
+        for name in [*inspect.get_annotations(base), *attributes(base)]:
             if not name.startswith("_"):
-                found.setdefault(name, None)  # set in __init__
+                found.setdefault(name, None)
     return found
+
+
+def attributes(cls: type) -> list[str]:
+    """What __init__ sets."""
+    if not inspect.isfunction(vars(cls).get("__init__")):
+        return []
+    tree = ast.parse(textwrap.dedent(inspect.getsource(vars(cls)["__init__"])))
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    return [node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "self"]
 
 
 def function_of(member: Any) -> Callable[..., Any] | None:

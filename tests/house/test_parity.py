@@ -63,6 +63,9 @@ def test_what_reads_the_clock_is_plain_in_both_faces() -> None:
 class Lock:
     held: bool
 
+    def __init__(self) -> None:
+        self.name = ""
+
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> int | None: ...
 
     def locked(self) -> bool: ...
@@ -75,6 +78,9 @@ class Lock:
 class TheSame:
     held: bool
 
+    def __init__(self) -> None:
+        self.name = ""
+
     async def acquire(self, blocking: bool = True, timeout: float | None = None) -> int | None: ...
 
     def locked(self) -> Awaitable[bool]: ...
@@ -86,6 +92,11 @@ class TheSame:
 
 class OneMore(TheSame):
     def owned(self) -> bool: ...
+
+
+class OneMoreAttribute(TheSame):
+    def __init__(self) -> None:
+        self.owner = ""
 
 
 class OtherOrder(TheSame):
@@ -121,7 +132,8 @@ def test_async_and_await_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [OneMore, OtherOrder, OtherDefault, OtherType, OtherResult, OnlyByKeyword, AMethodNow]
+    "other",
+    [OneMore, OneMoreAttribute, OtherOrder, OtherDefault, OtherType, OtherResult, OnlyByKeyword, AMethodNow],
 )
 def test_any_other_difference_is_noticed(other: type) -> None:
     assert len(faces.differences(Lock, other)) == 1

@@ -22,6 +22,20 @@ NAMES = {
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",
 }  # fmt: skip
 
+LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
+MEMBERS = {
+    "Locks": {"store", "lock", "rwlock", "semaphore", "lock_all", "guard", "attach", "evict", "resize", "snapshot", "ping",
+              "close"},
+    "Lock": LOCK,
+    "RWLock": {"name", "read", "write"},
+    "Semaphore": LOCK | {"slots"},
+    "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "renew",
+              "release", "downgrade", "detach"},
+    "LockTimeout": {"name", "holders", "place", "waited"},
+    "LeaseLost": {"reason"},
+    "BackendError": {"refused"},
+}  # fmt: skip
+
 
 def undocumented(name: str, thing: object) -> Iterator[str]:
     """The thing, and each method of it, if nothing says what it does."""
@@ -37,6 +51,11 @@ def undocumented(name: str, thing: object) -> Iterator[str]:
 def test_the_public_names_are_exactly_these() -> None:
     assert set(holdfast.__all__) == NAMES
     assert len(holdfast.__all__) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_what_a_program_may_use_of_a_class_is_exactly_this(name: str) -> None:
+    assert {each for each in faces.members(getattr(holdfast, name)) if not each.startswith("_")} == MEMBERS[name]
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

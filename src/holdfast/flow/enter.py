@@ -56,7 +56,7 @@ def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
     if held and wish.capacity and sum(h._seat.weight for h in held) + wish.weight > wish.capacity:
         kind = "thread" if desk.colour.blocking else "task"
         raise AlreadyHeld(
-            f"This {kind} already holds {wish.name!r} (with, {held[-1].where}); waiting would never end. "
+            f"This {kind} already holds {wish.name!r} (with, {held[-1]._where}); waiting would never end. "
             "Use reentrant=True or another name."
         )
 

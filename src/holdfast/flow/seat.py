@@ -131,7 +131,7 @@ class Hold:
         return self._desk.owner
 
     @property
-    def where(self) -> str:
+    def _where(self) -> str:
         """The file and line of its `with`."""
         if self._entered is None:
             return "?"
