@@ -159,7 +159,7 @@ def test_two_at_once_wait_for_each_other(checkout: Path) -> None:
             [sys.executable, str(checkout / "dev"), "python", "-c", "print('made')"], text=True,
             env={**CLEAN, "PATH": f"{checkout}/bin:/usr/bin:/bin", "PYTHON": sys.executable},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        )
         assert second.stderr is not None
         assert "waiting for another ./dev" in second.stderr.readline()
         assert not (checkout / ".venv").exists()

@@ -20,21 +20,21 @@ NAMES = {
     "Locks", "Lock", "RWLock", "Semaphore", "Lease",
     "Snapshot", "Resource", "Insider", "Waiter", "Event", "Seconds",
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",
-}  # fmt: skip
+}
 
 LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
 MEMBERS = {
-    "Locks": {"store", "lock", "rwlock", "semaphore", "lock_all", "guard", "attach", "evict", "resize", "snapshot", "ping",
-              "close"},
+    "Locks": {"store", "lock", "rwlock", "semaphore", "lock_all", "guard", "attach", "evict", "resize", "snapshot",
+              "ping", "close"},
     "Lock": LOCK,
     "RWLock": {"name", "read", "write"},
     "Semaphore": LOCK | {"slots"},
-    "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "renew",
-              "release", "downgrade", "detach"},
+    "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held",
+              "renew", "release", "downgrade", "detach"},
     "LockTimeout": {"name", "holders", "place", "waited"},
     "LeaseLost": {"reason"},
     "BackendError": {"refused"},
-}  # fmt: skip
+}
 
 
 def undocumented(name: str, thing: object) -> Iterator[str]:
