@@ -137,3 +137,9 @@ def test_a_file_that_looks_otherwise_is_noticed(tmp_path: Path, look, name: str,
     assert look(tmp_path) == ([] if name != "utils.py" else ["utils.py:1: utils"])
     path.write_text(text)
     assert len(look(tmp_path)) == 1
+
+
+def test_the_files_are_the_same_with_and_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_git = files(ROOT)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert files(ROOT) == with_git
