@@ -17,11 +17,10 @@ from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
 from .desk import Debt, Desk
 from .party import Guest, Party, key_of
-from .seat import NEVER, Hold, Seat, Wish
+from .seat import Hold, Seat, Wish
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
-LOOK_AGAIN = 5.0
 
 
 async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> Hold | None:
@@ -59,17 +58,12 @@ async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> 
 
 
 async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None) -> Hold | None:
-    """Wait for the party's leader, or for the hold itself. The event is a hint; what counts is looked at again."""
     assert guest.event is not None
-    while True:
-        rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
-        told = await guest.event.wait(max(rest, 0))
-        with desk.mutex:
-            if told or guest.hold is not None or guest.leads:
-                return guest.hold
-            if until is not None and desk.clock() >= until:
-                party.line.remove(guest)
-                return None
+    await guest.event.wait(None if until is None else max(until - desk.clock(), 0))
+    with desk.mutex:
+        if guest.hold is None and not guest.leads:
+            party.line.remove(guest)
+    return guest.hold
 
 
 async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, trying: bool) -> Hold | None:
@@ -84,7 +78,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
             backend.ear, desk.owner, wish.note,
         )  # fmt: skip
-        party.sent = party.unanswered = True
+        party.unanswered = True
         try:
             answer = await desk.ask(name, enter)
         except BackendError as error:
@@ -120,7 +114,6 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
         if isinstance(reply, Gone):
             party.ticket = ""  # it will never be let in again; whoever leads next needs another
             party.waited = False
-        party.sent = False
         await _step_down(desk, guest)
         if isinstance(reply, Refused):
             return None
@@ -137,10 +130,9 @@ def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, le
         return None
     seat.admitted = clock
     with desk.mutex:
-        # In this order, so that a Ctrl-C between any two lines leaves something that withdraw() can undo.
-        party.seat = seat
         hold = guest.hold = desk.new_hold(seat, fence, wish)
         guest.leads = False
+        party.seat = seat
         if wish.weight != ALL:
             while party.line:  # readers who waited together go in together
                 other = party.line.popleft()
@@ -200,7 +192,7 @@ async def _step_down(desk: Desk, guest: Guest) -> None:
         ticket, party.ticket = party.ticket, ""
         if desk.parties.get(party.key) is party:
             del desk.parties[party.key]
-        if not ticket or not party.sent:
+        if not ticket or not (party.waited or party.unanswered):
             return
         clock = desk.clock()
         bury = party.unanswered or desk.backend.doubles
@@ -260,22 +252,21 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
     if lost:
         _over(hold)
         if not quiet and hold._reason != "forked":
-            raise hold._loss()
+            raise hold.loss()
         return
     await _leave(desk, seat, hold, quiet)
 
 
 def _pass_on(desk: Desk, party: Party, seat: Seat, hold: Hold) -> None:
     """Under the mutex: to the next of the party, with the next fence of the block, without asking anybody."""
+    _over(hold)
     seat.holds.clear()
-    seat.cap = NEVER
+    seat.cap = float("inf")
+    guest = party.line.popleft()
     seat.given += 1
-    guest = party.line[0]
     guest.hold = desk.new_hold(seat, seat.fence + seat.given, guest.wish)
-    party.line.popleft()
     assert guest.event is not None
     guest.event.set()
-    _over(hold)
 
 
 def _over(hold: Hold) -> None:
@@ -314,8 +305,6 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     desk.debts.pop(seat.ticket, None)
     desk.unseat(seat)
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
-    if answer.again and clock < seat.deadline:
-        kept = True  # an earlier try had done it
     if kept or seat.reason:
         _over(hold)
         desk.tell("released", seat.name, seat.ticket, hold.fence)
@@ -325,4 +314,4 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     _over(hold)
     desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
-        raise hold._loss()
+        raise hold.loss()

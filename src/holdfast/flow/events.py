@@ -7,6 +7,9 @@ counts in cron.
 import sys
 from typing import NamedTuple
 
+silent = False
+"""Set by the command-line tool, which says these things in its own words."""
+
 LEVELS = {"lost": 30, "place_lost": 30, "evicted": 30, "store_down": 30, "store_up": 20, "waiting": 10, "acquired": 10}
 
 
@@ -27,6 +30,8 @@ def short(ticket: str) -> str:
 
 def loud(kind: str) -> bool:
     """Whether anybody could want to read about this in the log."""
+    if silent:
+        return False
     return "logging" in sys.modules or LEVELS.get(kind, 10) >= 30
 
 
@@ -44,6 +49,8 @@ def log(event: Event) -> None:
 
 
 def warn(text: str) -> None:
+    if silent:
+        return
     import logging
 
     logging.getLogger("holdfast").warning("%s", text)

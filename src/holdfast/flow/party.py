@@ -37,8 +37,7 @@ class Party:
     ticket = ""
     seat: Seat | None = None
     unanswered = False  # an Enter of this ticket may still be under way
-    sent = False  # the store may know this ticket
-    waited = False  # the store has put it in line
+    waited = False  # the store has put this ticket in line
     place = 0
     ahead = 0
 

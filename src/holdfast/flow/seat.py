@@ -131,7 +131,7 @@ class Hold:
         return self._desk.owner
 
     @property
-    def _where(self) -> str:
+    def where(self) -> str:
         """The file and line of its `with`."""
         if self._entered is None:
             return "?"
@@ -178,14 +178,14 @@ class Hold:
         if self._released:
             raise NotHeld(f"The lease on {self.name!r} was released.")
         if self.lost:
-            raise self._loss()
+            raise self.loss()
 
-    def _loss(self) -> LeaseLost:
+    def loss(self) -> LeaseLost:
         error = LeaseLost(f"The lease on {self.name!r} was lost: {self._seat.story or self._reason}.")
         error.reason = self._reason or self._seat.reason
         return error
 
-    def _told_lost(self) -> None:
+    def told_lost(self) -> None:
         """Called once, when the loss is noticed."""
 
     def __bool__(self) -> bool:

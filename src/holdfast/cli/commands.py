@@ -1,0 +1,87 @@
+"""The commands as data: their options, their words, their help. What they do is in the module that each names."""
+
+from .words import GLOBAL, Command, Option, choice, code, count, duration
+
+LOCK = (
+    Option("nonblock", ("-n", "--nonblock", "--nb"), "do not wait"),
+    Option("wait", ("-w", "--wait", "--timeout"), "wait at most so long; 0 = do not wait", "DUR", duration),
+    Option("conflict", ("-E", "--conflict-exit-code"), "exit with N instead of 75 if it is not acquired", "N", code),
+    Option("shared", ("-s", "--shared"), "share it with other readers"),
+    Option("shared", ("-x", "-e", "--exclusive"), "hold it alone (the default)", sets=False),
+    Option("slots", ("--slots",), "N may hold it at once", "N", count),
+    Option("lease", ("--lease",), "how long others wait if this machine dies (30s)", "DUR", duration),
+    Option("owner", ("--owner",), "how others see you (host:pid)", "TEXT"),
+    Option("note", ("--note",), "what you hold it for", "TEXT"),
+)
+TICKET = Option("ticket", ("--ticket",), "which lease; else HOLDFAST_TICKET", "T")
+
+RUN = Command(
+    "run", "[options] NAME [--] CMD ARGS… | NAME -c TEXT", "hold NAME while CMD runs",
+    (
+        *LOCK,
+        Option("grace", ("--grace",), "from TERM to KILL when the lease cannot be kept (10s)", "DUR", duration),
+        Option("on_lost", ("--on-lost",), "kill (TERM, then KILL; the default), term or warn", "DO",
+               choice("kill", "term", "warn")),
+        Option("at_least", ("--at-least",), "keep it so long, even if CMD ends sooner", "DUR", duration),
+        Option("max_hold", ("--max-hold",), "give it up after so long, even if CMD still runs", "DUR", duration),
+    ),
+    1, 1 << 30, greedy=True,
+    more="""\
+Options go before NAME; everything behind it belongs to CMD. Durations: 5, 0.5, 500ms, 2m, 1h.
+CMD gets HOLDFAST_NAME, HOLDFAST_TICKET, HOLDFAST_FENCE, HOLDFAST_LEASE and HOLDFAST_HELD.
+Exit code: CMD's own, or 128+N if signal N ended it; 75 not acquired, 79 lease lost and CMD stopped,
+69 store unreachable, 77 refused, 78 bad configuration, 64 usage, 126 cannot execute, 127 not found.
+""",
+)
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        RUN,
+        Command("ls", "[PATTERN]", "who holds what, who waits", (
+            Option("held", ("--held",), "only what is held"),
+            Option("waited", ("--waited",), "only what somebody waits for"),
+            Option("stale", ("--stale",), "only what has a holder whose lease has run out"),
+            Option("watch", ("--watch",), "again every second, until Ctrl-C"),
+        ), 0, 1),
+        Command("show", "NAME", "everything about one name", (), 1, 1),
+        Command("acquire", "NAME", "take a lease that lives without a process, and print its ticket",
+                (*LOCK, Option("ticket", ("--ticket",), "a ticket of your own choice", "T")), 1, 1),
+        Command("renew", "NAME", "start a lease from `acquire` anew", (TICKET,), 1, 1),
+        Command("release", "NAME", "give a lease from `acquire` back", (TICKET,), 1, 1),
+        Command("evict", "NAME --reason TEXT", "take NAME from its holder", (
+            Option("reason", ("--reason",), "why; the holder is told", "TEXT"),
+            Option("at_once", ("--at-once",), "now, not at the end of the lease: the holder may still be working"),
+            Option("ticket", ("--ticket",), "only this one, as `show` prints it", "T"),
+            Option("yes", ("-y", "--yes"), "do not ask"),
+        ), 1, 1),
+        Command("resize", "NAME SLOTS", "let another number hold it at once", (), 2, 2),
+        Command("schema", "[URL]", "print what the store needs; runs nothing", (), 0, 1),
+        Command("doctor", "", "could a lock be lost here, and how?", (), 0, 0),
+    )
+}
+
+
+def overview() -> str:
+    lines = ["Locks that span threads, processes and machines.", "", "  holdfast [options] COMMAND …", ""]
+    lines += rows([(f"{c.name} {c.words}".replace(RUN.words, "NAME -- CMD"), c.summary) for c in COMMANDS.values()])
+    return "\n".join([*lines, "", *table(GLOBAL), "", "`holdfast COMMAND --help` says more.", ""])
+
+
+def page(command: Command) -> str:
+    uses = [f"  holdfast {command.name} {words}" for words in command.words.split(" | ")]
+    if len(uses) > 1:
+        uses[1] = f"  holdfast {command.name} [options] {command.words.split(' | ')[1]}"
+    lines = [f"{command.summary[0].upper()}{command.summary[1:]}.", "", *uses, ""]
+    lines += [*table(command.options), ""] if command.options else []
+    return "\n".join([*lines, *table(GLOBAL), "", *([command.more] if command.more else [])])
+
+
+def table(options: tuple[Option, ...]) -> list[str]:
+    return rows([(f"{', '.join(o.names)} {o.value}".rstrip(), o.meaning) for o in options])
+
+
+def rows(pairs: list[tuple[str, str]]) -> list[str]:
+    width = min(32, max(len(left) for left, _ in pairs))
+    return [f"  {left:<{width}}  {right}" if len(left) <= width else f"  {left}\n  {'':<{width}}  {right}"
+            for left, right in pairs]

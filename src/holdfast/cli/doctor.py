@@ -1,0 +1,74 @@
+"""`holdfast doctor` and `holdfast schema`: what there is to know about the store.
+
+With --json doctor prints store, span, checks: [{level, text}]; level is ok, note, warning or error.
+Its exit code is 0, or 69 if the store cannot be reached, or 78 if something has to be changed.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import holdfast
+from holdfast.errors import BackendError
+
+from . import exits, reach, say
+from .words import Said
+
+if TYPE_CHECKING:
+    from holdfast import Locks
+
+PINGS = 5
+SLOW = 0.05
+
+
+def doctor(said: Said) -> int:
+    if said.command.name == "schema":
+        return schema(said)
+    code = 0
+    with reach.client(said) as locks:
+        checks = [*about_us(said, locks)]
+        try:
+            checks.append(latency(locks))
+            checks += reach.examine(locks)
+        except BackendError as error:
+            checks.append(("error", str(error)))
+            code = exits.REFUSED if error.refused else exits.UNREACHABLE
+        store, span = locks.store, reach.span(locks)
+    if not code and any(level == "error" for level, _ in checks):
+        code = exits.CONFIG
+    if said["json"]:
+        say.json({"store": store, "span": span, "checks": [{"level": level, "text": text} for level, text in checks]})
+    else:
+        loud = [c for c in checks if c[0] in ("warning", "error")] if said["quiet"] else checks
+        say.out("".join(f"{level:<8} {say.plain(text)}\n" for level, text in loud))
+    return code
+
+
+def about_us(said: Said, locks: "Locks") -> list[tuple[str, str]]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = [("ok", f"holdfast {holdfast.__version__} on Python {version}")]
+    source = "-u" if said["url"] else "HOLDFAST_URL" if os.environ.get("HOLDFAST_URL") else ""
+    found.append(("ok", f"the store is {locks.store}, " + (f"chosen by {source}" if source else "the default")))
+    if reach.span(locks) != "machines":
+        found.append(("note", f"its locks reach this {reach.span(locks)}; --span machines would refuse it"))
+    if not source:
+        found.append(("note", "each user has a default store: root's cron and www-data do not exclude each other"))
+    return found
+
+
+def latency(locks: "Locks") -> tuple[str, str]:
+    locks.ping()  # the first one opens the store
+    best = min(locks.ping() for _ in range(PINGS))
+    return ("ok" if best < SLOW else "warning", f"it answers in {best * 1000:.2g} ms")
+
+
+def schema(said: Said) -> int:
+    if said.words:
+        said.options["url"] = said.words[0]
+    with reach.client(said) as locks:
+        text = reach.schema(locks)
+    if said["json"]:
+        say.json({"store": locks.store, "schema": text})
+    else:
+        say.out(text if text.endswith("\n") else text + "\n")
+    return 0

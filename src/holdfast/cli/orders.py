@@ -1,0 +1,80 @@
+"""`holdfast evict` and `holdfast resize`: what an operator may order.
+
+With --json: evict prints name, evicted (tickets, shortened); resize prints name, slots.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from holdfast.flow.events import short
+
+from . import exits, reach, say, who
+from .words import Said, count
+
+if TYPE_CHECKING:
+    from holdfast import Resource
+
+
+def orders(said: Said) -> int:
+    return evict(said) if said.command.name == "evict" else resize(said)
+
+
+def evict(said: Said) -> int:
+    name = said.words[0]
+    if not (said["reason"] or "").strip():
+        raise exits.Usage("evict wants --reason TEXT: the holder is told, and so is whoever reads the log.")
+    terminal = os.isatty(0)
+    if not said["yes"] and not terminal:
+        raise exits.Usage("evict asks before it acts, and there is no terminal to ask at: say -y if you mean it.")
+    with reach.client(said) as locks:
+        it = who.find(locks, name)
+        if it is None or not (it.inside or (said["ticket"] and it.line)):
+            if said["json"]:
+                say.json({"name": name, "evicted": []})
+            else:
+                say.err(f"Nobody holds {name!r} in {locks.store}, so nobody is evicted.")
+            return 0
+        if not said["yes"]:
+            ask(said, name, it)
+        met = locks.evict(name, reason=said["reason"], ticket=said["ticket"], at_once=bool(said["at_once"]))
+    if said["json"]:
+        say.json({"name": name, "evicted": [short(ticket) for ticket in met]})
+    elif not said["quiet"]:
+        left = say.span(max((one.left for one in it.inside), default=0.0))
+        when = "now" if said["at_once"] else f"when the lease ends, in {left} at most"
+        say.out(f"{name!r} is taken from its holder and free {when}\n" if met else "nobody was met\n")
+    return 0
+
+
+def ask(said: Said, name: str, it: "Resource") -> None:
+    """Say what will happen to whom, and have the name typed."""
+    whom = f"the one with ticket {said['ticket']}" if said["ticket"] else who.holders(it) if it.inside else "nobody"
+    if said["at_once"]:
+        fate = "It is free at once, while the holder may still be at work: two may be inside."
+    else:
+        fate = "Its lease is not renewed any more. A holder that looks will stop; the name is free when the lease ends."
+    sys.stderr.write(f"This takes {name!r} from {say.plain(whom)}.\n{fate}\nType the name to go on: ")
+    sys.stderr.flush()
+    try:
+        typed = sys.stdin.readline().rstrip("\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        typed = ""
+    if typed != name:
+        raise exits.Exit(exits.REFUSED, "That is not the name, so nobody was evicted.")
+
+
+def resize(said: Said) -> int:
+    name, text = said.words
+    try:
+        slots = count(text)
+    except ValueError as wants:
+        raise exits.Usage(f"SLOTS is {wants}, not {text!r}.") from None
+    with reach.client(said) as locks:
+        locks.resize(name, slots)
+    if said["json"]:
+        say.json({"name": name, "slots": slots})
+    elif not said["quiet"]:
+        say.out(f"{name!r} has {slots} slot{'s' * (slots != 1)} now\n")
+    return 0

@@ -1,0 +1,51 @@
+"""Sentences about who is inside and who waits."""
+
+from typing import TYPE_CHECKING
+
+from . import say
+
+if TYPE_CHECKING:
+    from holdfast import Event, Insider, Locks, Resource, Waiter
+
+
+def find(locks: "Locks", name: str) -> "Resource | None":
+    """What the store knows about exactly this name."""
+    return next((r for r in locks.snapshot(name).resources if r.name == name), None)
+
+
+def label(one: "Insider | Waiter") -> str:
+    return f"{one.owner} ({one.note})" if one.note else one.owner
+
+
+def holders(resource: "Resource") -> str:
+    """'web-3:4117 (ship order) for 41s', or with more of them 'a, b and 2 others'."""
+    inside = resource.inside
+    if len(inside) == 1:
+        return f"{label(inside[0])} for {say.span(inside[0].held_for)}"
+    names = [label(one) for one in inside[:3]] + ([f"{len(inside) - 3} others"] if len(inside) > 3 else [])
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def waiting_for(resource: "Resource | None", name: str) -> str:
+    """What to tell somebody who has waited a second."""
+    if resource is None or not resource.inside:
+        return f"waiting for {name!r}."
+    return f"{name!r} is held by {holders(resource)}; waiting, {len(resource.line)} in line."
+
+
+def happened(event: "Event") -> str:
+    """An event as a sentence."""
+    name = repr(event.name)
+    told = {
+        "waiting": f"waiting for {name}",
+        "acquired": f"{name} acquired, fence {event.fence}",
+        "released": f"{name} released",
+        "renewed": f"the lease on {name} was renewed",
+        "lost": f"the lease on {name} was lost",
+        "evicted": f"evicted from {name}",
+        "place_lost": f"the place in line for {name} was lost, and taken again at its end",
+        "store_down": "the store does not answer",
+        "store_up": "the store answers again",
+    }
+    detail = event.detail.rstrip(".")
+    return f"{told.get(event.kind, event.kind)}{': ' + detail if detail else ''}."

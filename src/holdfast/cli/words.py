@@ -1,0 +1,204 @@
+"""What was typed: options and words, by a table for each command.
+
+Not argparse. Its REMAINDER eats options of the wrapped command, its errors are not sentences, and it costs 7 ms of a
+start-up that cron pays every minute. The grammar here is getopt's: letters can be bundled (-nx), values may be glued
+on (-w5, --wait=5), `--` ends the options. Options may stand before and after words, except for `run`: there the first
+word is NAME and everything behind it belongs to the wrapped command.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .exits import Usage
+
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(text: str) -> float:
+    """Seconds from 5, 0.5, 500ms, 30s, 2m, 1h or 1d. ValueError for anything else, a minus sign included."""
+    digits = text.rstrip("msdh")
+    unit = text[len(digits) :] or "s"
+    if unit not in UNITS or not digits.replace(".", "", 1).isdecimal() or not digits.isascii() or len(digits) > 15:
+        raise ValueError("a duration such as 5, 0.5, 500ms, 2m or 1h")
+    return float(digits) * UNITS[unit]
+
+
+def code(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text[:4]) <= 255 and len(text) <= 3):
+        raise ValueError("an exit code from 0 to 255")
+    return int(text)
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) >= 1):
+        raise ValueError("a whole number from 1 up")
+    return int(text)
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    def one_of(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"{', '.join(allowed[:-1])} or {allowed[-1]}")
+        return text
+
+    return one_of
+
+
+class Option:  # not a NamedTuple: making one of those costs a quarter of a millisecond
+    def __init__(
+        self,
+        key: str,
+        names: tuple[str, ...],
+        meaning: str,
+        value: str = "",  # how its value is called in the help; '' = a flag
+        reads: Callable[[str], Any] = str,
+        sets: object = True,  # what a flag stands for
+    ) -> None:
+        self.key = key
+        self.names = names
+        self.meaning = meaning
+        self.value = value
+        self.reads = reads
+        self.sets = sets
+
+
+class Command:
+    def __init__(
+        self,
+        name: str,
+        words: str,  # the words it wants, as the help shows them
+        summary: str,
+        options: tuple[Option, ...],
+        least: int,
+        most: int,
+        greedy: bool = False,  # the first word ends the options: everything behind it is somebody else's
+        more: str = "",  # help below the options
+    ) -> None:
+        self.name = name
+        self.words = words
+        self.summary = summary
+        self.options = options
+        self.least = least
+        self.most = most
+        self.greedy = greedy
+        self.more = more
+
+
+class Said:
+    """The words, sorted. Options that were not given are None."""
+
+    def __init__(self, command: Command, options: dict[str, Any], words: list[str]) -> None:
+        self.command = command
+        self.options = options
+        self.words = words
+
+    def __getitem__(self, key: str) -> Any:
+        return self.options.get(key)
+
+
+GLOBAL = (
+    Option("url", ("-u", "--url"), "the store; else HOLDFAST_URL, else SQLite in your state directory", "URL"),
+    Option("json", ("--json",), "print JSON with stable keys"),
+    Option("quiet", ("-q", "--quiet"), "say nothing but mistakes"),
+    Option("verbose", ("-v", "--verbose"), "say what happens"),
+    Option("span", ("--span",), "machines: refuse a store that reaches only this machine", "machines",
+           choice("any", "machines")),
+    Option("namespace", ("--namespace",), "a prefix that keeps your names apart from others'", "TEXT"),
+)
+HELP = (Option("help", ("-h", "--help"), ""), Option("version", ("-V", "--version"), ""))
+
+
+def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
+    """Find the command and sort what belongs to it. Usage, with a sentence, if it makes no sense.
+
+    --help and --version come back as options of whatever was understood up to them.
+    """
+    options: dict[str, Any] = {}
+    rest = take(list(argv), GLOBAL + HELP, options, stop=True)
+    nothing = Command("", "COMMAND", "", (), 1, 1)
+    if options.get("help") or options.get("version"):
+        return Said(nothing, options, [])
+    if not rest:
+        raise Usage("holdfast wants a command, such as `holdfast run NAME -- CMD`. `holdfast --help` lists them.")
+    word = rest.pop(0)
+    if word == "help":
+        options["help"] = True
+        return Said(commands.get(rest[0], nothing) if rest else nothing, options, [])
+    if word not in commands:
+        near = [name for name in commands if name.startswith(word[:2]) or word.startswith(name)]
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        raise Usage(f"There is no command {word!r}.{hint} `holdfast --help` lists them.")
+    command = commands[word]
+    words = take(rest, command.options + GLOBAL + HELP, options, stop=command.greedy)
+    if options.get("help") or options.get("version"):
+        return Said(command, options, [])
+    if not command.least <= len(words) <= command.most:
+        extra = f", not {' '.join(map(repr, words[command.most :]))} as well" if len(words) > command.most else ""
+        raise Usage(f"It is `holdfast {word} {command.words}`{extra}. `holdfast {word} --help` says more.")
+    if options.get("quiet") and options.get("verbose"):
+        raise Usage("-q says less and -v says more: take one of them.")
+    return Said(command, options, words)
+
+
+def take(argv: list[str], table: tuple[Option, ...], into: dict[str, Any], stop: bool) -> list[str]:
+    """Read the options of this table off argv; the words that are left. stop: the first word ends the options."""
+    known = {name: option for option in table for name in option.names}
+    words: list[str] = []
+    while argv:
+        arg = argv.pop(0)
+        if arg == "--":
+            return words + argv
+        if arg.startswith("--"):
+            name, glue, glued = arg.partition("=")
+            option = find(name, known)
+            if glue and not option.value:
+                raise Usage(f"{name} takes no value.")
+            into[option.key] = value(name, option, [glued] if glue else argv)
+        elif arg.startswith("-") and arg != "-":
+            letters = arg[1:]
+            while letters:
+                name, letters = "-" + letters[0], letters[1:]
+                option = find(name, known)
+                if option.value and letters:
+                    into[option.key], letters = value(name, option, [letters]), ""
+                else:
+                    into[option.key] = value(name, option, argv)
+        elif stop:
+            return [arg, *argv]
+        else:
+            words.append(arg)
+        if into.get("help") or into.get("version"):
+            return words
+    return words
+
+
+FOREIGN = {
+    "-o": "The command never inherits the lock here, so flock's -o has nothing to do: leave it out.",
+    "--close": "The command never inherits the lock here, so flock's --close has nothing to do: leave it out.",
+    "-F": "holdfast stays beside the command to keep its lease, so flock's -F cannot be had.",
+    "--no-fork": "holdfast stays beside the command to keep its lease, so flock's --no-fork cannot be had.",
+    "-c": "-c goes right behind the name: holdfast run NAME -c 'shell text'.",
+    "--command": "--command goes right behind the name: holdfast run NAME --command 'shell text'.",
+}
+
+
+def find(name: str, known: dict[str, Option]) -> Option:
+    if name in known:
+        return known[name]
+    if "-n" in known and name in FOREIGN:
+        raise Usage(FOREIGN[name])
+    near = [other for other in known if other.startswith(name) and len(name) > 3]
+    raise Usage(f"There is no option {name} here{f'; did you mean {near[0]}?' if near else '.'}")
+
+
+def value(name: str, option: Option, source: list[str]) -> Any:
+    if not option.value:
+        return option.sets
+    if not source:
+        raise Usage(f"{name} wants a value: {name} {option.value}.")
+    text = source.pop(0)
+    try:
+        return option.reads(text)
+    except ValueError as wants:
+        shown = text if len(text) <= 60 else text[:60] + "…"
+        raise Usage(f"{name} wants {wants}, not {shown!r}.") from None

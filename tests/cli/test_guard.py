@@ -1,0 +1,274 @@
+"""The guard: whatever happens to the wrapper, the command and its family are dead before the lease ends."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.guard import NEVER, Watch
+from holdfast.cli.undertaker import look, process
+
+STANDIN = str(Path(__file__).with_name("standin.py"))
+
+
+# The plan, with a clock turned by hand.
+
+
+def test_term_comes_early_and_kill_at_the_deadline() -> None:
+    watch = Watch("kill", early=10)
+    watch.moved(30)
+    assert watch.due(19.9) == ""
+    assert watch.next() == 20
+    assert watch.due(20) == "term"
+    assert watch.due(20) == ""
+    assert watch.next() == 30
+    assert watch.due(30) == "kill"
+    assert watch.due(31) == ""
+    assert watch.next() == NEVER
+
+
+def test_a_renewal_after_term_calls_off_the_kill() -> None:
+    watch = Watch("kill", early=10)
+    watch.moved(30)
+    assert watch.due(25) == "term"
+    watch.moved(52)
+    assert watch.due(31) == ""
+    assert watch.next() == 42
+    assert watch.due(42) == "term"
+
+
+def test_a_deadline_that_jumps_into_the_past_kills_at_once() -> None:
+    watch = Watch("kill", early=10)
+    watch.moved(30)
+    watch.moved(5)
+    assert watch.due(6) == "kill"
+
+
+def test_term_mode_never_kills_and_warn_mode_does_nothing() -> None:
+    term, warn = Watch("term", early=10), Watch("warn", early=10)
+    for watch in (term, warn):
+        watch.moved(30)
+    assert [term.due(25), term.due(35), term.next()] == ["term", "", NEVER]
+    assert [warn.due(25), warn.due(35), warn.next()] == ["", "", NEVER]
+
+
+# The real thing, with real processes.
+
+
+def alive(pid: int) -> bool:
+    seen = look(pid)
+    return seen is not None and seen.state not in "ZX"
+
+
+def until(what: Callable[[], object], seconds: float = 10) -> float:
+    """Wait for it; how long that took."""
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < seconds, "it never came"
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+HUSH = "exec </dev/null >/dev/null 2>&1; "  # or whoever reads our pipes waits for the command's family as well
+
+
+class Standin:
+    def __init__(self, *argv: object, text: str, folder: Path) -> None:
+        self.folder = folder
+        self.beacon, theirs = os.pipe()
+
+        def put_at_nine() -> None:
+            os.dup2(theirs, 9)
+
+        self.process = subprocess.Popen(
+            [sys.executable, STANDIN, *map(str, argv), "--", "/bin/sh", "-c", HUSH + text], cwd=folder, pass_fds=[9],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=put_at_nine,
+        )
+        os.close(theirs)
+        self.guard, self.child = map(int, self.line().split())
+
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def say(self, text: object) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{text}\n")
+        self.process.stdin.flush()
+
+    def burning(self) -> bool:
+        """Does anybody still hold the beacon?"""
+        return not select.select([self.beacon], [], [], 0)[0]
+
+    def pids(self, *names: str) -> list[int]:
+        """The pids that the command's family wrote to files of these names."""
+        for name in names:
+            until(lambda name=name: (self.folder / name).exists() and (self.folder / name).read_text().endswith("\n"))
+        return [int((self.folder / name).read_text()) for name in names]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Standin]]:
+    started: list[Standin] = []
+
+    def start(*argv: object, text: str) -> Standin:
+        started.append(Standin(*argv, text=text, folder=tmp_path))
+        return started[-1]
+
+    yield start
+    for one in started:
+        for pid in (one.process.pid, one.child, one.guard):
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        one.process.communicate()
+        os.close(one.beacon)
+
+
+# A child of its own, a grandchild in another session, one without its environment.
+FAMILY = """
+    echo $$ > child
+    sleep 600 & echo $! > near
+    setsid sh -c 'echo $$ > far; exec sleep 600' &
+    (exec env -i sh -c 'echo $$ > naked; exec sleep 600') &
+    wait
+"""
+
+
+@pytest.mark.parametrize("kind", ["GROUP", "SHARED"])
+def test_the_family_is_dead_at_the_deadline_after_a_term(start: Callable[..., Standin], kind: str) -> None:
+    it = start("kill", 10, 0.3, kind, 600, text="trap 'echo > termed' TERM; " + FAMILY + "while :; do sleep 600; done")
+    pids = it.pids("child", "near", "far", "naked")
+    began = time.monotonic()
+    it.say(0.8)
+    until(lambda: (it.folder / "termed").exists())
+    assert 0.4 < time.monotonic() - began < 0.8
+    until(lambda: not any(map(alive, pids)))
+    assert 0.75 < time.monotonic() - began < 1.5
+    it.say("listen")
+    assert it.line() == "kill term"
+
+
+def test_a_stopped_wrapper_changes_nothing(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 0.1, "SHARED", 600, text=FAMILY)
+    pids = it.pids("child", "near", "far", "naked")
+    it.say(0.6)
+    it.say("listen")
+    it.line()
+    os.kill(it.process.pid, signal.SIGSTOP)
+    assert 0 < until(lambda: not any(map(alive, pids))) < 1.5
+    os.kill(it.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("kind", ["GROUP", "SHARED"])
+def test_killing_the_wrapper_ends_the_whole_family_at_once_and_only_then_puts_out_the_beacon(
+    start: Callable[..., Standin], kind: str
+) -> None:
+    it = start("kill", 10, 5, kind, 600, text=FAMILY)
+    pids = it.pids("child", "near", "far", "naked")
+    it.process.kill()
+    it.process.wait()
+    took = until(lambda: not it.burning())
+    assert not any(map(alive, pids))
+    assert took < 1
+    until(lambda: not alive(it.guard))
+
+
+def test_a_command_that_ignores_everything_is_killed_too(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 0.2, "SHARED", 600, text="trap '' TERM HUP INT; echo $$ > child; sleep 600; sleep 600")
+    (pid,) = it.pids("child")
+    it.say(0.3)
+    until(lambda: not alive(pid))
+
+
+def test_a_stopped_command_hears_term(start: Callable[..., Standin]) -> None:
+    it = start("term", 10, 0.2, "SHARED", 600, text="trap 'echo > termed; exit' TERM; echo $$ > child; kill -STOP $$")
+    (pid,) = it.pids("child")
+    until(lambda: (seen := look(pid)) and seen.state == "T")
+    it.say(0.3)
+    until(lambda: (it.folder / "termed").exists())
+
+
+def test_neighbours_in_the_same_process_group_are_spared(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 0.1, "SHARED", 600, text="echo $$ > child; exec sleep 600")
+    (pid,) = it.pids("child")
+    mine, its, wrappers = (look(p) for p in (os.getpid(), pid, it.process.pid))
+    assert mine and its and wrappers
+    assert mine.group == its.group == wrappers.group
+    it.say(0.2)
+    until(lambda: not alive(pid))
+    it.say("listen")
+    assert it.line() == "term"  # and both of us are here to say so
+
+
+def test_a_wrapper_killed_while_it_starts_the_command_leaves_nothing(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 5, "UNTOLD", 600, text="echo $$ > child; exec sleep 600")
+    (pid,) = it.pids("child")
+    it.process.kill()
+    until(lambda: not it.burning())
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize("mode", ["term", "warn"])
+def test_with_term_and_warn_the_command_may_go_on(start: Callable[..., Standin], mode: str) -> None:
+    text = "trap 'echo > termed' TERM; echo $$ > child; while :; do sleep 0.05; done"
+    it = start(mode, 10, 0.1, "GROUP", 600, text=text)
+    (pid,) = it.pids("child")
+    it.say(0.2)
+    it.say("listen")
+    it.line()
+    if mode == "term":
+        until(lambda: (it.folder / "termed").exists())
+    it.process.kill()
+    until(lambda: not it.burning())  # at the end of the lease at the latest
+    assert alive(pid)
+    assert (it.folder / "termed").exists() == (mode == "term")
+
+
+def test_what_a_command_left_in_the_background_is_left_alone(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 5, "SHARED", 600, text="sleep 600 & echo $! > near")
+    (pid,) = it.pids("near")
+    it.say("over")
+    assert it.line() == "clean"
+    it.say(0.1)
+    it.process.communicate()
+    until(lambda: not alive(it.guard))
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_family_that_was_told_to_go_is_gone_before_the_guard_says_clean(start: Callable[..., Standin]) -> None:
+    text = "(trap '' TERM; sleep 600) & echo $! > near; trap exit TERM; wait"
+    it = start("kill", 600, 600, "SHARED", 9999, text=text)
+    (pid,) = it.pids("near")
+    it.say(600)  # TERM at once, KILL in ten minutes
+    until(lambda: not alive(it.child))
+    assert alive(pid)
+    it.say(0.2)
+    it.say("over")
+    assert it.line() == "clean term"
+    assert not alive(pid)
+
+
+def test_the_guard_keeps_nothing_of_the_wrapper_but_stderr_and_the_beacon(start: Callable[..., Standin]) -> None:
+    it = start("kill", 10, 5, "GROUP", 600, text="echo $$ > child; exec sleep 600")
+    it.pids("child")
+    until(lambda: len(os.listdir(f"/proc/{it.guard}/fd")) == 5)
+    held = {int(fd): os.readlink(f"/proc/{it.guard}/fd/{fd}") for fd in os.listdir(f"/proc/{it.guard}/fd")}
+    assert held[0] == held[1] == "/dev/null"
+    assert held[3].startswith("socket:")
+    assert held[4].startswith("pipe:")
+    assert os.getsid(it.guard) == it.guard
+    assert os.readlink(f"/proc/{it.guard}/cwd") == "/"
+
+
+def test_a_pid_used_again_is_another_process() -> None:
+    me = process(os.getpid())
+    assert me is not None
+    assert me.alive
+    assert not me._replace(start=me.start - 1).alive

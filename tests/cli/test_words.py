@@ -1,0 +1,127 @@
+"""What is typed is understood, or answered with a sentence."""
+
+import pytest
+
+from holdfast.cli import main
+from holdfast.cli.commands import COMMANDS
+from holdfast.cli.exits import Usage
+from holdfast.cli.words import Said, duration, sort
+
+
+def said(*argv: str) -> Said:
+    return sort(argv, COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [("5", 5), ("0.5", 0.5), (".5", 0.5), ("500ms", 0.5), ("30s", 30), ("2m", 120), ("1h", 3600), ("1d", 86400),
+     ("0", 0)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "s", "-1", "+1", "nan", "inf", "1e3", "1_000", " 5", "5 s", "5x", "5sm", "1.2.3", "٣", "m5", "9" * 400, "5S",
+     "."],
+)
+def test_what_is_no_duration_is_a_usage_error_that_shows_some(text: str) -> None:
+    with pytest.raises(Usage, match=r"-w wants a duration such as 5, 0\.5, 500ms, 2m or 1h, not"):
+        said("run", "-w", text, "x", "true")
+
+
+def test_everything_behind_the_name_belongs_to_the_command() -> None:
+    it = said("run", "-n", "x", "grep", "-n", "--json", "-w", "--", "-q")
+    assert it.words == ["x", "grep", "-n", "--json", "-w", "--", "-q"]
+    assert it["nonblock"]
+    assert not it["json"]
+
+
+@pytest.mark.parametrize("argv", [("-u", "memory://", "run", "x", "true"), ("run", "-u", "memory://", "x", "true")])
+def test_global_options_stand_before_or_behind_the_command(argv: tuple[str, ...]) -> None:
+    assert said(*argv)["url"] == "memory://"
+
+
+def test_other_commands_take_options_behind_their_words() -> None:
+    it = said("evict", "x", "--reason", "stuck", "-y", "--json")
+    assert it.words == ["x"]
+    assert (it["reason"], it["yes"], it["json"]) == ("stuck", True, True)
+
+
+def test_letters_bundle_and_values_stick_as_with_getopt() -> None:
+    it = said("run", "-snw5", "--lease=2m", "-E9", "x", "true")
+    assert (it["shared"], it["nonblock"], it["wait"], it["lease"], it["conflict"]) == (True, True, 5, 120, 9)
+
+
+@pytest.mark.parametrize(
+    "short, long, key",
+    [("-n", "--nonblock", "nonblock"), ("-n", "--nb", "nonblock"), ("-w5", "--timeout=5", "wait"),
+     ("-w5", "--wait=5", "wait"), ("-E5", "--conflict-exit-code=5", "conflict"), ("-s", "--shared", "shared"),
+     ("-x", "--exclusive", "shared"),
+     ("-e", "--exclusive", "shared")],
+)
+def test_flock_letters_and_long_names(short: str, long: str, key: str) -> None:
+    assert said("run", short, "x", "true")[key] == said("run", long, "x", "true")[key]
+    assert said("run", short, "x", "true")[key] is not None
+
+
+def test_the_last_of_shared_and_exclusive_counts() -> None:
+    assert said("run", "-s", "-x", "x", "true")["shared"] is False
+
+
+def test_a_double_dash_lets_a_name_begin_with_a_dash() -> None:
+    assert said("run", "--", "-x-", "true").words == ["-x-", "true"]
+
+
+@pytest.mark.parametrize(
+    "argv, sentence",
+    [
+        ((), "holdfast wants a command"),
+        (("frobnicate",), "There is no command 'frobnicate'."),
+        (("pool",), "There is no command 'pool'"),
+        (("realese", "x"), "Did you mean `re"),
+        (("run",), r"It is `holdfast run \[options\] NAME"),
+        (("run", "--frob", "x", "true"), "There is no option --frob here"),
+        (("run", "--max", "x", "true"), "did you mean --max-hold?"),
+        (("-n", "run", "x", "true"), "There is no option -n here"),
+        (("run", "-w"), "-w wants a value: -w DUR"),
+        (("run", "-n=1", "x", "true"), "There is no option -= here"),
+        (("run", "--nonblock=1", "x", "true"), "--nonblock takes no value"),
+        (("run", "-E", "256", "x", "true"), "-E wants an exit code from 0 to 255, not '256'"),
+        (("run", "--slots", "0", "x", "true"), "--slots wants a whole number from 1 up, not '0'"),
+        (("run", "--on-lost", "pray", "x", "true"), "--on-lost wants kill, term or warn, not 'pray'"),
+        (("--span", "galaxy", "ls"), "--span wants any or machines, not 'galaxy'"),
+        (("run", "-c", "echo hi", "x"), "-c goes right behind the name"),
+        (("run", "-o", "x", "true"), "flock's -o has nothing to do"),
+        (("run", "-q", "-v", "x", "true"), "-q says less and -v says more"),
+        (("show",), "It is `holdfast show NAME`"),
+        (("show", "a", "b"), "not 'b' as well"),
+        (("doctor", "now"), "not 'now' as well"),
+    ],
+)
+def test_nonsense_is_answered_with_a_sentence(argv: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(Usage, match=sentence.replace("?", r"\?") if r"\[" not in sentence else sentence):
+        said(*argv)
+
+
+def test_a_usage_error_exits_64_with_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["frobnicate\n\x1b[31m"]) == 64
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("holdfast: There is no command")
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["help"], *[[name, "--help"] for name in COMMANDS], ["help", "run"]])
+def test_help_fits_a_terminal_and_goes_to_stdout(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.endswith("\n")
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_help_does_not_swallow_a_help_option_of_the_command() -> None:
+    assert said("run", "x", "ls", "--help").words == ["x", "ls", "--help"]
