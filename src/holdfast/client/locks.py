@@ -155,7 +155,7 @@ class Locks:
             raise
         leases = cast("dict[str, Lease]", holds)
         for lease in leases.values():
-            enter.enter(desk, lease, 4)
+            enter.enter(desk, lease, 3)
         with _leaving(leases):
             yield leases
 
