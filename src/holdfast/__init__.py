@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .client import Lease as Lease
 from .client import Lock as Lock
@@ -57,6 +57,19 @@ __all__ = [
     "Waiter",
     "connect",
 ]
+
+
+if TYPE_CHECKING:
+    from . import aio as aio
+else:
+
+    def __getattr__(name):
+        """`holdfast.aio` without importing it first: asyncio is dear, so it comes only with the first look at it."""
+        if name != "aio":
+            raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module("holdfast.aio")
 
 
 def connect(

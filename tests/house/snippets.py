@@ -119,7 +119,7 @@ def call(arguments: list[str], folder: Path, timeout: float) -> tuple[int, str]:
     process = subprocess.Popen(
         arguments, cwd=folder / "work", env=env, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    )
     try:
         printed, _ = process.communicate(timeout=timeout)
         return process.returncode, printed

@@ -159,7 +159,7 @@ def test_two_at_once_wait_for_each_other(checkout: Path) -> None:
             [sys.executable, str(checkout / "dev"), "python", "-c", "print('made')"], text=True,
             env={**CLEAN, "PATH": f"{checkout}/bin:/usr/bin:/bin", "PYTHON": sys.executable},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        )
         assert second.stderr is not None
         assert "waiting for another ./dev" in second.stderr.readline()
         assert not (checkout / ".venv").exists()
@@ -265,12 +265,16 @@ def test_a_step_that_fails_is_shown_with_what_it_said(checkout: Path, tmp_path: 
 # CPython's own tests of locks
 
 
-def test_cpythons_lock_tests_can_be_imported_here() -> None:
-    module = load(ROOT)
-    if not os.path.exists(module.PYTHON):
-        pytest.skip("there is no .venv; ./dev test makes one")
+def test_debians_lock_tests_join_the_rest_of_the_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load(checkout)
+    script(checkout / "bin", "python", "exit 1")
+    (checkout / "lock_tests.py").write_text("from test import support\nhere = __file__\n")
+    monkeypatch.setattr(module, "PYTHON", str(checkout / "bin" / "python"))
+    monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / "lock_tests.py")
     env = {**CLEAN, "PYTHONPATH": os.pathsep.join(module.cpython_tests())}
-    subprocess.run([module.PYTHON, "-c", "import test.lock_tests, test.support"], env=env, check=True)
+    code = "import test.lock_tests as t; print(t.here)"
+    done = subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith(str(checkout / ".dev"))
 
 
 @pytest.mark.parametrize("ci", ["true", ""])

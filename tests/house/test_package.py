@@ -20,7 +20,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     pytest.importorskip("hatchling", reason="./dev test brings hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True,
-                   capture_output=True)  # fmt: skip
+                   capture_output=True)
     (path,) = folder.glob("*.whl")
     return zipfile.ZipFile(path)
 

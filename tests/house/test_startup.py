@@ -17,7 +17,7 @@ from tests.house.tree import ROOT, imports, is_module, modules, name_of
 DEAR = {
     "asyncio", "concurrent.futures", "dataclasses", "hashlib", "importlib.metadata", "inspect", "logging", "pathlib",
     "secrets", "subprocess", "tempfile", "uuid",
-}  # fmt: skip
+}
 
 # aio is for programs that run asyncio already; testing is for programs that run pytest already.
 AT_HOME = {"aio": {"asyncio"}, "testing": DEAR, "ui": {"asyncio"}}
@@ -30,7 +30,7 @@ def loaded_by(*arguments: str, cwd: Path = ROOT, **env: str) -> set[str]:
         done = subprocess.run(
             [sys.executable, "-X", "importtime", *args], capture_output=True, text=True, timeout=60, cwd=cwd,
             env={**os.environ, **env},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
         return {line.rpartition("|")[2].strip() for line in lines}

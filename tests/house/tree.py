@@ -1,6 +1,7 @@
 """Reading the tree: its files, and what each module imports, from the syntax alone. No module is run for that."""
 
 import ast
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +13,24 @@ UNSEEN = {".git", ".venv", ".dev", "__pycache__", ".hypothesis", ".mypy_cache", 
 
 
 def files(root: Path = ROOT) -> list[Path]:
-    """Every file that belongs to the project: what git tracks or would track, or all of them outside a git checkout."""
-    listed = subprocess.run(
-        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True
-    )
-    if listed.returncode == 0 and listed.stdout:
-        found = [root / name for name in listed.stdout.decode().split("\0") if name]
+    """Every file that belongs to the project: all that git does not ignore, or, without git, all that we know it would
+    not."""
+    try:
+        command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, capture_output=True).stdout.decode()
+    except FileNotFoundError:
+        listed = ""
+    if listed:
+        found = [root / name for name in listed.split("\0") if name]
     else:
-        found = list(root.rglob("*"))
+        found = [folder / name for folder, names in _walk_folders(root) for name in names]
     return sorted(path for path in found if path.is_file() and not UNSEEN & set(path.relative_to(root).parts))
+
+
+def _walk_folders(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if name not in UNSEEN]
+        yield Path(folder), [name for name in names if not name.endswith(".pyc")]
 
 
 def python_files(root: Path = ROOT) -> list[Path]:

@@ -6,8 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ..connect import settle
-from ..flow.check import Seconds
-from ..flow.events import Event
+from ..errors import AlreadyHeld as AlreadyHeld
+from ..errors import BackendError as BackendError
+from ..errors import ConfigError as ConfigError
+from ..errors import LeaseLost as LeaseLost
+from ..errors import LockError as LockError
+from ..errors import LockTimeout as LockTimeout
+from ..errors import NotHeld as NotHeld
+from ..flow.check import Seconds as Seconds
+from ..flow.events import Event as Event
+from ..flow.look import Insider as Insider
+from ..flow.look import Resource as Resource
+from ..flow.look import Snapshot as Snapshot
+from ..flow.look import Waiter as Waiter
 from .colour import TaskColour
 from .lease import Lease as Lease
 from .lock import Lock as Lock
@@ -15,7 +26,27 @@ from .lock import RWLock as RWLock
 from .lock import Semaphore as Semaphore
 from .locks import Locks as Locks
 
-__all__ = ["Lease", "Lock", "Locks", "RWLock", "Semaphore", "connect"]
+__all__ = [
+    "AlreadyHeld",
+    "BackendError",
+    "ConfigError",
+    "Event",
+    "Insider",
+    "Lease",
+    "LeaseLost",
+    "Lock",
+    "LockError",
+    "LockTimeout",
+    "Locks",
+    "NotHeld",
+    "RWLock",
+    "Resource",
+    "Seconds",
+    "Semaphore",
+    "Snapshot",
+    "Waiter",
+    "connect",
+]
 
 
 def connect(

@@ -43,7 +43,7 @@ class Lease(Hold):
         """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
         return await change.detach(self._desk, self, check.lease(lease))
 
-    def enter(self, depth: int) -> None:
+    def _enter(self, depth: int) -> None:
         """From here on a loss cancels this task, as asyncio.timeout does."""
         enter.enter(self._desk, self, depth)
         self._task = asyncio.current_task()
@@ -52,7 +52,7 @@ class Lease(Hold):
         with self._desk.mutex:
             self._desk.watch(self._seat.end())
 
-    def told_lost(self) -> None:
+    def _told_lost(self) -> None:
         task = self._task
         if task is not None and not self._released:
             self._cancelled = True
@@ -62,7 +62,7 @@ class Lease(Hold):
         if self._task is task:
             task.cancel()
 
-    async def leave(self, error: BaseException | None) -> None:
+    async def _leave(self, error: BaseException | None) -> None:
         task, self._task = self._task, None
         ours = False
         if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
@@ -71,10 +71,10 @@ class Lease(Hold):
 
     async def __aenter__(self) -> Self:
         self.ensure_held()
-        self.enter(3)
+        self._enter(3)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await self.leave(error)
+        await self._leave(error)

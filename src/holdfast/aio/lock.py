@@ -120,7 +120,7 @@ class Lock:
         lease = stack.pop()
         if not stack:
             del self._entered[who]
-        await lease.leave(error)
+        await lease._leave(error)
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
         from .guard import guarded
@@ -153,7 +153,7 @@ class Holding:
             lease = await self._lock._get(self._wish, self._limit, guest)
             if lease is None:
                 raise await enter.timed_out(desk, self._wish, guest, self._limit or 0.0)
-            lease.enter(depth)
+            lease._enter(depth)
             self._lease = lease
             return lease
         except BaseException:
@@ -164,7 +164,7 @@ class Holding:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         assert self._lease is not None
-        await self._lease.leave(error)
+        await self._lease._leave(error)
 
 
 class RWLock:

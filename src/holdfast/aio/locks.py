@@ -158,7 +158,7 @@ class Locks:
             raise
         leases = cast("dict[str, Lease]", holds)
         for lease in leases.values():
-            lease.enter(4)
+            lease._enter(4)
         async with _leaving(leases):
             yield leases
 

@@ -89,7 +89,7 @@ class CasBackend:
                     known = None
                     continue
                 self._remember(key, known)
-                return Answer(reply, sample.at)
+                return Answer(reply, sample.at, settle)
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
             try:
                 result = await store.write(row, known.version, sample.now, woken)
@@ -105,7 +105,7 @@ class CasBackend:
                 raise
             if isinstance(result, Written):
                 self._remember(key, _Known(record, result.version, self.colour.clock()))
-                return Answer(reply, sample.at)
+                return Answer(reply, sample.at, settle)
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:

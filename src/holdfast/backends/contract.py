@@ -175,6 +175,7 @@ class Store(Protocol):
 class Answer(NamedTuple):
     reply: Reply
     at: float  # the client's clock before the request that sampled the time this reply rests on
+    again: bool = False  # an earlier try may have been carried out: Left(False) then proves nothing
 
 
 class Backend(Protocol):

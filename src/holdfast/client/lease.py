@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from ..errors import LeaseLost
 from ..flow import change, check, enter
 from ..flow.acquire import release
 from ..flow.check import Seconds
@@ -44,4 +46,23 @@ class Lease(Hold):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        run(enter.leave(self._desk, self, error))
+        leave_surely(self, error)
+
+
+def leave_surely(lease: Lease, error: BaseException | None) -> None:
+    """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
+    try:
+        run(enter.leave(lease._desk, lease, error))
+    except KeyboardInterrupt:
+        surely(lambda: run(enter.leave(lease._desk, lease, error)))
+        raise
+
+
+def surely(undo: Callable[[], None]) -> None:
+    """Undo, even if Ctrl-C comes again in the middle of it."""
+    for _ in range(3):
+        try:
+            undo()
+            return
+        except (KeyboardInterrupt, LeaseLost):
+            continue

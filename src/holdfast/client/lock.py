@@ -7,14 +7,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ..doorman import ALL
-from ..errors import LeaseLost, NotHeld
+from ..errors import NotHeld
 from ..flow import check, enter, look
 from ..flow.acquire import withdraw
 from ..flow.check import OWN, Seconds
 from ..flow.party import Guest
 from ..flow.run import run
 from ..flow.seat import Wish
-from .lease import Lease
+from .lease import Lease, leave_surely, surely
 
 if TYPE_CHECKING:
     from .locks import Locks
@@ -81,7 +81,7 @@ class Lock:
                 self._holds.append(hold)
             return hold
         except BaseException:
-            _surely(lambda: run(withdraw(desk, guest)))
+            surely(lambda: run(withdraw(desk, guest)))
             raise
 
     def _newest(self) -> Lease:
@@ -104,7 +104,7 @@ class Lock:
         lease = stack.pop()
         if not stack:
             del self._entered[who]
-        run(enter.leave(self._desk, lease, error))
+        leave_surely(lease, error)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         from .guard import guarded
@@ -160,12 +160,12 @@ class Holding:
             self._lease = lease
             return lease
         except BaseException:
-            _surely(lambda: run(withdraw(desk, guest)))
+            surely(lambda: run(withdraw(desk, guest)))
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         assert self._lease is not None
-        run(enter.leave(self._lock._desk, self._lease, error))
+        leave_surely(self._lease, error)
 
 
 class RWLock:
@@ -202,13 +202,3 @@ class Semaphore(Lock):
         if note is not None:
             wish = wish._replace(note=check.label(note, "A note"))
         return Holding(self, wish, self._limit(True, timeout))
-
-
-def _surely(undo: Callable[[], None]) -> None:
-    """Undo, even if Ctrl-C comes again in the middle of it."""
-    for _ in range(3):
-        try:
-            undo()
-            return
-        except (KeyboardInterrupt, LeaseLost):
-            continue

@@ -22,8 +22,8 @@ from ..flow.run import run
 from ..flow.seat import Wish
 from .colour import ThreadColour
 from .guard import P, R, guarded
-from .lease import Lease
-from .lock import Lock, RWLock, Semaphore, _surely
+from .lease import Lease, surely
+from .lock import Lock, RWLock, Semaphore
 
 
 class Locks:
@@ -151,7 +151,7 @@ class Locks:
             wishes = [(x._wish, x._reentrant) for x in locks]
             holds = run(enter.get_all(desk, wishes, check.timeout(timeout), who, guests))
         except BaseException:
-            _surely(lambda: run(enter.put_back(desk, guests)))
+            surely(lambda: run(enter.put_back(desk, guests)))
             raise
         leases = cast("dict[str, Lease]", holds)
         for lease in leases.values():

@@ -17,10 +17,11 @@ from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
 from .desk import Debt, Desk
 from .party import Guest, Party, key_of
-from .seat import Hold, Seat, Wish
+from .seat import NEVER, Hold, Seat, Wish
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
+LOOK_AGAIN = 5.0
 
 
 async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> Hold | None:
@@ -58,12 +59,17 @@ async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> 
 
 
 async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None) -> Hold | None:
+    """Wait for the party's leader, or for the hold itself. The event is a hint; what counts is looked at again."""
     assert guest.event is not None
-    await guest.event.wait(None if until is None else max(until - desk.clock(), 0))
-    with desk.mutex:
-        if guest.hold is None and not guest.leads:
-            party.line.remove(guest)
-    return guest.hold
+    while True:
+        rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
+        told = await guest.event.wait(max(rest, 0))
+        with desk.mutex:
+            if told or guest.hold is not None or guest.leads:
+                return guest.hold
+            if until is not None and desk.clock() >= until:
+                party.line.remove(guest)
+                return None
 
 
 async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, trying: bool) -> Hold | None:
@@ -78,7 +84,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
             backend.ear, desk.owner, wish.note,
         )  # fmt: skip
-        party.unanswered = True
+        party.sent = party.unanswered = True
         try:
             answer = await desk.ask(name, enter)
         except BackendError as error:
@@ -114,6 +120,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
         if isinstance(reply, Gone):
             party.ticket = ""  # it will never be let in again; whoever leads next needs another
             party.waited = False
+        party.sent = False
         await _step_down(desk, guest)
         if isinstance(reply, Refused):
             return None
@@ -130,9 +137,10 @@ def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, le
         return None
     seat.admitted = clock
     with desk.mutex:
+        # In this order, so that a Ctrl-C between any two lines leaves something that withdraw() can undo.
+        party.seat = seat
         hold = guest.hold = desk.new_hold(seat, fence, wish)
         guest.leads = False
-        party.seat = seat
         if wish.weight != ALL:
             while party.line:  # readers who waited together go in together
                 other = party.line.popleft()
@@ -192,7 +200,7 @@ async def _step_down(desk: Desk, guest: Guest) -> None:
         ticket, party.ticket = party.ticket, ""
         if desk.parties.get(party.key) is party:
             del desk.parties[party.key]
-        if not ticket or not (party.waited or party.unanswered):
+        if not ticket or not party.sent:
             return
         clock = desk.clock()
         bury = party.unanswered or desk.backend.doubles
@@ -252,21 +260,22 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
     if lost:
         _over(hold)
         if not quiet and hold._reason != "forked":
-            raise hold.loss()
+            raise hold._loss()
         return
     await _leave(desk, seat, hold, quiet)
 
 
 def _pass_on(desk: Desk, party: Party, seat: Seat, hold: Hold) -> None:
     """Under the mutex: to the next of the party, with the next fence of the block, without asking anybody."""
-    _over(hold)
     seat.holds.clear()
-    seat.cap = float("inf")
-    guest = party.line.popleft()
+    seat.cap = NEVER
     seat.given += 1
+    guest = party.line[0]
     guest.hold = desk.new_hold(seat, seat.fence + seat.given, guest.wish)
+    party.line.popleft()
     assert guest.event is not None
     guest.event.set()
+    _over(hold)
 
 
 def _over(hold: Hold) -> None:
@@ -305,6 +314,8 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     desk.debts.pop(seat.ticket, None)
     desk.unseat(seat)
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
+    if answer.again and clock < seat.deadline:
+        kept = True  # an earlier try had done it
     if kept or seat.reason:
         _over(hold)
         desk.tell("released", seat.name, seat.ticket, hold.fence)
@@ -314,4 +325,4 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     _over(hold)
     desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
-        raise hold.loss()
+        raise hold._loss()

@@ -44,7 +44,7 @@ async def detach(desk: Desk, hold: Hold, lease: float) -> str:
     answer = await desk.ask(seat.name, Keep(seat.ticket, seat.fence, int(lease * 1e6)))
     if not isinstance(answer.reply, Admitted):
         desk.lose(seat)
-        raise hold.loss()
+        raise hold._loss()
     seat.left = True
     desk.unseat(seat)
     _over(hold)

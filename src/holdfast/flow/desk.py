@@ -92,7 +92,7 @@ class Desk:
                 if self.down:
                     self.down = False
                     self.tell("store_up", detail=f"{self.backend.where} answers again")
-                return answer
+                return answer if not turn else answer._replace(again=True)
         self.set_down(reason)
         raise BackendError(f"{self.backend.where} does not answer: {reason}. Is it running, and can it be reached?")
 
@@ -167,7 +167,7 @@ class Desk:
         if party.line:
             party.ticket = ""
             party.place = party.ahead = 0
-            party.waited = party.unanswered = False
+            party.sent = party.waited = party.unanswered = False
             heir = party.line.popleft()
             heir.leads = True
             party.wish = heir.wish
@@ -194,7 +194,7 @@ class Desk:
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:
-            hold.told_lost()
+            hold._told_lost()
             if hold._wish.on_lost is not None:
                 self.colour.spawn(self._call_on_lost(hold), "holdfast-on-lost")
 

@@ -56,7 +56,7 @@ def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
     if held and wish.capacity and sum(h._seat.weight for h in held) + wish.weight > wish.capacity:
         kind = "thread" if desk.colour.blocking else "task"
         raise AlreadyHeld(
-            f"This {kind} already holds {wish.name!r} (with, {held[-1].where}); waiting would never end. "
+            f"This {kind} already holds {wish.name!r} (with, {held[-1]._where}); waiting would never end. "
             "Use reentrant=True or another name."
         )
 
@@ -89,7 +89,7 @@ async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
         hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if nobody took the seat
     await release(desk, hold, quiet=True)
     if hold._reason and hold._reason != "forked":
-        loss = hold.loss()
+        loss = hold._loss()
         if error is None:
             raise loss
         error.add_note(str(loss))

@@ -27,7 +27,7 @@ async def keep(desk: Desk) -> None:
         while True:
             with desk.mutex:
                 clock = desk.clock()
-                due = _next_due(desk)
+                due = NEVER if desk.closed else _next_due(desk)
                 if due == NEVER:
                     idle_since = clock if idle_since is None else idle_since
                     due = idle_since + LINGER
@@ -41,8 +41,10 @@ async def keep(desk: Desk) -> None:
                 desk.bell.clear()
             if due > clock:
                 await desk.bell.wait(due - clock)
-            retry_at = await _round(desk)
-        await _tidy(desk)
+            if not desk.closed:
+                retry_at = await _round(desk)
+        if not desk.closed:
+            await _tidy(desk)
     finally:
         desk.keeping = False
 

@@ -11,6 +11,8 @@ from .seat import Wish
 
 
 class Insider(NamedTuple):
+    """One who is inside. Times are seconds; the ticket is shortened."""
+
     owner: str
     note: str
     ticket: str
@@ -22,6 +24,8 @@ class Insider(NamedTuple):
 
 
 class Waiter(NamedTuple):
+    """One who stands in line. Times are seconds; the ticket is shortened."""
+
     owner: str
     note: str
     ticket: str
@@ -32,6 +36,8 @@ class Waiter(NamedTuple):
 
 
 class Resource(NamedTuple):
+    """One name, who is inside and who waits, first come first."""
+
     name: str
     kind: str
     """lock, rwlock or semaphore."""
@@ -42,6 +48,8 @@ class Resource(NamedTuple):
 
 
 class Snapshot(NamedTuple):
+    """What a store showed at one moment of its clock."""
+
     store: str
     now: float
     """The store's clock, in seconds."""

@@ -37,7 +37,8 @@ class Party:
     ticket = ""
     seat: Seat | None = None
     unanswered = False  # an Enter of this ticket may still be under way
-    waited = False  # the store has put this ticket in line
+    sent = False  # the store may know this ticket
+    waited = False  # the store has put it in line
     place = 0
     ahead = 0
 

@@ -131,7 +131,7 @@ class Hold:
         return self._desk.owner
 
     @property
-    def where(self) -> str:
+    def _where(self) -> str:
         """The file and line of its `with`."""
         if self._entered is None:
             return "?"
@@ -178,14 +178,14 @@ class Hold:
         if self._released:
             raise NotHeld(f"The lease on {self.name!r} was released.")
         if self.lost:
-            raise self.loss()
+            raise self._loss()
 
-    def loss(self) -> LeaseLost:
+    def _loss(self) -> LeaseLost:
         error = LeaseLost(f"The lease on {self.name!r} was lost: {self._seat.story or self._reason}.")
         error.reason = self._reason or self._seat.reason
         return error
 
-    def told_lost(self) -> None:
+    def _told_lost(self) -> None:
         """Called once, when the loss is noticed."""
 
     def __bool__(self) -> bool:

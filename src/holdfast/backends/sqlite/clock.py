@@ -63,7 +63,7 @@ def namespace_offset() -> int:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, ValueError):
         return ""

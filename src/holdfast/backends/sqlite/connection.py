@@ -55,13 +55,13 @@ def random_version() -> int:
 class Connection:
     """The database at `path`. `open` makes or checks it; `change` and `rows` run one statement each."""
 
-    def __init__(self, path: str, boot: str, another_boot_lives: Callable[[], bool]) -> None:
+    def __init__(self, path: str, boot: Callable[[], str], another_boot_lives: Callable[[], bool]) -> None:
         self.path = path
         self.real = path  # without symbolic links, once it is open
-        self.boot = boot
         self.shift = 0  # microseconds; the store's now = since_boot() + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of the housekeeping
+        self._boot = boot
         self._another_boot_lives = another_boot_lives
         self._cursor: sqlite3.Cursor | None = None
         self._files: tuple[tuple[int, int] | None, ...] = ()
@@ -108,7 +108,7 @@ class Connection:
                 cursor = connection.cursor()
                 self._check(cursor.execute)
                 elapsed = clock.since_boot() - clock.namespace_offset()
-                base = clock.settle(cursor.execute, self.boot, elapsed, random_version, self._another_boot_lives)
+                base = clock.settle(cursor.execute, self._boot(), elapsed, random_version, self._another_boot_lives)
                 self.shift = base - clock.namespace_offset()
                 self._files = self._inodes()
             except BaseException:

@@ -22,6 +22,7 @@ import re
 import socket
 import stat
 import time
+from collections.abc import Callable
 
 _NAME = re.compile(r"(\d{1,10})-\w{1,8}-\w{1,16}", re.ASCII)
 _STALE_AFTER = 3600.0  # seconds; a dead ear is proof of death as long as its file lies there
@@ -32,13 +33,13 @@ MANY = 10  # a socket's queue holds about so many: after that some hints may hav
 class Ears:
     """Our own ear, and what can be done with the others'."""
 
-    def __init__(self, path: str, boot: str) -> None:
+    def __init__(self, path: str, boot: Callable[[], str]) -> None:
         self.path = path
         self.directory = ""
         self.name = ""  # '' = we have none (yet)
         self.problem = ""  # why not
         self.socket: socket.socket | None = None
-        self._tag = re.sub(r"\W", "", boot)[:8] or "0"
+        self._boot = boot
         self._voice: socket.socket | None = None
         self._folder = -1
         self._prefix = ""
@@ -51,11 +52,15 @@ class Ears:
         """Bind our ear if that was not tried yet; its name, or '' if it cannot be."""
         if not self.name and not self.problem:
             try:
-                self._bind(f"{os.getpid()}-{self._tag}-{os.urandom(4).hex()}")
+                self._bind(f"{os.getpid()}-{self._tag()}-{os.urandom(4).hex()}")
             except OSError as bad:
                 self._drop()
-                self.problem = bad.strerror or str(bad)
+                if not isinstance(bad, FileNotFoundError):  # a missing directory may yet be made
+                    self.problem = bad.strerror or str(bad)
         return self.name
+
+    def _tag(self) -> str:
+        return re.sub(r"\W", "", self._boot())[:8] or "0"
 
     def _bind(self, name: str) -> None:
         real = os.path.realpath(self.path)
@@ -219,7 +224,8 @@ class Ears:
 
     def another_boot_lives(self) -> bool:
         """Whether somebody answers whose name carries another boot id than ours."""
-        return any(not self.is_dead(e) for e in self.names() if e.split("-")[1] != self._tag)
+        ours = self._tag()
+        return any(not self.is_dead(e) for e in self.names() if e.split("-")[1] != ours)
 
     def names(self) -> list[str]:
         try:

@@ -117,6 +117,8 @@ def prepare(path: str) -> str:
             raise ConfigError(f"{real} is not a plain file, so it cannot be a database. Name another path.")
     except FileNotFoundError:
         pass
+    except OSError as bad:
+        raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     mount = mount_of(real)
     if mount and is_remote(mount.kind):
         raise ConfigError(

@@ -98,7 +98,7 @@ def writer(path: str) -> tuple[int, str, bool] | None:
     try:
         shared = os.stat(path + "-shm")
         inode = f"{os.major(shared.st_dev):02x}:{os.minor(shared.st_dev):02x}:{shared.st_ino}"
-        with open("/proc/locks", encoding="ascii") as lines:
+        with open("/proc/locks", encoding="utf-8") as lines:
             for line in lines:
                 parts = line.split()
                 # 1: POSIX ADVISORY WRITE 4117 08:01:123456 120 120      ('->' after the number: only waiting)

@@ -65,7 +65,7 @@ class SqliteStore:
         self.patience = _seconds(busy_timeout if busy_timeout is not None else given, 5.0)
         self._colour = colour
         self._clock = colour.clock
-        boot = boot_id or clock.boot_id()
+        boot = (lambda: boot_id) if boot_id else clock.boot_id
         self._ears = Ears(path, boot)
         self._room = WaitingRoom(self._ears, colour)
         self._db = Connection(path, boot, self._ears.another_boot_lives)

@@ -1,0 +1,143 @@
+"""The two faces are one: `holdfast` and `holdfast.aio` have the same names, parameters and types.
+
+What talks to the store is awaited in the second, and nothing else differs: a program moves from one to the other by
+adding async and await.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import holdfast
+import holdfast.aio
+from tests.house import faces
+
+PUBLIC = sorted(name for name in holdfast.__all__ if inspect.isclass(getattr(holdfast, name)))
+
+# What is awaited in holdfast.aio: exactly what talks to the store. The rest only looks at a clock, or makes an object.
+AWAITED = {
+    "Locks": {"attach", "evict", "resize", "snapshot", "ping", "close", "__enter__", "__exit__"},
+    "Lock": {"acquire", "release", "locked", "__enter__", "__exit__"},
+    "RWLock": set(),
+    "Semaphore": {"acquire", "release", "locked", "__enter__", "__exit__"},
+    "Lease": {"renew", "release", "downgrade", "detach", "__enter__", "__exit__"},
+}
+PLAIN = {"lost", "held", "remaining", "ensure_held"}
+
+
+def test_both_faces_have_the_same_names() -> None:
+    assert sorted(holdfast.aio.__all__) == sorted(holdfast.__all__)
+
+
+def test_the_names_that_differ_are_those_that_wait() -> None:
+    differing = {name for name in PUBLIC if getattr(holdfast, name) is not getattr(holdfast.aio, name)}
+    assert differing == set(AWAITED)
+
+
+@pytest.mark.parametrize("name", sorted(AWAITED))
+def test_a_class_has_the_same_members_in_both_faces(name: str) -> None:
+    assert faces.differences(getattr(holdfast, name), getattr(holdfast.aio, name)) == []
+
+
+def test_connect_takes_the_same_in_both_faces() -> None:
+    assert faces.parameters(holdfast.connect) == faces.parameters(holdfast.aio.connect)
+    assert not faces.awaited(holdfast.aio.connect)
+
+
+@pytest.mark.parametrize("name", sorted(AWAITED))
+def test_what_talks_to_the_store_is_awaited_and_nothing_else_is(name: str) -> None:
+    members = faces.members(getattr(holdfast.aio, name))
+    assert {each for each, member in members.items() if faces.awaited(member)} == AWAITED[name]
+
+
+def test_what_reads_the_clock_is_plain_in_both_faces() -> None:
+    for lease in (holdfast.Lease, holdfast.aio.Lease):
+        assert set(faces.members(lease)) >= PLAIN
+        assert not any(faces.awaited(faces.members(lease)[name]) for name in PLAIN)
+
+
+# The comparison itself
+
+
+class Lock:
+    held: bool
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> int | None: ...
+
+    def locked(self) -> bool: ...
+
+    def guard(self, function: Callable[[int], str]) -> Callable[[int], str]: ...
+
+    def __enter__(self) -> int: ...
+
+
+class TheSame:
+    held: bool
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    async def acquire(self, blocking: bool = True, timeout: float | None = None) -> int | None: ...
+
+    def locked(self) -> Awaitable[bool]: ...
+
+    def guard(self, function: Callable[[int], Awaitable[str]]) -> Callable[[int], Awaitable[str]]: ...
+
+    async def __aenter__(self) -> int: ...
+
+
+class OneMore(TheSame):
+    def owned(self) -> bool: ...
+
+
+class OneMoreAttribute(TheSame):
+    def __init__(self) -> None:
+        self.owner = ""
+
+
+class OtherOrder(TheSame):
+    async def acquire(self, timeout: float | None = None, blocking: bool = True) -> int | None: ...
+
+
+class OtherDefault(TheSame):
+    async def acquire(self, blocking: bool = False, timeout: float | None = None) -> int | None: ...
+
+
+class OtherType(TheSame):
+    async def acquire(self, blocking: bool = True, timeout: int | None = None) -> int | None: ...
+
+
+class OtherResult(TheSame):
+    async def acquire(self, blocking: bool = True, timeout: float | None = None) -> int: ...
+
+
+class OnlyByKeyword(TheSame):
+    async def acquire(self, *, blocking: bool = True, timeout: float | None = None) -> int | None: ...
+
+
+class AMethodNow(TheSame):
+    async def held(self) -> bool: ...  # type: ignore[override]
+
+
+def test_async_and_await_are_no_difference() -> None:
+    assert faces.differences(Lock, TheSame) == []
+    assert faces.awaited(faces.members(TheSame)["acquire"])
+    assert faces.awaited(faces.members(TheSame)["__enter__"])
+    assert faces.awaited(faces.members(TheSame)["locked"])
+    assert not faces.awaited(faces.members(TheSame)["guard"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [OneMore, OneMoreAttribute, OtherOrder, OtherDefault, OtherType, OtherResult, OnlyByKeyword, AMethodNow],
+)
+def test_any_other_difference_is_noticed(other: type) -> None:
+    assert len(faces.differences(Lock, other)) == 1
+
+
+def test_an_awaited_method_in_the_face_for_threads_is_noticed() -> None:
+    assert faces.differences(TheSame, TheSame) != []

@@ -1,0 +1,83 @@
+"""What `holdfast` offers: exactly these names, each documented.
+
+A name that comes or goes is a change to the changelog and to this list, never an accident.
+"""
+
+import inspect
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+import holdfast
+from tests.house import faces
+from tests.house.tree import ROOT
+
+NAMES = {
+    "connect",
+    "Locks", "Lock", "RWLock", "Semaphore", "Lease",
+    "Snapshot", "Resource", "Insider", "Waiter", "Event", "Seconds",
+    "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",
+}
+
+LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
+MEMBERS = {
+    "Locks": {"store", "lock", "rwlock", "semaphore", "lock_all", "guard", "attach", "evict", "resize", "snapshot",
+              "ping", "close"},
+    "Lock": LOCK,
+    "RWLock": {"name", "read", "write"},
+    "Semaphore": LOCK | {"slots"},
+    "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held",
+              "renew", "release", "downgrade", "detach"},
+    "LockTimeout": {"name", "holders", "place", "waited"},
+    "LeaseLost": {"reason"},
+    "BackendError": {"refused"},
+}
+
+
+def undocumented(name: str, thing: object) -> Iterator[str]:
+    """The thing, and each method of it, if nothing says what it does."""
+    documented = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isroutine(thing) else "a type"
+    if not documented or documented.startswith(f"{name}("):  # the latter is what a NamedTuple says by itself
+        yield name
+    if inspect.isclass(thing) and thing.__module__.split(".")[0] != "builtins":
+        for each, member in faces.members(thing).items():
+            if faces.function_of(member) and not each.startswith("__") and not inspect.getdoc(getattr(thing, each)):
+                yield f"{name}.{each}"
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert set(holdfast.__all__) == NAMES
+    assert len(holdfast.__all__) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_what_a_program_may_use_of_a_class_is_exactly_this(name: str) -> None:
+    assert {each for each in faces.members(getattr(holdfast, name)) if not each.startswith("_")} == MEMBERS[name]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_public_name_is_documented(name: str) -> None:
+    assert list(undocumented(name, getattr(holdfast, name))) == []
+
+
+def test_the_asyncio_face_is_one_attribute_away() -> None:
+    code = "import sys, holdfast; assert 'asyncio' not in sys.modules; holdfast.aio.connect"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert holdfast.__version__ == project["version"]
+
+
+def test_a_missing_docstring_is_noticed() -> None:
+    class Silent:
+        def method(self) -> None: ...
+
+    assert list(undocumented("Silent", Silent)) == ["Silent", "Silent.method"]
+    Silent.__doc__ = "It says something."
+    Silent.method.__doc__ = "It does something."
+    assert list(undocumented("Silent", Silent)) == []
