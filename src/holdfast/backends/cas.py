@@ -121,10 +121,12 @@ class CasBackend:
 
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
         """Apply the rules, asking about life and hearing only for those who decide the outcome."""
+        outcome = apply(record, command, now)
+        if not outcome[2] and not isinstance(outcome[1], (Waiting, Refused)):
+            return outcome  # nobody else had a part in it
         deaf = dead = _NOBODY
         asked: set[str] = {"", self.store.ear}
         while True:
-            outcome = apply(record, command, now, deaf, dead)
             ears = {e for e in _decisive(*outcome) if e not in asked}
             if not ears:
                 return outcome
@@ -135,6 +137,7 @@ class CasBackend:
             everyone = [*record.inside, *record.line]
             deaf |= {e.ticket for e in everyone if e.ear in no_one_listens}
             dead |= {e.ticket for e in everyone if e.ear in gone}
+            outcome = apply(record, command, now, deaf, dead)
 
     def _know(self, seen: Seen) -> _Known:
         if seen.row is None:

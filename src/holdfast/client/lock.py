@@ -73,7 +73,7 @@ class Lock:
         desk = self._desk
         who = desk.colour.current()
         try:
-            if limit is None and any(h._who == who for h in self._holds):
+            if self._holds and limit is None and any(h._who == who for h in self._holds):
                 desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
             hold = cast("Lease | None", run(enter.get(desk, wish, limit, guest, who, self._reentrant)))
             if hold is not None:
@@ -92,8 +92,20 @@ class Lock:
         return next((h for h in reversed(holds) if h._who == who), holds[0])
 
     def __enter__(self) -> Lease:
-        lease = Holding(self, self._wish, self._timeout).enter(3)
-        self._entered.setdefault(lease._who, []).append(lease)
+        guest = Guest(self._wish)
+        try:
+            lease = self._enter(self._wish, self._timeout, guest, 3)
+            self._entered.setdefault(lease._who, []).append(lease)
+            return lease
+        except BaseException:
+            surely(lambda: run(withdraw(self._desk, guest)))
+            raise
+
+    def _enter(self, wish: Wish, limit: float | None, guest: Guest, depth: int) -> Lease:
+        lease = self._get(wish, limit, guest)
+        if lease is None:
+            raise run(enter.timed_out(self._desk, wish, guest, limit or 0.0))
+        enter.enter(self._desk, lease, depth)
         return lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -145,22 +157,14 @@ class Holding:
         self._lease: Lease | None = None
 
     def __enter__(self) -> Lease:
-        return self.enter(3)
-
-    def enter(self, depth: int) -> Lease:
         if self._lease is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        desk = self._lock._desk
         guest = Guest(self._wish)
         try:
-            lease = self._lock._get(self._wish, self._limit, guest)
-            if lease is None:
-                raise run(enter.timed_out(desk, self._wish, guest, self._limit or 0.0))
-            enter.enter(desk, lease, depth)
-            self._lease = lease
-            return lease
+            self._lease = self._lock._enter(self._wish, self._limit, guest, 3)
+            return self._lease
         except BaseException:
-            surely(lambda: run(withdraw(desk, guest)))
+            surely(lambda: run(withdraw(self._lock._desk, guest)))
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

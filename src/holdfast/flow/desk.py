@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Callable, Hashable
 from itertools import count
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import Command
 from ..errors import BackendError, ConfigError
-from .events import Event, log, loud, short
+from .events import QUIET, Event, log, short
 from .party import Party
 from .seat import Hold, Seat, Wish
 
@@ -76,25 +77,28 @@ class Desk:
         """One step, said again while its outcome is unknown. BackendError if that does not help."""
         if self.closed:
             raise ConfigError("This client is closed. Make a new one with connect().")
-        for turn in range(TRIES):
-            if turn:
-                await self.colour.sleep(random.uniform(0.5, 1.0) * min(0.005 * 4**turn, 0.5))
+        turn = 0
+        while True:
             try:
                 answer = await self.backend.ask(name, command)
-            except Unknown as doubt:
-                reason = str(doubt)
+                break
             except BackendError as error:
                 if not error.refused:
                     self.set_down(str(error))
                 raise
-            else:
-                self.heard = answer.at
-                if self.down:
-                    self.down = False
-                    self.tell("store_up", detail=f"{self.backend.where} answers again")
-                return answer if not turn else answer._replace(again=True)
-        self.set_down(reason)
-        raise BackendError(f"{self.backend.where} does not answer: {reason}. Is it running, and can it be reached?")
+            except Unknown as doubt:
+                turn += 1
+                if turn == TRIES:
+                    self.set_down(str(doubt))
+                    raise BackendError(
+                        f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
+                    ) from None
+            await self.colour.sleep(random.uniform(0.5, 1.0) * min(0.005 * 4**turn, 0.5))
+        self.heard = answer.at
+        if self.down:
+            self.down = False
+            self.tell("store_up", detail=f"{self.backend.where} answers again")
+        return answer if not turn else answer._replace(again=True)
 
     def set_down(self, detail: str) -> None:
         if not self.down:
@@ -102,7 +106,7 @@ class Desk:
             self.tell("store_down", detail=detail)
 
     def tell(self, kind: str, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
-        if self.on_event is None and not loud(kind):
+        if self.on_event is None and "logging" not in sys.modules and kind in QUIET:
             return
         event = Event(kind, name, short(ticket), fence, detail)
         log(event)

@@ -4,13 +4,13 @@ The logger is imported only when there is something worth a warning or the progr
 counts in cron.
 """
 
-import sys
 from typing import NamedTuple
 
 silent = False
 """Set by the command-line tool, which says these things in its own words."""
 
-LEVELS = {"lost": 30, "place_lost": 30, "evicted": 30, "store_down": 30, "store_up": 20, "waiting": 10, "acquired": 10}
+LEVELS = {"lost": 30, "place_lost": 30, "evicted": 30, "store_down": 30, "store_up": 20}
+QUIET = frozenset(("waiting", "acquired", "released", "renewed"))  # nobody reads these in a program without logging
 
 
 class Event(NamedTuple):
@@ -28,15 +28,8 @@ def short(ticket: str) -> str:
     return f"{ticket[:6]}-{ticket[24:].lstrip('0')}"
 
 
-def loud(kind: str) -> bool:
-    """Whether anybody could want to read about this in the log."""
-    if silent:
-        return False
-    return "logging" in sys.modules or LEVELS.get(kind, 10) >= 30
-
-
 def log(event: Event) -> None:
-    if not loud(event.kind):
+    if silent:
         return
     import logging
 
