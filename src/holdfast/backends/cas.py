@@ -15,6 +15,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 import random
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
@@ -28,15 +29,12 @@ SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
 _NOBODY: frozenset[str] = frozenset()
 
 
-class _Known:
+class _Known(NamedTuple):
     """A record as this client last saw it."""
 
-    __slots__ = ("at", "record", "version")
-
-    def __init__(self, record: Record, version: int | str | None, at: float) -> None:
-        self.record = record
-        self.version = version
-        self.at = at
+    record: Record
+    version: int | str | None
+    at: float
 
 
 class CasBackend:
@@ -72,13 +70,15 @@ class CasBackend:
         key = self.prefix + name
         store = self.store
         known = self._cache.get(key)
-        if known is not None and self.colour.clock() - known.at > store.trust:
-            known = None
         sample = store.now() if known is not None else None
+        if known is not None and (
+            sample is None or sample.at - known.at > store.trust or sample.now < known.record.seen
+        ):
+            known = None
         fresh = settle = False
         conflicts = settles = 0
         while True:
-            if known is None or sample is None or (not fresh and sample.now < known.record.seen):
+            if known is None or sample is None:
                 seen = await store.read(key, settle)
                 known, sample, fresh = self._know(seen), Sample(seen.now, seen.at), True
                 if settle:
@@ -90,7 +90,9 @@ class CasBackend:
                     continue
                 self._remember(key, known)
                 return Answer(reply, sample.at, settle)
-            row = Row(key, record.fence, wire.owners(record), wire.encode(record))
+            inside = record.inside
+            owner = inside[0].owner if len(inside) == 1 else wire.owners(record)
+            row = Row(key, record.fence, owner, wire.encode(record))
             try:
                 result = await store.write(row, known.version, sample.now, woken)
             except Unknown:
@@ -104,7 +106,7 @@ class CasBackend:
                 self._cache.pop(key, None)
                 raise
             if isinstance(result, Written):
-                self._remember(key, _Known(record, result.version, self.colour.clock()))
+                self._remember(key, _Known(record, result.version, result.at))
                 return Answer(reply, sample.at, settle)
             conflicts += 1
             self.conflicts += 1
@@ -209,7 +211,7 @@ class CasBackend:
 
 def _same(one: Record, other: Record) -> bool:
     """Whether nothing but the time of looking differs."""
-    return one[5:] == other[5:] and one[:4] == other[:4]
+    return one.inside == other.inside and one._replace(seen=0) == other._replace(seen=0)
 
 
 def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
