@@ -1,0 +1,141 @@
+"""The two colours under a clock that is turned by hand: a wait ends when the clock gets there, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .. import aio, client
+from ..aio.colour import TaskColour
+from ..client.colour import ThreadColour
+from ..flow import check
+from ..flow.run import run
+
+if TYPE_CHECKING:
+    from ..backends.contract import Event
+    from ..backends.memory import Hub
+    from ..flow.check import Seconds
+    from ..flow.events import Event as Told
+    from .clock import HandClock
+
+T = TypeVar("T")
+
+
+class HandEvent:
+    """For threads."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self._clock = clock
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+        self._clock.stir()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self, timeout: float | None) -> bool:
+        if not self._is_set and (timeout is None or timeout > 0):
+            self._clock.block(lambda: self._is_set, timeout)
+        return self._is_set
+
+
+class HandThreadColour(ThreadColour):
+    def __init__(self, clock: HandClock) -> None:
+        self.hand = clock
+        self.clock = clock.time
+        self.event = cast(Any, lambda: HandEvent(clock))
+
+    async def sleep(self, seconds: float) -> None:
+        await HandEvent(self.hand).wait(seconds)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self.hand.start(lambda: run(work), name)
+
+
+class HandTaskEvent:
+    """For tasks. Set from any thread, like its twin."""
+
+    def __init__(self, colour: HandTaskColour) -> None:
+        self._colour = colour
+        self._is_set = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def set(self) -> None:
+        self._colour.soon(self._set)
+
+    def _set(self) -> None:
+        self._is_set = True
+        for future in self._waiting:
+            _finish(future)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self, timeout: float | None) -> bool:
+        if self._is_set or (timeout is not None and timeout <= 0):
+            return self._is_set
+        future = self._colour.loop().create_future()
+        self._waiting.append(future)
+        hand = self._colour.hand
+        take_back: Callable[[], object] = lambda: None  # noqa: E731
+        if timeout is not None:
+            take_back = hand.at(hand.due(timeout), lambda: _finish(future))
+        try:
+            await future
+        finally:
+            take_back()
+            self._waiting.remove(future)
+        return self._is_set
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class HandTaskColour(TaskColour):
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__()
+        self.hand = clock
+        self.clock = clock.time
+
+    def event(self) -> Event:  # type: ignore[override]
+        return HandTaskEvent(self)
+
+    async def sleep(self, seconds: float) -> None:
+        await HandTaskEvent(self).wait(seconds)
+
+
+def hand_locks(
+    clock: HandClock,
+    hub: Hub | None = None,
+    *,
+    owner: str = "somebody",
+    lease: Seconds = 30,
+    namespace: str = "",
+    on_event: Callable[[Told], object] | None = None,
+) -> client.Locks:
+    from ..backends.memory import MemoryBackend
+
+    colour = HandThreadColour(clock)
+    backend = MemoryBackend(hub or clock.hub(), colour, namespace)
+    return client.Locks(backend, colour, owner=owner, lease=check.lease(lease), on_event=on_event)
+
+
+def hand_aio_locks(
+    clock: HandClock,
+    hub: Hub | None = None,
+    *,
+    owner: str = "somebody",
+    lease: Seconds = 30,
+    namespace: str = "",
+    on_event: Callable[[Told], object] | None = None,
+) -> aio.Locks:
+    from ..backends.memory import MemoryBackend
+
+    colour = HandTaskColour(clock)
+    backend = MemoryBackend(hub or clock.hub(), colour, namespace)
+    return aio.Locks(backend, colour, owner=owner, lease=check.lease(lease), on_event=on_event)

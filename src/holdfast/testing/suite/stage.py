@@ -1,0 +1,93 @@
+"""How the behaviours are played: the matrix of stores and faces, the kinds of lock, the base of the test classes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ... import aio
+from ..world import FACES, WORLDS, OpenSite, UrlSite, World
+
+
+def matrix(stores: Mapping[str, OpenSite]) -> Any:
+    """The fixture `world` over these stores and both faces. Assign it to the name `world` in a conftest or a module.
+
+    Each store is a function from a folder of the test's own to a URL that no other test uses.
+    """
+    cells = [pytest.param((store, face), id=f"{store}-{face}") for store in stores for face in FACES]
+
+    @pytest.fixture(name="world", params=cells)
+    def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+        store, face = request.param
+        site = stores[store](tmp_path)
+        return WORLDS[face](UrlSite(site) if isinstance(site, str) else site)
+
+    return world
+
+
+class Behaviours:
+    """Its tests are coroutines over a world; here they become plain functions that the world runs."""
+
+    def __init_subclass__(cls) -> None:
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_") and inspect.iscoroutinefunction(test):
+                setattr(cls, name, _played(test))
+
+
+def _played(test: Callable[..., Any]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def play(self: Behaviours, world: World, **rest: Any) -> None:
+        world.run(test(self, world, **rest))
+
+    return play
+
+
+Make = Callable[..., aio.Lock]
+
+
+class Kind(NamedTuple):
+    """A kind of lock, and the kind that it keeps out."""
+
+    label: str
+    mine: Make
+    rival: Make
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def _lock(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.lock(name, **options)
+
+
+def _writer(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.rwlock(name, **options).write()
+
+
+def _reader(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.rwlock(name, **options).read()
+
+
+def _single(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.semaphore(name, 1, **options)
+
+
+LOCK = Kind("lock", _lock, _lock)
+WRITER = Kind("writer", _writer, _reader)
+READER = Kind("reader", _reader, _writer)
+SINGLE = Kind("semaphore(1)", _single, _single)
+
+every_kind = pytest.mark.parametrize("kind", [LOCK, WRITER, READER, SINGLE], ids=str)
+every_mutex = pytest.mark.parametrize("kind", [LOCK, Kind("writer", _writer, _writer), SINGLE], ids=str)
+
+
+async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
+    """Acquire it, which must not fail."""
+    lease = await lock.acquire(**options)
+    assert lease is not None, f"{lock.name!r} was refused"
+    return lease

@@ -1,0 +1,27 @@
+"""A store cannot exist without being in the matrix: what lies under backends/ is compared with what is played."""
+
+import pkgutil
+from pathlib import Path
+
+import holdfast.backends
+from tests.contract.conftest import STORES
+
+NO_STORES = {"contract": "what a store has to be", "cas": "the engine; it is played over a dict, as the store 'cas'"}
+
+
+def unplayed(folder: Path, played: set[str]) -> set[str]:
+    found = {module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")}
+    return found - set(NO_STORES) - played
+
+
+def test_every_store_is_in_the_matrix() -> None:
+    folder = Path(holdfast.backends.__path__[0])
+    assert unplayed(folder, set(STORES)) == set(), "say in tests/contract/conftest.py where a test finds these stores"
+
+
+def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "etcd").mkdir()
+    (tmp_path / "etcd" / "__init__.py").touch()
+    (tmp_path / "contract.py").touch()
+    (tmp_path / "memory.py").touch()
+    assert unplayed(tmp_path, {"memory"}) == {"etcd"}
