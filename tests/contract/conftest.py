@@ -1,7 +1,7 @@
 """The matrix: every store of this house, for threads and for tasks. A store that is not in it fails test_matrix.py."""
 
+from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
-from holdfast.testing.world import DictSite, MemorySite, OpenSite
 
 STORES: dict[str, OpenSite] = {
     "memory": MemorySite,

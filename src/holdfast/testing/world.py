@@ -14,81 +14,24 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import holdfast
 
 from .. import aio, client
 from ..aio.colour import TaskColour
-from ..backends.cas import CasBackend
-from ..backends.contract import Backend, Colour
-from ..backends.memory import MemoryBackend
 from ..client.colour import ThreadColour
 from ..flow import check
 from ..flow.run import run
-from .clock import HandClock
 from .colour import HandTaskColour, HandThreadColour
 from .dress import dress
 from .faults import Faults, install
-from .shelf import DictStore, Shelf
+from .sites import Site
 
 T = TypeVar("T")
 
 FACES = ("threads", "tasks")
 SOON = 20.0  # real seconds within which something must happen that nobody holds up; a busy machine is slow
-
-
-class Site(Protocol):
-    """A store for one test. `url` if it has one; else `backend` opens it."""
-
-    url: str
-    clock: HandClock | None
-    """The clock by which the store lives, if that is turned by hand."""
-
-    def backend(self, colour: Colour, namespace: str) -> Backend: ...
-
-
-class UrlSite:
-    """A store with a URL, in real time."""
-
-    clock: HandClock | None = None
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        raise NotImplementedError("a store with a URL is opened by connect()")
-
-
-class MemorySite:
-    """The reference, by a clock that is turned by hand."""
-
-    url = ""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock: HandClock | None = HandClock()
-        self.hub = self.clock.hub()
-
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        return MemoryBackend(self.hub, colour, namespace)
-
-
-class DictSite:
-    """The engine of all databases over a dict, by a clock that is turned by hand."""
-
-    url = ""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock: HandClock | None = HandClock()
-        self.shelf = Shelf(self.clock.micros)
-
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        return CasBackend(DictStore(self.shelf, colour), colour, namespace)
-
-
-OpenSite = Callable[[Path], "str | Site"]
-"""From a folder of the test's own to a URL that nobody else uses, or to a Site."""
 
 
 class World:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ... import aio
-from ..world import FACES, WORLDS, OpenSite, UrlSite, World
+from ..sites import OpenSite, UrlSite
+from ..world import FACES, WORLDS, World
 
 
 def matrix(stores: Mapping[str, OpenSite]) -> Any:
