@@ -54,7 +54,7 @@ class Ears:
             try:
                 self._bind(f"{os.getpid()}-{self._tag()}-{os.urandom(4).hex()}")
             except OSError as bad:
-                self._drop()
+                self.drop()
                 if not isinstance(bad, FileNotFoundError):  # a missing directory may yet be made
                     self.problem = bad.strerror or str(bad)
         return self.name
@@ -122,15 +122,16 @@ class Ears:
                 os.unlink(self._prefix + self.name)
             except OSError:
                 pass
-        self._drop()
+        self.drop()
         self.problem = "closed"
 
     def in_child(self) -> None:
         """After a fork, in the child: the parent's ear is not ours, and our copy must not keep it alive."""
-        self._drop()
+        self.drop()
         self.problem = ""
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Close everything and leave the file where it is: whoever knocks is refused, which proves that we are gone."""
         for end in (self.socket, self._voice):
             if end is not None:
                 end.close()

@@ -12,7 +12,7 @@ import sqlite3
 import time
 
 from ...doorman import wire
-from .connection import SETTINGS, Connection, connect
+from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
 
 try:
@@ -53,7 +53,7 @@ class Housekeeping:
                 self._ears.heal()
                 self._ears.clean()
                 self.sweep()
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, OSError, Closed):
             pass
 
     def _log(self) -> int:

@@ -260,6 +260,14 @@ class SqliteStore:
             self._ears.close()
         self._db.close()
 
+    def __del__(self) -> None:
+        """A client that holds nothing may be forgotten without being closed, in silence."""
+        try:
+            self._ears.drop()  # the file stays, as proof that this client is gone
+            self._db.close()
+        except Exception:
+            pass  # at the end of the interpreter anything may be missing
+
     def before_fork(self) -> bool:
         return self._db.before_fork()
 

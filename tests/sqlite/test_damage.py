@@ -1,0 +1,336 @@
+"""A file that is damaged, foreign, newer, gone or on a full disk: a sentence each, and it goes on where it can."""
+
+import logging
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.backends.sqlite import SqliteStore, sentences
+from holdfast.errors import BackendError, ConfigError
+from tests.sqlite.plumbing import ThreadColour, enter, get, put, python, run, step, store_at
+
+Client = Callable[..., SqliteStore]
+
+
+def test_text_is_not_a_database(path: Path) -> None:
+    path.write_text("this is not a database, it is a shopping list\n" * 100)
+    store = store_at(path)
+    with pytest.raises(ConfigError, match=r"is damaged or not a SQLite database.*Move it away"):
+        put(store, "k")
+    assert path.read_text().startswith("this is not"), "nothing was written to it"
+    path.unlink()
+    put(store, "k")
+    run(store.close())
+
+
+def test_a_damaged_page_is_reported(path: Path) -> None:
+    store = store_at(path)
+    for i in range(200):
+        put(store, f"key number {i}", "x" * 500)
+    run(store.close())
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + os.urandom(len(whole) - 4096))
+    with pytest.raises(ConfigError, match="is damaged or not a SQLite database"):
+        for i in range(200):
+            put(store_at(path), f"key number {i}")
+
+
+def test_an_empty_file_becomes_a_database(client: Client, path: Path) -> None:
+    path.touch()
+    put(client(), "k")
+
+
+def test_a_database_of_another_application_is_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as theirs:
+        theirs.execute("CREATE TABLE customers (name TEXT)")
+    theirs.close()
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=r"is a database of another application. Give the locks a file of their own"):
+        put(store_at(path), "k")
+    assert path.read_bytes() == before
+
+
+def test_a_foreign_application_id_is_refused(path: Path) -> None:
+    with sqlite3.connect(path) as theirs:
+        theirs.execute("PRAGMA application_id=12345")
+        theirs.execute("CREATE TABLE x (y)")
+    theirs.close()
+    with pytest.raises(ConfigError, match=r"another application \(id 12345\)"):
+        put(store_at(path), "k")
+
+
+def test_a_newer_schema_is_refused_and_nothing_is_lost(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k", "precious")
+    run(store.close())
+    with sqlite3.connect(path) as newer:
+        newer.execute("PRAGMA user_version=7")
+    newer.close()
+    with pytest.raises(ConfigError, match=r"newer holdfast \(schema 7; this one knows 1\). Upgrade"):
+        put(store_at(path), "k")
+    with sqlite3.connect(path) as newer:
+        assert newer.execute("SELECT body FROM holdfast_locks").fetchone() == ("precious",)
+    newer.close()
+
+
+def test_an_upgrade_that_was_cut_short_is_made_again(client: Client, path: Path) -> None:
+    """Killed between the first byte and the last table: no table is there, so the next one makes them."""
+    with sqlite3.connect(path) as half:
+        half.execute("PRAGMA journal_mode=WAL")
+    half.close()
+    put(client(), "k")
+
+
+# -- gone
+
+
+@pytest.mark.parametrize("gone", [["", "-wal", "-shm"], [""], ["-wal"], ["-wal", "-shm"], ["-shm"]])
+def test_files_deleted_under_us_are_noticed_and_said(
+    client: Client, path: Path, caplog: pytest.LogCaptureFixture, gone: list[str]
+) -> None:
+    store = client()
+    put(store, "k", "old")
+    for end in gone:
+        os.unlink(f"{path}{end}")
+    store._check_at = 0.0  # 200 ms later
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        put(store, "k", "new")
+    assert "was deleted or replaced while in use" in caplog.text
+    other = client()
+    row = get(other, "k").row
+    assert row is not None
+    assert row.body == "new", "both look at the same file again"
+
+
+def test_a_database_that_was_replaced_is_noticed(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k", "old")
+    elsewhere = path.with_name("new.db")
+    other = store_at(elsewhere)
+    put(other, "k", "new")
+    run(other.close())
+    for end in ("-wal", "-shm"):  # or SQLite itself would put the old log on top of the new file
+        os.unlink(f"{path}{end}")
+    os.rename(elsewhere, path)
+    store._check_at = 0.0
+    row = get(store, "k").row
+    assert row is not None
+    assert row.body == "new"
+
+
+def test_a_write_prepared_from_the_old_file_is_not_put_into_the_new_one(client: Client, path: Path) -> None:
+    from holdfast.backends.contract import Row, Seen
+
+    store = client()
+    seen = get(store, "k")
+    for end in ("", "-wal", "-shm"):
+        os.unlink(f"{path}{end}")
+    store._check_at = 0.0
+    result = run(store.write(Row("k", 1, "", "x"), seen.version, seen.now, ()))
+    assert isinstance(result, Seen)
+    assert result.row is None
+
+
+def test_nobody_looks_at_the_files_more_often_than_every_200_ms(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = client()
+    put(store, "k")
+    looks: list[int] = []
+    monkeypatch.setattr(store._db, "replaced", lambda: bool(looks.append(1)))
+    for _ in range(50):
+        store._check_at = store._clock() + 100
+        put(store, "k")
+    assert not looks
+    store._check_at = 0.0
+    put(store, "k")
+    put(store, "k")
+    assert len(looks) == 1
+
+
+def test_a_deleted_directory_is_a_sentence(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    store = client(path=tmp_path / "d" / "x.db")
+    put(store, "k")
+    shutil.rmtree(tmp_path / "d")
+    store._check_at = 0.0
+    with pytest.raises(ConfigError, match="There is no directory"):
+        put(store, "k")
+    (tmp_path / "d").mkdir()
+    put(store, "k")
+
+
+# -- full
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True)
+    if done.returncode:
+        if os.environ.get("CI") == "true" and os.geteuid() == 0:
+            pytest.fail(f"no small disk: {done.stderr!r}")
+        pytest.skip("a small disk needs the right to mount")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill(disk: Path) -> None:
+    filler = os.open(disk / "filler", os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(filler, b"x" * 1024)
+    except OSError:
+        pass
+    finally:
+        os.close(filler)
+
+
+def test_a_full_disk_is_said_and_it_goes_on_by_itself(small_disk: Path) -> None:
+    store = store_at(small_disk / "locks.db")
+    step(store, "k", enter("A", store.ear))
+    held = get(store, "k").row
+    fill(small_disk)
+    with pytest.raises(BackendError, match=r"is full. It goes on by itself once there is room") as caught:
+        for i in range(100):
+            put(store, f"k{i}", "x" * 3000)
+    assert not caught.value.refused
+    assert get(store, "k").row == held, "reading goes on, and nothing is lost"
+    os.unlink(small_disk / "filler")
+    put(store, "again")
+    assert get(store, "k").row == held
+    run(store.close())
+
+
+def test_a_disk_that_is_full_from_the_start(small_disk: Path) -> None:
+    fill(small_disk)
+    store = store_at(small_disk / "locks.db")
+    with pytest.raises(BackendError, match=r"is full|cannot be written|cannot be opened"):
+        put(store, "k")
+    os.unlink(small_disk / "filler")
+    put(store, "k")
+    run(store.close())
+
+
+def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
+    """ulimit -f: like a full disk, without the right to mount one."""
+    done = python(
+        """
+        import resource
+        from holdfast.errors import BackendError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        store = store_at(sys.argv[1])
+        put(store, "k", "held")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
+        try:
+            for i in range(100):
+                put(store, f"k{i}", "x" * 3000)
+        except BackendError as bad:
+            print(bad.refused, bad)
+        print(get(store, "k").row.body)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        put(store, "again")
+        print("went on")
+        """,
+        path,
+    )
+    refused, held, on = done.communicate(timeout=20)[0].splitlines()
+    assert refused.startswith("False ")
+    assert "goes on by itself" in refused
+    assert (held, on) == ("held", "went on")
+
+
+def test_too_many_open_files_is_a_sentence(client: Client) -> None:
+    store = client()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        while True:
+            try:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+            except OSError:
+                break
+        with pytest.raises(BackendError, match="too many files open"):
+            put(store, "k")
+    finally:
+        for fd in opened:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    put(store, "k")
+
+
+# -- SQLite's other codes
+
+
+def error(code: int) -> sqlite3.OperationalError:
+    made = sqlite3.OperationalError("something")
+    made.sqlite_errorcode = code
+    made.sqlite_errorname = f"SQLITE_{code}"
+    return made
+
+
+@pytest.mark.parametrize("code", [3, 7, 8, 8 | 4 << 8, 10, 10 | 3 << 8, 10 | 19 << 8, 11, 13, 14, 23, 26, 1, 0, 999])
+def test_every_code_becomes_a_sentence_with_the_path(path: Path, code: int) -> None:
+    said = sentences.explain(error(code), str(path))
+    assert isinstance(said, (BackendError, ConfigError))
+    assert str(path) in str(said) or str(path.parent) in str(said)
+    assert str(said).endswith(".")
+    rights = code & 0xFF in (3, 8, 23)
+    assert getattr(said, "refused", False) == rights
+
+
+@pytest.mark.parametrize("code", [5, 5 | 1 << 8, 5 | 2 << 8, 6, 15])
+def test_busy_is_not_an_error_but_a_reason_to_try_again(code: int) -> None:
+    assert sentences.is_busy(error(code))
+    assert not sentences.is_busy(error(13))
+
+
+def test_the_writer_is_named_and_said_to_be_stopped(client: Client, path: Path) -> None:
+    store = client(busy_timeout=0.05)
+    put(store, "k")
+    other = python(
+        """
+        con = sqlite3.connect(sys.argv[1], isolation_level=None)
+        con.execute("BEGIN IMMEDIATE")
+        print("in", flush=True)
+        time.sleep(60)
+        """,
+        path,
+    )
+    assert other.stdout is not None
+    other.stdout.readline()
+    assert sentences.writer(str(path)) == (other.pid, Path(f"/proc/{other.pid}/comm").read_text().strip(), False)
+    os.kill(other.pid, signal.SIGSTOP)
+    with pytest.raises(BackendError, match=rf"process {other.pid} .* is stopped in the middle of a write.*kill -CONT"):
+        put(store, "k")
+    other.kill()
+    other.communicate()
+    put(store, "k")
+    assert sentences.writer(str(path)) is None
+
+
+def test_a_statement_that_fails_in_an_unknown_way_opens_the_file_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(str(path), ThreadColour())
+    put(store, "k")
+
+    def broken(sql: str, values: object = ()) -> int:
+        raise error(10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._db, "change", broken)
+        with pytest.raises(BackendError, match="holdfast doctor"):
+            put(store, "k")
+    assert not store._db.is_open
+    put(store, "k")
+    run(store.close())

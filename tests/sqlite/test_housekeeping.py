@@ -1,0 +1,253 @@
+"""Checkpoints by one at a time, and rows that nobody needs any more."""
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.aio.colour import TaskColour
+from holdfast.backends.contract import Row, Written
+from holdfast.backends.sqlite import SqliteStore, housekeeping
+from holdfast.doorman import Leave, Resize, wire
+from tests.sqlite.plumbing import enter, get, put, python, run, step, store_at
+
+Client = Callable[..., SqliteStore]
+DAY = 24 * 3600 * 1_000_000
+
+
+def log_size(path: Path) -> int:
+    return os.stat(f"{path}-wal").st_size
+
+
+def write_often(store: SqliteStore, times: int, key: str = "k") -> None:
+    version = put(store, key).version
+    for i in range(times):
+        done = run(store.write(Row(key, i, "", "x"), version, 0, ()))
+        assert isinstance(done, Written)
+        version = done.version
+
+
+def test_sqlite_itself_does_no_checkpoints(client: Client, path: Path) -> None:
+    store = client()
+    write_often(store, 1500)
+    assert log_size(path) > 1500 * 2048
+
+
+def test_the_log_does_not_grow_without_end_even_if_nobody_tidies(client: Client, path: Path) -> None:
+    store = client()
+    write_often(store, 3 * housekeeping.URGENT)
+    assert log_size(path) < 1.2 * housekeeping.URGENT * 2100
+
+
+def test_tidying_empties_the_log_and_above_4_mb_cuts_it(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "URGENT", 10**9)
+    store = client()
+    write_often(store, 1000)
+    run(store.tidy())
+    size = log_size(path)
+    write_often(store, 100)
+    assert log_size(path) == size, "it was emptied: the next writes begin at its start"
+    write_often(store, 2500)
+    assert log_size(path) > housekeeping.TRUNCATE
+    run(store.tidy())
+    assert log_size(path) < 100_000
+
+
+def test_tidying_without_much_to_do_does_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    monkeypatch.setattr(store._keeping, "checkpoint", lambda: pytest.fail("no need"))
+    run(store.tidy())
+    put(store, "k")
+    run(store.tidy())
+
+
+def test_one_at_a_time(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
+    with open(f"{path}.tidy", "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert store._keeping.checkpoint() is False
+    assert store._keeping.checkpoint() is True
+
+
+def test_a_reader_in_the_middle_only_delays_a_checkpoint(client: Client, path: Path) -> None:
+    store = client()
+    write_often(store, 100)
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM holdfast_locks").fetchall()
+    write_often(store, 100)
+    store._keeping.checkpoint()
+    put(store, "k", "still works")
+    reader.execute("COMMIT")
+    reader.close()
+    assert store._keeping.checkpoint() is True
+
+
+def test_a_stuck_writer_only_delays_a_checkpoint(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    assert store._keeping.checkpoint() is False
+    writer.execute("ROLLBACK")
+    writer.close()
+
+
+def test_the_last_one_to_close_leaves_one_file(path: Path) -> None:
+    one, two = store_at(path), store_at(path)
+    put(one, "k")
+    put(two, "k")
+    run(one.close())
+    assert Path(f"{path}-wal").exists()
+    run(two.close())
+    assert not Path(f"{path}-wal").exists()
+    assert not Path(f"{path}-shm").exists()
+
+
+def test_writers_go_on_during_checkpoints_of_another_process(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "other")
+    tidier = python(
+        """
+        store = store_at(sys.argv[1])
+        put(store, "k2")
+        print("ready", flush=True)
+        while not os.path.exists(sys.argv[1] + ".stop"):
+            put(store, "k2")
+            store._keeping.checkpoint()
+        """,
+        path,
+    )
+    assert tidier.stdout is not None
+    tidier.stdout.readline()
+    write_often(store, 3000)
+    Path(f"{path}.stop").touch()
+    assert tidier.wait(20) == 0
+    tidier.communicate()
+    check = sqlite3.connect(path)
+    assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    check.close()
+
+
+def test_in_an_event_loop_a_checkpoint_runs_beside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "URGENT", 50)
+    where: list[int] = []
+    original = housekeeping.Housekeeping.checkpoint
+
+    def checkpoint(self: housekeeping.Housekeeping) -> bool:
+        where.append(threading.get_ident())
+        return original(self)
+
+    monkeypatch.setattr(housekeeping.Housekeeping, "checkpoint", checkpoint)
+
+    async def main() -> None:
+        store = SqliteStore(str(path), TaskColour())
+        seen = await store.read("k")
+        version: int | str | None = seen.version
+        for i in range(120):
+            done = await store.write(Row("k", i, "", "x"), version, 0, ())
+            assert isinstance(done, Written)
+            version = done.version
+        await store.close()
+
+    asyncio.run(main())
+    assert len(where) == 2
+    assert threading.get_ident() not in where
+
+
+# -- the sweep
+
+
+def age(store: SqliteStore, key: str, by: int) -> None:
+    """As if its last use were longer ago."""
+    seen = get(store, key)
+    assert seen.row is not None
+    record = wire.decode(seen.row.body)
+    record = record._replace(seen=record.seen - by, fence=record.fence - by)
+    run(store.write(seen.row._replace(body=wire.encode(record)), seen.version, 0, ()))
+
+
+def keys(store: SqliteStore) -> set[str]:
+    return {seen.row.key for seen in run(store.scan("")) if seen.row}
+
+
+def test_rows_that_nobody_used_for_a_day_are_swept_and_no_others(client: Client) -> None:
+    store = client()
+    for key in ("old", "young", "held", "resized", "buried"):
+        step(store, key, enter("A", store.ear))
+        if key != "held":
+            step(store, key, Leave("A"))
+    step(store, "resized", Resize(5))
+    step(store, "buried", Leave("B", bury=True))
+    put(store, "strange", "not a record")
+    for key in ("old", "held", "resized", "buried"):
+        age(store, key, DAY + 1_000_000)
+    age(store, "young", DAY - 60_000_000)
+    assert store._keeping.sweep() == 1
+    assert keys(store) == {"young", "held", "resized", "buried", "strange"}
+
+
+def test_fences_go_on_rising_after_a_sweep(client: Client) -> None:
+    store = client()
+    first = step(store, "k", enter("A", store.ear))
+    step(store, "k", Leave("A"))
+    age(store, "k", DAY + 1)
+    assert store._keeping.sweep() == 1
+    again = step(store, "k", enter("B", store.ear))
+    assert again.fence > first.fence - DAY  # type: ignore[union-attr]
+    assert again.fence > first.fence  # type: ignore[union-attr]
+
+
+def test_a_row_that_is_used_again_meanwhile_is_not_swept(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, other = client(), client()
+    step(store, "k", enter("A", store.ear))
+    step(store, "k", Leave("A"))
+    age(store, "k", DAY + 1)
+    rows = store._db.rows
+
+    def read_then_somebody_enters(sql: str, values: tuple[object, ...] = ()) -> list[object]:
+        found = rows(sql, values)
+        step(other, "k", enter("B", other.ear))
+        return found
+
+    monkeypatch.setattr(store._db, "rows", read_then_somebody_enters)
+    assert store._keeping.sweep() == 0
+    monkeypatch.undo()
+    assert keys(store) == {"k"}
+
+
+def test_the_sweep_takes_its_time(client: Client) -> None:
+    store = client()
+    step(store, "k", enter("A", store.ear))
+    step(store, "k", Leave("A"))
+    age(store, "k", DAY + 1)
+    row = get(store, "k").row
+    assert row is not None
+    for i in range(500):
+        run(store.write(row._replace(key=f"k{i}"), None, 0, ()))
+    swept = []
+    while sum(swept) < 501:
+        swept.append(store._keeping.sweep())
+        assert swept[-1] <= housekeeping.SWEEP_ROWS
+        assert len(swept) < 10
+    assert keys(store) == set()
+
+
+def test_tidying_never_raises(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    put(store, "k")
+
+    def broken() -> int:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(store._keeping, "sweep", broken)
+    store._keeping._sweep_at = 0.0
+    run(store.tidy())
