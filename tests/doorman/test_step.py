@@ -364,6 +364,14 @@ def test_retry_in_of_the_others_is_when_the_head_loses_its_place(door: Door) -> 
     assert door.enter("d").retry_in == patience(0) - SECOND
 
 
+def test_one_with_a_lease_shorter_than_the_window_looks_more_often_or_it_would_sleep_through_its_turns(
+    door: Door,
+) -> None:
+    door.enter("a")
+    assert door.enter("b", lease=SECOND).retry_in == SECOND // 2 < sleep_span(0)
+    assert door.enter("c", lease=SECOND).retry_in == SECOND < sleep_span(1)
+
+
 def test_retry_in_is_never_zero(door: Door) -> None:
     door.enter("a", lease=2 * SECOND)
     door.enter("b", lease=0)

@@ -269,6 +269,13 @@ def test_renew_expired_is_as_inside_when_those_who_waited_are_gone_too(door: Doo
     assert door.line == []
 
 
+def test_renew_expired_with_another_fence_leaves_nothing_behind(door: Door) -> None:
+    fence = door.enter("a").fence
+    door.pass_time(31)
+    assert door.renew("a", fence + 1) == NotInside(None)
+    assert door.inside == []
+
+
 def test_renew_left_and_buried_is_not_inside(door: Door) -> None:
     fence = door.enter("a").fence
     door.leave("a", bury=True)

@@ -236,13 +236,20 @@ class _Step:
                 stay.append(e)
             elif self._is_dead(e) or self._buried(e.ticket):
                 continue
-            elif e.ticket == self.asker and not wanted and not isinstance(self.command, Leave):
-                stay.append(e)  # an expired lease that nobody wanted may be renewed
+            elif not wanted and self._renews(e):
+                stay.append(e)  # an expired lease that nobody wanted
             elif not e.sure and e.since + e.patience > self.now and e.weight <= self.capacity:
                 back.append(e)  # unless a Resize has made it too heavy: then it would bar the line for ever
         self.inside = stay
         if back:
             self.line = [self._returned(e) for e in back] + self.line
+
+    def _renews(self, e: Entrant) -> bool:
+        """Whether the command is about to make this seat last."""
+        c = self.command
+        if isinstance(c, Enter):
+            return c.ticket == e.ticket and not (c.ear and c.ticket in self.dead)
+        return isinstance(c, Renew | Keep) and c.ticket == e.ticket and c.fence in (None, e.fence)
 
     def _returned(self, e: Entrant) -> Entrant:
         """Admitted, not heard in time, but not given up either: to the head of the line, under a new place number."""
@@ -375,11 +382,22 @@ class _Step:
         for i, e in enumerate(self.line):
             if e.ticket == self.asker:
                 self.line[i] = self._heard(e, i)  # its patience fits the place it is told, not the one it came from
-                # Those directly ahead: for the head of the line whoever is inside, for the others the head. Enough to
-                # notice every death in turn, and its cost does not grow with the line.
-                ahead = self.line[0].expires if i else min((s.expires for s in self.inside), default=self.now)
-                return Waiting(i, e.place, max(ahead - self.now, 1))
+                return Waiting(i, e.place, self._retry_in(i, e.lease))
         raise AssertionError(f"{self.asker} neither inside nor in line")
+
+    def _retry_in(self, ahead: int, lease: int) -> int:
+        """When those directly ahead expire: for the head of the line whoever is inside, for the others the head.
+
+        That is enough to notice every death in turn, and its cost does not grow with the line. Whoever has a lease
+        shorter than the window must look more often, or it would sleep through every turn that it gets without a wake.
+        """
+        if ahead:
+            soon = self.line[0].expires - self.now
+        else:
+            soon = min([e.expires for e in self.inside], default=self.now) - self.now
+        if lease < WINDOW:
+            soon = min(soon, lease // 2 * (ahead + 1))
+        return max(soon, 1)
 
     def _leave(self, c: Leave) -> Reply:
         held = False

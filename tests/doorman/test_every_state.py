@@ -1,0 +1,27 @@
+"""Every reachable state of small worlds, every step out of it, every law: see worlds.py, explore.py and laws.py."""
+
+import pytest
+
+from tests.doorman.door import SECOND
+from tests.doorman.explore import World, explore
+from tests.doorman.variant import with_graves_of
+from tests.doorman.worlds import LARGE_WORLDS, WORLDS
+
+
+def walk(least: int, world: World) -> None:
+    found = explore(world, with_graves_of(world.grave // SECOND))
+    print(found)
+    assert found.states >= least, found
+    assert found.steps >= 10 * found.states, found
+    assert found.replies["Admitted"], found
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_no_law_is_broken_in_any_state_of(name: str) -> None:
+    walk(*WORLDS[name])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", LARGE_WORLDS)
+def test_no_law_is_broken_in_any_state_of_the_large_world_of(name: str) -> None:
+    walk(*LARGE_WORLDS[name])

@@ -1,0 +1,86 @@
+"""The small worlds that are explored to the last state, each with the number of states that it has at least.
+
+Fewer states than that mean that a world has stopped turning, and the test fails.
+"""
+
+from holdfast.doorman import ALL
+from tests.doorman.door import SECOND
+from tests.doorman.explore import NOBODY, World
+
+AB = {"a": ALL, "b": ALL}
+ABC = {"a": ALL, "b": ALL, "c": ALL}
+ABCD = {"a": ALL, "b": ALL, "c": ALL, "d": ALL}
+MIXED = {"a": 1, "b": 2, "c": 1}
+A, B, C = frozenset("a"), frozenset("b"), frozenset("c")
+SHORT = 4 * SECOND  # graves that end within the world
+
+WORLDS = {
+    "a lock": (900, World(weights=ABC, alike="abc")),
+    "a lock and renewals": (50, World(weights=AB, renew=A | B, alike="ab")),
+    "readers and a writer": (500, World(weights={"a": 1, "b": 1, "w": ALL}, advances=(0, 2), alike="ab")),
+    "a writer that becomes a reader": (120, World(weights={"a": 1, "w": ALL}, renew=A, downgrade=frozenset("w"))),
+    "a semaphore": (1000, World(capacity=2, weights=dict.fromkeys("abcd", 1), advances=(0, 2), alike="abcd")),
+    "mixed weights": (1200, World(capacity=3, weights={"a": 1, "b": 2, "c": 3}, advances=(0, 2))),
+    "one that barges": (1100, World(capacity=2, weights=MIXED, unfair=C, advances=(0, 2))),
+    "one that only tries": (600, World(weights=ABC, tries=C, advances=(0, 1, 2), alike="ab")),
+    "a lease shorter than the window": (600, World(weights=ABC, lease=1, advances=(0, 1, 2), alike="abc")),
+    "evictions": (
+        150,
+        World(weights=AB, lease=4, renew=A, evict=A | B, at_once=B, evict_all=True, advances=(0, 2, 4), grave=SHORT),
+    ),
+    "evictions from a semaphore": (
+        900,
+        World(
+            capacity=2, weights={"a": 1, "b": 1, "c": 2}, lease=4, evict=A | C, evict_all=True, advances=(0, 4),
+            grave=SHORT,
+        ),
+    ),
+    "burials": (100, World(weights=AB, renew=A | B, bury=A | B, advances=(0, 1, 2, 4), alike="ab", grave=SHORT)),
+    "another size": (600, World(capacity=2, weights={"a": 1, "b": 2}, resize=(1, 2, 3))),
+    "another size with a line": (
+        1500, World(capacity=2, weights={"a": 1, "b": 2, "c": 2}, resize=(1, 2), advances=(0, 2), alike="bc"),
+    ),
+    "kept seats": (
+        70,
+        World(weights=AB, keep={"a": 5}, renew=A, strangers=True, dead=(NOBODY, A, B, A | B), advances=(0, 2, 5)),
+    ),
+    "the dead": (1200, World(weights=ABC, dead=(NOBODY, A | B), advances=(0, 2))),
+    "one without a process": (60, World(weights=AB, no_ear=A, dead=(NOBODY, A, B, A | B))),
+    "the deaf": (1500, World(weights=ABC, deaf=(NOBODY, A, A | B | C), advances=(0, 2))),
+    "the deaf and mixed weights": (1400, World(capacity=2, weights=MIXED, deaf=(NOBODY, A | B), advances=(0, 2))),
+    "a clock that goes back": (500, World(weights=ABC, renew=A, advances=(-2, 0, 3), alike="bc")),
+    "a clock that goes back over graves": (200, World(weights=AB, bury=A, advances=(-3, 0, 1, 2), grave=SHORT)),
+    "blocks and other people's fences": (50, World(weights=AB, block=3, renew=A | B, strangers=True, alike="ab")),
+}  # fmt: skip
+
+LARGE_WORLDS = {
+    "a lock for four": (10, World(weights=ABCD, advances=(0, 1, 3), alike="abcd")),
+    "readers, a writer and renewals": (
+        10, World(weights={"a": 1, "b": 1, "w": ALL}, renew=A | B, downgrade=frozenset("w"), alike="ab"),
+    ),
+    "mixed weights, every second": (10, World(capacity=3, weights={"a": 1, "b": 2, "c": 3}, advances=(0, 1, 2, 3))),
+    "four weights": (
+        10, World(capacity=3, weights={"a": 1, "b": 2, "c": 3, "d": 1}, advances=(0, 3), alike="ad"),
+    ),
+    "evictions with a line": (
+        10,
+        World(
+            weights=ABC, lease=4, evict=A | B, at_once=B, bury=C, advances=(0, 2, 4), grave=SHORT,
+        ),
+    ),
+    "the dead and the deaf": (
+        10, World(weights=ABC, deaf=(NOBODY, A, A | B | C), dead=(NOBODY, B, C), advances=(0, 2)),
+    ),
+    "the deaf, every second": (10, World(weights=ABC, deaf=(NOBODY, A, A | B, A | B | C), advances=(0, 1, 2))),
+    "a clock that goes back and a size that changes": (
+        10, World(capacity=2, weights=MIXED, resize=(1, 2), advances=(-2, 0, 2), alike="ac"),
+    ),
+    "everything with two": (
+        10,
+        World(
+            capacity=2, weights={"a": 1, "b": 2}, block=2, renew=A | B, strangers=True, downgrade=B, bury=A, evict=B,
+            at_once=A, evict_all=True, keep={"b": 5}, resize=(1, 2), deaf=(NOBODY, A, A | B), dead=(NOBODY, A, B),
+            advances=(-2, 0, 2, 3), grave=SHORT,
+        ),
+    ),
+}  # fmt: skip
