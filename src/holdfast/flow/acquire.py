@@ -15,7 +15,7 @@ from ..doorman import ALL, Admitted, Enter, Gone, Keep, Leave, Left, Mismatch, R
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
-from .desk import Debt, Desk
+from .desk import FORGET, Debt, Desk
 from .party import Guest, Party, key_of
 from .seat import NEVER, Hold, Seat, Wish
 
@@ -84,6 +84,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
             backend.ear, desk.owner, wish.note,
         )  # fmt: skip
+        doubt = party.unanswered
         party.sent = party.unanswered = True
         try:
             answer = await desk.ask(name, enter)
@@ -93,7 +94,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             await desk.colour.sleep(retry)
             retry = min(retry * 2, RETRY_MOST)
             continue
-        party.unanswered = False
+        party.unanswered = doubt or answer.again
         retry = RETRY_FIRST
         reply = answer.reply
         if isinstance(reply, Admitted):
@@ -119,8 +120,8 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             continue
         if isinstance(reply, Gone):
             party.ticket = ""  # it will never be let in again; whoever leads next needs another
-            party.waited = False
-        party.sent = False
+            party.waited = party.unanswered = False
+        party.sent = party.waited or party.unanswered or backend.doubles  # an earlier Enter may yet arrive
         await _step_down(desk, guest)
         if isinstance(reply, Refused):
             return None
@@ -131,6 +132,7 @@ def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, le
     """Sit down, unless the time granted is over already."""
     wish = guest.wish
     seat = Seat(wish.name, party.ticket, fence, party.block, wish.weight, wish.lease, desk.backend.skew, party)
+    seat.doubtful = party.unanswered
     seat.confirm(at, left)
     clock = desk.clock()
     if clock >= seat.deadline:
@@ -204,7 +206,7 @@ async def _step_down(desk: Desk, guest: Guest) -> None:
             return
         clock = desk.clock()
         bury = party.unanswered or desk.backend.doubles
-        desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, 60.0)))
+        desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, FORGET)))
     await pay(desk, ticket)
 
 
@@ -290,14 +292,18 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     stay = 0.0
     if wish.at_least is not None:
         stay = wish.at_least - (clock - hold._since)
-    command: Leave | Keep = Leave(seat.ticket, desk.backend.doubles, hold.fence)
+    first = not seat.going
+    seat.going = seat.going or clock
+    bury = seat.doubtful or desk.backend.doubles
+    command: Leave | Keep = Leave(seat.ticket, bury, hold.fence)
     if stay > 0:
         command = Keep(seat.ticket, seat.fence, max(int(stay * 1e6), 1))
     try:
         answer = await desk.ask(seat.name, command)
     except BackendError as error:
         with desk.mutex:
-            desk.owe(Debt(seat.name, seat.ticket, desk.backend.doubles, clock + max(stay, 0.1), clock + seat.lease))
+            until = clock + max(seat.lease, FORGET)
+            desk.owe(Debt(seat.name, seat.ticket, bury, clock + max(stay, 0.1), until))
         desk.unseat(seat)
         if not quiet:
             raise
@@ -307,15 +313,15 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         return
     except BaseException:
         with desk.mutex:
-            desk.owe(Debt(seat.name, seat.ticket, True, clock, clock + max(seat.lease, 60.0)))
+            desk.owe(Debt(seat.name, seat.ticket, True, clock, clock + max(seat.lease, FORGET)))
         desk.unseat(seat)
         raise
     seat.left = True
     desk.debts.pop(seat.ticket, None)
     desk.unseat(seat)
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
-    if answer.again and clock < seat.deadline:
-        kept = True  # an earlier try had done it
+    if (answer.again or not first or desk.backend.doubles) and seat.going < seat.deadline:
+        kept = True  # an earlier try had done it, or the keeper, or another thread that released it too
     if kept or seat.reason:
         _over(hold)
         desk.tell("released", seat.name, seat.ticket, hold.fence)

@@ -24,6 +24,7 @@ from .party import Party
 from .seat import Hold, Seat, Wish
 
 TRIES = 5
+FORGET = 60.0  # a debt is worth this long, or a lease: the store's clock may go back meanwhile and a seat outlast it
 
 
 class Debt(NamedTuple):
@@ -194,7 +195,8 @@ class Desk:
                 hold._reason = reason
             if reason != "forked":
                 due = clock if reason == "evicted" else clock + seat.margin
-                self.owe(Debt(seat.name, seat.ticket, self.backend.doubles, due, clock + seat.lease))
+                bury = seat.doubtful or self.backend.doubles
+                self.owe(Debt(seat.name, seat.ticket, bury, due, clock + max(seat.lease, FORGET)))
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:

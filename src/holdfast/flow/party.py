@@ -36,7 +36,7 @@ class Guest:
 class Party:
     ticket = ""
     seat: Seat | None = None
-    unanswered = False  # an Enter of this ticket may still be under way
+    unanswered = False  # an Enter of this ticket may still be under way, even if a later one was answered
     sent = False  # the store may know this ticket
     waited = False  # the store has put it in line
     place = 0

@@ -63,6 +63,8 @@ class Seat:
     cap = NEVER  # when the present holder's max_hold ends
     admitted = 0.0
     leaving = False
+    going = 0.0  # when its Leave was sent for the first time
+    doubtful = False  # an Enter of its ticket may still be under way
     left = False
     reason = ""  # why it was lost
     story = ""
