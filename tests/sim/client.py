@@ -1,0 +1,117 @@
+"""A client in the world: a process with a real desk, and the errands that its visitors run.
+
+An errand is what a program does: ask for the lock, work under it, write to what it protects, give it back. The parts
+that the two faces do (withdraw on any exception, shielded) are done here in the same way.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.sim.house import House
+from tests.sim.wire import Wire
+from tests.sim.witness import Stay, Witness
+from tests.sim.world import Cancelled, Process, SimColour, Task, Violation, World
+
+ALL = 2**31 - 1
+
+
+class Client:
+    def __init__(self, world: World, house: House, witness: Witness, store: Any, name: str, **clock: float) -> None:
+        self.world = world
+        self.house = house
+        self.witness = witness
+        self.process = Process(world, name, **clock)
+        self.colour = SimColour(self.process)
+        self.backend = store.client(self.process)
+        self.events: list[Any] = []
+        self.desk = house.desk.Desk(self.backend, self.colour, name, self.events.append)
+        self.desk._prefix = name.ljust(24, "-")
+        self.ledger_wire = Wire(world)
+        self.waiting: dict[Task, tuple[float, float | None]] = {}  # who asks, since when, and for how long at most
+
+    def wish(self, name: str = "x", weight: int = ALL, capacity: int = ALL, lease: float = 4.0, **more: Any) -> Any:
+        return self.house.seat.Wish(name, capacity, weight, lease, **more)
+
+    def start(self, work: Any, name: str = "visitor") -> Task:
+        return self.process.start(work, name)
+
+    # -- the parts of an errand
+
+    async def get(self, wish: Any, limit: float | None = None) -> Stay | None:
+        """Ask, as the faces do. None: not in time. Whatever is raised, nothing is left behind."""
+        guest = self.house.party.Guest(wish)
+        asked = self.world.now
+        task = self.process.current
+        assert task is not None
+        self.waiting[task] = (asked, limit)
+        try:
+            hold = await self.house.enter.get(self.desk, wish, limit, guest, task, False)
+        except GeneratorExit:
+            raise  # a crash: nothing more is done
+        except BaseException as error:
+            self.world.note(self.process.name, f"asks no longer: {error!r}")
+            await self.colour.shield(self.house.acquire.withdraw(self.desk, guest))
+            raise
+        finally:
+            self.waiting.pop(task, None)
+        if hold is None:
+            self.world.note(self.process.name, "did not get it in time")
+            return None
+        return self.witness.got(self, hold, wish.capacity, asked)
+
+    async def give_back(self, stay: Stay) -> None:
+        """Release, with a few tries. A loss that cannot have been one is a violation."""
+        sound = stay.believed
+        self.witness.gives_back(stay)
+        self.world.note(self.process.name, "gives back the fence {}", stay.fence)
+        for _ in range(4):
+            try:
+                await self.colour.shield(self.house.acquire.release(self.desk, stay.hold))
+                return
+            except self.house.errors.LeaseLost as loss:
+                self.lost(stay, loss)
+                sound = sound and self.process.clock() < stay.seat.deadline
+                if sound and loss.reason == "expired" and not self.witness.excused and not self.witness.evicted:
+                    raise Violation(f"told that it had been lost, which it was not: {stay}: {loss}") from loss
+                return
+            except self.house.errors.BackendError:
+                await self.colour.sleep(0.3)
+
+    def lost(self, stay: Stay, loss: Any = "") -> None:
+        self.world.note(self.process.name, f"lost the fence {stay.fence}: {stay.seat.reason} {loss}")
+        if self.witness.calm and stay.seat.reason != "max_hold":
+            raise Violation(f"lost in fine weather: {stay}: {stay.seat.reason or loss}")
+
+    async def work(self, stay: Stay, seconds: float) -> None:
+        """Hold it for so long, writing now and then while it is held. A write takes its time to arrive."""
+        ledger = self.witness.ledger(stay.name)
+        end = self.process.clock() + seconds
+        while True:
+            if not stay.hold.held:
+                self.lost(stay)
+                return
+            if stay.seat.weight == stay.capacity:
+                self.ledger_wire.carry(partial(ledger.write, stay), "", "a write under the fence {}", stay.fence)
+            rest = end - self.process.clock()
+            if rest <= 0:
+                return
+            await self.colour.sleep(min(rest, seconds / 3 + 0.0001))
+
+    async def errand(self, wish: Any, limit: float | None, seconds: float) -> Stay | None:
+        """The whole of it. None: it was not to be had."""
+        stay = None
+        try:
+            stay = await self.get(wish, limit)
+            if stay is not None:
+                await self.work(stay, seconds)
+        except self.house.errors.LockError as error:
+            if self.witness.calm:
+                raise Violation(f"in fine weather: {error!r}") from error
+        except Cancelled:
+            if stay is None:
+                return None
+        if stay is not None:
+            await self.give_back(stay)
+        return stay

@@ -1,0 +1,95 @@
+"""The code under test: the flows, the engine and the rules as they are, or with one snippet replaced.
+
+A mutant is a second copy of the package under a name of its own, made from the same files with one exact snippet
+exchanged. The snippet must occur exactly once, so a mutant cannot silently become the original when the code changes.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
+
+_numbers = count(1)
+
+
+class House:
+    """The modules that the simulation works with, by short names."""
+
+    def __init__(self, package: str = "holdfast") -> None:
+        def module(name: str) -> Any:
+            return importlib.import_module(f"{package}.{name}")
+
+        self.doorman = module("doorman")
+        self.rules = module("doorman.rules")
+        self.contract = module("backends.contract")
+        self.cas = module("backends.cas")
+        self.errors = module("errors")
+        self.desk = module("flow.desk")
+        self.seat = module("flow.seat")
+        self.party = module("flow.party")
+        self.acquire = module("flow.acquire")
+        self.keep = module("flow.keep")
+        self.change = module("flow.change")
+        self.enter = module("flow.enter")
+        self.look = module("flow.look")
+
+
+REAL = House()
+
+
+def rebuilt(*changes: tuple[str, str, str]) -> House:
+    """A house in which, in each named file, one snippet is replaced by another."""
+    package = f"holdfast_mutant_{next(_numbers)}"
+    texts: dict[str, str] = {}
+    for file, old, new in changes:
+        text = texts.get(file) or (SOURCE / file).read_text()
+        if text.count(old) != 1:
+            raise LookupError(f"{file} contains {text.count(old)} times, not once:\n{old}")
+        texts[file] = text.replace(old, new)
+    root = types.ModuleType(package)
+    root.__path__ = [str(SOURCE)]
+    sys.modules[package] = root
+    finder = _Finder(package, texts)
+    sys.meta_path.insert(0, finder)
+    try:
+        return House(package)
+    finally:
+        sys.meta_path.remove(finder)  # every module is loaded now, also those that functions import late
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, package: str, texts: dict[str, str]) -> None:
+        self.package = package
+        self.texts = texts
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(self.package + "."):
+            return None
+        inner = fullname[len(self.package) + 1 :].replace(".", "/")
+        file = f"{inner}/__init__.py" if (SOURCE / inner).is_dir() else f"{inner}.py"
+        loader = _Loader(SOURCE / file, self.texts.get(file))
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=file.endswith("__init__.py"))
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, path: Path, text: str | None) -> None:
+        self.path = path
+        self.text = text
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        if self.path.name == "__init__.py":
+            module.__path__ = [str(self.path.parent)]
+        text = self.path.read_text() if self.text is None else self.text
+        exec(compile(text, str(self.path), "exec"), module.__dict__)

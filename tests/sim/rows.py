@@ -1,0 +1,235 @@
+"""A store that can only compare and swap one row, under the real `CasBackend`: what a database is.
+
+A write may conflict, be applied although the client was told nothing, or be applied long after the client gave up
+waiting for it: only its version condition protects the row then. Wake-ups are sent by the writer after the write, get
+lost and come late. Reads fail, too. `estimates` is how the client knows the time without asking: not at all, by a
+shared clock (SQLite's boot clock), or by the last sample plus what has passed since.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.sim.house import House
+from tests.sim.server import START, process_sleep
+from tests.sim.wire import Wire
+from tests.sim.world import Park, Process, World
+
+
+class Rows:
+    pushes_grants = False
+    doubles = False
+
+    def __init__(
+        self, world: World, house: House, estimates: str = "none", trust: float = 0.0, hints: bool = True
+    ) -> None:
+        self.world = world
+        self.house = house
+        self.estimates = estimates
+        self.trust = trust
+        self.hints = hints
+        self.requests = Wire(world)
+        self.replies = Wire(world)
+        self.pushes = Wire(world)
+        self.clock_offset = START
+        self.rows: dict[str, tuple[Any, int]] = {}
+        self.stores: dict[str, RowStore] = {}
+        self.refuses = False
+        self.spurious = 0.0  # chance that a write conflicts for no reason
+        self.commands = 0
+        self.asked: dict[str, int] = {}
+
+    def now(self) -> int:
+        return int(self.world.now * 1e6) + self.clock_offset
+
+    def wires(self) -> list[Wire]:
+        return [self.requests, self.replies, self.pushes]
+
+    def client(self, process: Process) -> Any:
+        store = RowStore(self, process)
+        return self.house.cas.CasBackend(store, store.colour)
+
+    def record(self, name: str) -> Any:
+        row, _ = self.rows.get(name, (None, None))
+        return self.house.doorman.EMPTY if row is None else self.house.doorman.wire.decode(row.body)
+
+    def step(self, name: str, command: Any, who: str = "store") -> Any:
+        """A step made by the operator, with nobody in between."""
+        record, reply, woken = self.house.doorman.apply(self.record(name), command, self.now())
+        wire = self.house.doorman.wire
+        row = self.house.contract.Row(name, record.fence, wire.owners(record), wire.encode(record))
+        self.rows[name] = (row, self.world.random.getrandbits(62))
+        self.world.note("store", who + ": {} -> {}", command, reply)
+        self.send(woken)
+        return reply
+
+    def send(self, woken: Any) -> None:
+        for wake in woken:
+            listener = self.stores.get(wake.ear)
+            if listener is not None and self.hints:
+                deliver = partial(listener.process.do, listener.hear, wake)
+                self.pushes.carry(deliver, listener.push_fate, "the hint {} to {}", wake, wake.ear)
+
+    def lose_data(self) -> None:
+        self.world.note("store", "loses its data")
+        self.rows.clear()
+
+    def step_clock(self, seconds: float) -> None:
+        self.world.note("store", f"its clock steps by {seconds:+.2f} s")
+        self.clock_offset += int(seconds * 1e6)
+
+
+class RowStore:
+    """The client's end: a Store as the contract describes it."""
+
+    where = "sim://rows"
+    span = "machines"
+    skew = 0.0
+    time_out = 0.5
+
+    def __init__(self, rows: Rows, process: Process) -> None:
+        from tests.sim.world import SimColour
+
+        self.rows = rows
+        self.process = process
+        self.house = rows.house
+        self.contract = rows.house.contract
+        self.colour = SimColour(process)
+        self.trust = rows.trust
+        self.ear = f"ear-{process.name}"
+        self.fates: list[tuple[str, str]] = []
+        self.write_fates: list[tuple[str, str]] = []
+        self.push_fate = ""
+        self._sample: Any = None
+        self._hints: dict[str, Any] = {}
+        self._waiting: dict[str, Park] = {}
+        rows.stores[self.ear] = self
+
+    def now(self) -> Any:
+        if self.rows.estimates == "shared":
+            return self.contract.Sample(self.rows.now(), self.process.clock())
+        if self.rows.estimates == "elapsed" and self._sample is not None:
+            now, at, received = self._sample
+            passed = self.process.clock() - received
+            return self.contract.Sample(now + int(passed * 1e6), at) if passed < 1.0 else None
+        return None
+
+    async def _ask(self, call: Any, go: str, back: str, what: str, *things: Any) -> Any:
+        """call() at the store; its result, or None if no answer came in time."""
+        rows, process = self.rows, self.process
+        rows.asked[process.name] = rows.asked.get(process.name, 0) + 1
+        if rows.refuses:
+            await process_sleep(process, 0.0005)
+            raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")
+        park = Park()
+
+        def arrive() -> None:
+            if not rows.refuses:
+                rows.commands += 1
+                rows.replies.carry(partial(process.do, park.wake, call()), back, "the reply to " + what, *things)
+
+        rows.requests.carry(arrive, go, what, *things)
+        process.later(self.time_out, park.wake, None)
+        return await park
+
+    async def read(self, key: str, settle: bool = False) -> Any:
+        at = self.process.clock()
+        go, back = self.fates.pop(0) if self.fates else ("", "")
+        seen = await self._ask(partial(self._show, key, at), go, back, f"a read of {key} by {self.process.name}")
+        if seen is None:
+            if self.rows.world.random.random() < 0.5:
+                raise self.contract.Unknown("no answer to a read")
+            raise self.house.errors.BackendError("sim://rows does not answer. Is it there?")
+        self._sampled(seen)
+        return seen
+
+    def _show(self, key: str, at: float) -> Any:
+        row, version = self.rows.rows.get(key, (None, None))
+        return self.contract.Seen(row, version, self.rows.now(), at)
+
+    def _sampled(self, seen: Any) -> None:
+        self._sample = (seen.now, seen.at, self.process.clock())
+
+    async def write(self, row: Any, expected: Any, now: int, woken: Any) -> Any:
+        at = self.process.clock()
+        go, back = self.write_fates.pop(0) if self.write_fates else ("", "")
+        call = partial(self._swap, row, expected, now, at)
+        what = f"a write of {row.key} by {self.process.name}"
+        result = await self._ask(call, go, back, what)
+        if result is None:
+            raise self.contract.Unknown("no answer to a write")
+        self._sampled(result)
+        if isinstance(result, self.contract.Written) and woken:
+            await self.wake(woken)
+        return result
+
+    def _swap(self, row: Any, expected: Any, now: int, at: float) -> Any:
+        rows = self.rows
+        _, version = rows.rows.get(row.key, (None, None))
+        if version != expected or now > rows.now() or rows.world.random.random() < rows.spurious:
+            rows.world.note("store", f"{self.process.name}: conflict")
+            return self._show(row.key, at)
+        version = rows.world.random.getrandbits(62)
+        rows.rows[row.key] = (row, version)
+        rows.world.note("store", f"{self.process.name} writes {{}}", _Told(self.house, row.body))
+        return self.contract.Written(version, rows.now(), at)
+
+    async def wake(self, woken: Any) -> None:
+        self.rows.send(woken)
+
+    def hear(self, wake: Any) -> None:
+        self._hints[wake.ticket] = self.contract.Pushed(wake.ticket)
+        park = self._waiting.get(wake.ticket)
+        if park is not None:
+            park.wake()
+
+    async def changed(self, key: str, ticket: str, timeout: float, ears: Any) -> Any:
+        if not self.rows.hints:
+            return await self._poll(key, timeout)
+        if ticket not in self._hints:
+            park = self._waiting[ticket] = Park()
+            self.process.later(timeout, park.wake)
+            try:
+                await park
+            finally:
+                self._waiting.pop(ticket, None)
+        return self._hints.pop(ticket, None)
+
+    async def _poll(self, key: str, timeout: float) -> None:
+        """Without wake-ups: plain reads at growing intervals, until the row is another."""
+        _, before = self.rows.rows.get(key, (None, None))
+        end, nap = self.process.clock() + timeout, 0.01
+        while (rest := end - self.process.clock()) > 0:
+            await process_sleep(self.process, min(nap, rest))
+            nap = min(nap * 2, 1.0)
+            if self.rows.rows.get(key, (None, None))[1] != before:
+                return
+
+    def silent(self, ears: Any) -> tuple[frozenset[str], frozenset[str]]:
+        others = {e: self.rows.stores[e].process.ear for e in ears if e in self.rows.stores}
+        return (
+            frozenset(e for e, state in others.items() if state == "deaf"),
+            frozenset(e for e, state in others.items() if state == "dead"),
+        )
+
+    async def tidy(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+class _Told:
+    """A record in words, made only when somebody reads the history."""
+
+    def __init__(self, house: House, body: str) -> None:
+        self.house = house
+        self.body = body
+
+    def __str__(self) -> str:
+        record = self.house.doorman.wire.decode(self.body)
+        inside = ", ".join(f"{e.ticket[:4]}{e.ticket[-2:]}{'' if e.sure else '?'}" for e in record.inside)
+        line = ", ".join(f"{e.ticket[:4]}{e.ticket[-2:]}" for e in record.line)
+        graves = ", ".join(g.ticket[:4] + g.ticket[-2:] for g in record.graves)
+        return f"inside [{inside}] line [{line}] graves [{graves}] fence {record.fence}"

@@ -1,0 +1,160 @@
+"""A store with a mind of its own: it applies the pure rules atomically, one message at a time, and pushes wake-ups.
+
+That is what Redis with scripts is. Its pushes may name the grant (`pushes_grants`) or be plain hints. It can know who
+is deaf or dead, lose its data, step its clock, be cut off, and refuse connections.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.sim.house import House
+from tests.sim.wire import FINE, Wire
+from tests.sim.world import Park, Process, World
+
+START = 1_000_000_000  # the store's clock when the world begins, in microseconds
+
+
+class Server:
+    def __init__(self, world: World, house: House, pushes_grants: bool = False, doubles: bool = False) -> None:
+        self.world = world
+        self.house = house
+        self.pushes_grants = pushes_grants
+        self.doubles = doubles
+        self.requests = Wire(world)
+        self.replies = Wire(world)
+        self.pushes = Wire(world)
+        self.clock_offset = START
+        self.records: dict[str, Any] = {}
+        self.backends: dict[str, ServerBackend] = {}
+        self.refuses = False
+        self.commands = 0
+        self.asked: dict[str, int] = {}  # by process
+        self.tickets: list[tuple[str, str]] = []  # (name, ticket), in the order in which their first Enter came
+        self._known: set[str] = set()
+
+    def now(self) -> int:
+        return int(self.world.now * 1e6) + self.clock_offset
+
+    def wires(self) -> list[Wire]:
+        return [self.requests, self.replies, self.pushes]
+
+    def client(self, process: Process) -> ServerBackend:
+        return ServerBackend(self, process)
+
+    def record(self, name: str) -> Any:
+        return self.records.get(name, self.house.doorman.EMPTY)
+
+    def step(self, name: str, command: Any, who: str = "store") -> Any:
+        record = self.record(name)
+        everyone = (*record.inside, *record.line)
+        deaf = {e.ticket for e in everyone if self._ear(e.ear) == "deaf"}
+        dead = {e.ticket for e in everyone if self._ear(e.ear) == "dead"}
+        record, reply, woken = self.house.doorman.apply(record, command, self.now(), deaf, dead)
+        self.records[name] = record
+        self.commands += 1
+        self.world.note("store", who + ": {} -> {}", command, reply)
+        if type(command).__name__ == "Enter" and command.ticket not in self._known:
+            self._known.add(command.ticket)
+            self.tickets.append((name, command.ticket))
+        for wake in woken:
+            listener = self.backends.get(wake.ear)
+            if listener is not None:
+                deliver = partial(listener.process.do, listener.hear, wake)
+                self.pushes.carry(deliver, listener.push_fate, "the push {} to {}", wake, wake.ear)
+        return reply
+
+    def _ear(self, ear: str) -> str:
+        listener = self.backends.get(ear)
+        return listener.process.ear if listener is not None else "alive"
+
+    # -- what can befall it
+
+    def lose_data(self) -> None:
+        self.world.note("store", "loses its data")
+        self.records.clear()
+
+    def step_clock(self, seconds: float) -> None:
+        self.world.note("store", f"its clock steps by {seconds:+.2f} s")
+        self.clock_offset += int(seconds * 1e6)
+
+
+class ServerBackend:
+    """The client's end."""
+
+    where = "sim://server"
+    span = "machines"
+    skew = 0.0
+    time_out = 0.5
+
+    def __init__(self, server: Server, process: Process) -> None:
+        self.server = server
+        self.process = process
+        self.house = server.house
+        self.pushes_grants = server.pushes_grants
+        self.doubles = server.doubles
+        self.ear = f"ear-{process.name}"
+        self.fates: list[tuple[str, str]] = []  # of the next messages, by decree: (request, reply)
+        self.push_fate = ""
+        self._hints: dict[str, Any] = {}
+        self._waiting: dict[str, Park] = {}
+        server.backends[self.ear] = self
+
+    async def ask(self, name: str, command: Any) -> Any:
+        server, process = self.server, self.process
+        at = process.clock()
+        park = Park()
+        go, back = self.fates.pop(0) if self.fates else ("", "")
+        who = process.name
+        server.asked[who] = server.asked.get(who, 0) + 1
+        if server.refuses:
+            await process_sleep(process, 0.0005)
+            raise self.house.errors.BackendError("sim://server refuses connections. Start it.")
+
+        def arrive() -> None:
+            if not server.refuses:
+                reply = server.step(name, command, who)
+                deliver = partial(process.do, park.wake, reply)
+                server.replies.carry(deliver, back, "the reply {} to {}", reply, who)
+
+        server.requests.carry(arrive, go, "{} of {}", command, who)
+        process.later(self.time_out, park.wake, None)
+        reply = await park
+        if reply is None:
+            raise self.house.contract.Unknown(f"no answer in {self.time_out} s")
+        return self.house.contract.Answer(reply, at)
+
+    def hear(self, wake: Any) -> None:
+        fence = wake.fence if self.pushes_grants else 0
+        self._hints[wake.ticket] = self.house.contract.Pushed(wake.ticket, wake.place, fence)
+        park = self._waiting.get(wake.ticket)
+        if park is not None:
+            park.wake()
+
+    async def changed(self, name: str, ticket: str, timeout: float) -> Any:
+        if ticket not in self._hints:
+            park = self._waiting[ticket] = Park()
+            self.process.later(timeout, park.wake)
+            try:
+                await park
+            finally:
+                self._waiting.pop(ticket, None)
+        return self._hints.pop(ticket, None)
+
+    async def look(self, name: str) -> tuple[Any, int]:
+        await process_sleep(self.process, FINE.least)
+        return self.server.record(name), self.server.now()
+
+    async def tidy(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+async def process_sleep(process: Process, seconds: float) -> None:
+    park = Park()
+    process.later(seconds, park.wake)
+    await park
+

@@ -1,0 +1,130 @@
+"""The witness: sees every hold of every client and says when something happened that must not.
+
+A client *believes* that it holds while its hold says so by its own clock and its process runs. What the witness looks
+at has no side effects: asking `hold.lost` would itself make a loss final.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.world import Violation, World
+
+if TYPE_CHECKING:
+    from tests.sim.client import Client
+
+
+class Stay:
+    """One hold, from the moment somebody got it."""
+
+    def __init__(self, client: Client, hold: Any, capacity: int, asked: float, began: float, turn: int) -> None:
+        self.client = client
+        self.hold = hold
+        self.seat = hold._seat
+        self.name: str = hold.name
+        self.fence: int = hold.fence
+        self.capacity = capacity
+        self.weight: int = hold._seat.weight  # at the beginning; it may fall
+        self.asked = asked
+        self.began = began
+        self.turn = turn
+        self.given_back = False
+
+    @property
+    def believed(self) -> bool:
+        process, hold, seat = self.client.process, self.hold, self.seat
+        return (
+            not self.given_back
+            and process.runs
+            and not hold._released
+            and not hold._reason
+            and not seat.reason
+            and process.clock() < min(seat.deadline, seat.cap)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.client.process.name} (fence {self.fence}, weight {self.seat.weight}, turn {self.turn})"
+
+
+class Ledger:
+    """What the lock protects. It refuses a write whose fence is lower than one it has seen: the guard of the docs."""
+
+    def __init__(self) -> None:
+        self.fence = 0
+        self.last: Stay | None = None
+        self.refused = 0
+
+    def write(self, stay: Stay) -> None:
+        if stay.fence < self.fence:
+            self.refused += 1
+            return
+        if self.last is not None and stay.began < self.last.began and stay.fence == self.last.fence:
+            raise Violation(f"a stale write was accepted: {stay} after {self.last}")
+        self.fence, self.last = stay.fence, stay
+
+
+class Witness:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.stays: dict[str, list[Stay]] = {}
+        self.ledgers: dict[str, Ledger] = {}
+        self.excused = ""  # why exclusion without a checked fence cannot be had in this run
+        self.evicted = False  # an operator has told somebody to go
+        self.calm = True  # no faults at all: then nothing may be lost
+        self.grants = 0
+        self._past: dict[str, list[Stay]] = {}
+        self._seats: dict[str, tuple[int, float]] = {}
+        world.watchers.append(self.look)
+
+    def excuse(self, why: str) -> None:
+        """From now on two may believe to hold at once: one of the impossibilities has been asked for."""
+        self.excused = self.excused or why
+        self.calm = False
+
+    # -- what the clients report
+
+    def got(self, client: Client, hold: Any, capacity: int, asked: float) -> Stay:
+        self.grants += 1
+        stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
+        self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.seat.deadline)
+        self._fence_rises(stay)
+        self._passing_is_bounded(stay)
+        self.stays.setdefault(stay.name, []).append(stay)
+        self._past.setdefault(stay.name, []).append(stay)
+        return stay
+
+    def gives_back(self, stay: Stay) -> None:
+        """From here on the holder does nothing that needs the lock."""
+        stay.given_back = True
+        self.stays[stay.name].remove(stay)
+
+    def ledger(self, name: str) -> Ledger:
+        return self.ledgers.setdefault(name, Ledger())
+
+    # -- what must never be
+
+    def look(self) -> None:
+        """After every step: do those who believe to be inside fit?"""
+        if self.excused:
+            return
+        for name, stays in self.stays.items():
+            if len(stays) > 1:
+                inside = [s for s in stays if s.believed]
+                if len(inside) > 1 and sum(s.seat.weight for s in inside) > inside[0].capacity:
+                    raise Violation(f"{len(inside)} believe to hold {name!r} at once: {', '.join(map(str, inside))}")
+
+    def _fence_rises(self, stay: Stay) -> None:
+        for other in self._past.get(stay.name, ()):
+            if other.weight + stay.weight <= stay.capacity:
+                if other.fence == stay.fence and other.seat is not stay.seat:
+                    raise Violation(f"one fence for two: {other}, {stay}")
+            elif stay.fence <= other.fence and (not self.excused or other.began < stay.asked):
+                raise Violation(f"the fence did not rise: {stay} came after {other}")
+
+    def _passing_is_bounded(self, stay: Stay) -> None:
+        count, first = self._seats.get(stay.hold.ticket, (0, self.world.now))
+        self._seats[stay.hold.ticket] = (count + 1, first)
+        if stay.weight == stay.capacity and count:
+            span = (self.world.now - first) * stay.client.process.rate
+            if count > 32 or span > 0.1 + 0.001:
+                raise Violation(f"passed on {count} times and for {span:.3f} s in a row: {stay}")
