@@ -1,6 +1,102 @@
-"""docs/api.md names everything that is public, and nothing that is not."""
+"""docs/api.md names everything that is public, with the parameters that it really has, and nothing else."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 import holdfast
+from holdfast import aio
+from holdfast.flow.check import OWN
+from tests.house import faces
+from tests.house.snippets import ROOT
+
+PAGE = (ROOT / "docs" / "api.md").read_text()
+PROSE = re.sub(r"(?ms)^```.*?^```$", "", PAGE)
+SECTIONS = dict(re.findall(r"(?ms)^## (\w+)\n(.*?)(?=^## |\Z)", PROSE))
+CLASSES = [name for name in holdfast.__all__ if inspect.isclass(getattr(holdfast, name))]
+ERRORS = [name for name in CLASSES if issubclass(getattr(holdfast, name), Exception)]
+
+
+def signature(name: str, function: Callable[..., Any]) -> str:
+    """As the page writes it: without annotations, … for the object's own timeout."""
+    words: list[str] = []
+    for p in list(inspect.signature(function).parameters.values()):
+        if p.name == "self":
+            continue
+        if p.kind is p.KEYWORD_ONLY and not any(word.startswith("*") for word in words):
+            words.append("*")
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = "" if p.default is p.empty else "=…" if p.default is OWN else f"={p.default!r}"
+        words.append(f"{stars}{p.name}{default}")
+    return f"{name}({', '.join(words)})"
+
+
+def expected(cls: type) -> set[str]:
+    """What a section must name: methods with their parameters, everything else by its name."""
+    inherited = set(faces.members(cls.__mro__[1])) if cls.__mro__[1].__name__ == "Lock" else set()
+    found = set()
+    for name, member in faces.members(cls).items():
+        if name.startswith("_") or (name in inherited and name not in vars(cls)):
+            continue
+        function = faces.function_of(member)
+        found.add(signature(name, function) if function else name)
+    return found
+
+
+def described(text: str) -> set[str]:
+    """The names and signatures that a section is about: code at the beginning of its list items or, without a list,
+    of its sentences."""
+    spans = set()
+    for item in re.findall(r"(?m)^- (`.*?)(?=:| gives |\.|$)", text):
+        spans |= set(re.findall(r"`([^`]+)`", item))
+    return spans
+
+
+def test_connect_is_described_as_it_is() -> None:
+    assert described(SECTIONS["connect"]) == {signature("connect", holdfast.connect)}
+    assert signature("connect", aio.connect) == signature("connect", holdfast.connect)
+
+
+@pytest.mark.parametrize("name", ["Locks", "Lock", "RWLock", "Semaphore", "Lease"])
+def test_a_class_is_described_as_it_is(name: str) -> None:
+    assert described(SECTIONS[name]) == expected(getattr(holdfast, name))
+
+
+@pytest.mark.parametrize("name", ["Snapshot", "Resource", "Insider", "Waiter", "Event"])
+def test_a_named_tuple_is_described_with_all_its_fields(name: str) -> None:
+    text = re.sub(r"\([^)]*\)", "", SECTIONS[name].partition(". Kinds:")[0])  # what is said about a field is no field
+    fields = getattr(holdfast, name)._fields
+    assert tuple(re.findall(r"`(\w+)`", text))[: len(fields)] == fields
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_described_with_what_it_carries(name: str) -> None:
+    (row,) = re.findall(rf"(?m)^\| `{name}` \|.*$", SECTIONS["Errors"])
+    error = getattr(holdfast, name)
+    builtin = [b.__name__ for b in error.__bases__ if b.__module__ == "builtins" and b is not Exception]
+    assert row.split("|")[2].strip(" `") == "".join(builtin)
+    assert all(f"`{field}`" in row for field in inspect.get_annotations(error))
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    assert [name for name in holdfast.__all__ if f"`{name}`" not in PROSE and name not in SECTIONS] == []
+
+
+def test_every_kind_of_event_is_on_the_page() -> None:
+    kinds = re.findall(r"\w+", (holdfast.Event.__doc__ or "").partition("one of ")[2].rstrip("."))
+    assert len(kinds) == 9
+    assert [kind for kind in kinds if f"`{kind}`" not in SECTIONS["Event"]] == []
+
+
+def test_what_is_awaited_is_told() -> None:
+    sentence = SECTIONS["asyncio"].partition("Awaited are:")[2].partition(".")[0]
+    told = set(re.findall(r"`(\w+)`", sentence))
+    classes = [getattr(aio, name) for name in aio.__all__ if inspect.isclass(getattr(aio, name))]
+    real = {name for cls in classes for name, member in faces.members(cls).items() if faces.awaited(member)}
+    assert told == {name for name in real if not name.startswith("_")}
 
 
 def test_connecting_once_leaves_connect_a_function() -> None:

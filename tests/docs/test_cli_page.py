@@ -1,0 +1,106 @@
+"""docs/cli.md names every command, option, exit code, variable and JSON key that the tool has."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import commands, exits, words
+from holdfast.cli.run import Run
+from tests.house.snippets import ROOT
+
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+HEAD, *REST = re.split(r"(?m)^## ", PAGE)
+SECTIONS = {name: part for part in REST for name in part.partition("\n")[0].split(", ")}
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])(-[A-Za-z]|--[a-z][a-z-]+)(?![\w-])", text))
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_every_option_of_a_command_is_told(name: str) -> None:
+    told = options_in(SECTIONS[name])
+    assert [o for option in commands.COMMANDS[name].options for o in option.names if o not in told] == []
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_a_command_has_every_option_that_is_told(name: str) -> None:
+    shown = re.sub(r"(?ms)^```.*?^```$", "", SECTIONS[name])
+    everywhere = {o for option in words.GLOBAL + words.HELP for o in option.names}
+    own = {o for option in commands.COMMANDS[name].options for o in option.names} | {"-c"}
+    if name in ("acquire", "renew", "release"):
+        own |= {o for n in ("acquire", "renew", "release") for opt in commands.COMMANDS[n].options for o in opt.names}
+    assert options_in(shown) - own - everywhere == set()
+
+
+def test_what_every_command_has_is_told() -> None:
+    told = options_in(HEAD)
+    assert [o for option in words.GLOBAL + words.HELP for o in option.names if o not in told] == []
+
+
+def test_the_overview_is_what_the_tool_prints() -> None:
+    for line in commands.overview().splitlines()[4 : 4 + len(commands.COMMANDS)]:
+        assert line.strip() in HEAD
+
+
+def test_every_exit_code_is_told() -> None:
+    codes = {value for name, value in vars(exits).items() if name.isupper() and value != exits.BY_SIGNAL}
+    rows = re.findall(r"(?m)^\| ([\d, ]+) \|", SECTIONS["Exit codes"])
+    assert {int(number) for row in rows for number in row.split(",")} == codes
+
+
+def test_the_variables_of_the_command_are_told() -> None:
+    given = set(re.findall(r'"(HOLDFAST_\w+)"', inspect.getsource(Run.environment)))
+    assert len(given) == 5
+    assert set(re.findall(r"(?m)^\| `(HOLDFAST_\w+)` \|", PAGE)) == given
+
+
+def keys(row: str) -> set[str]:
+    """What the table says about this."""
+    (cell,) = re.findall(rf"(?m)^\| (?:`\w+`, )?(?:in )?`{row}`(?:, `\w+`)? \| (.*) \|$", SECTIONS["JSON"])
+    names = cell if row == "checks" else re.sub(r":.*", "", cell)
+    return set(re.findall(r"`(\w+)`", names)) - ({"ok", "note", "warning", "error"} if row == "checks" else set())
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    env = {**os.environ, "HOLDFAST_URL": f"sqlite:///{tmp_path}/locks.db"}
+
+    def call(*argv: str) -> Any:
+        command = [sys.executable, "-m", "holdfast", "--json", *argv]
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return call
+
+
+def test_the_keys_of_json_are_told(tool: Any) -> None:
+    taken = tool("acquire", "x")
+    assert set(taken) == keys("acquire")
+    assert set(tool("renew", "x", "--ticket", taken["ticket"])) == keys("renew")
+    for command in ("ls", "show"):
+        seen = tool(command, "x")
+        assert set(seen) == keys(command)
+        assert set(seen["resources"][0]) == keys("resources")
+        assert set(seen["resources"][0]["inside"][0]) == keys("inside")
+    assert set(tool("release", "x", "--ticket", taken["ticket"])) == keys("release")
+    assert set(tool("evict", "x", "--reason", "none", "-y")) == keys("evict")
+    assert set(tool("resize", "x", "4")) == keys("resize")
+    assert set(tool("schema")) == keys("schema")
+    health = tool("doctor")
+    assert set(health) == keys("doctor")
+    assert set(health["checks"][0]) == keys("checks")
+
+
+def test_the_keys_of_those_who_wait_are_told() -> None:
+    import holdfast
+
+    assert set(holdfast.Waiter._fields) == keys("line")
