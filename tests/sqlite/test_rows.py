@@ -117,6 +117,23 @@ def test_of_many_threads_with_the_same_version_exactly_one_writes(client: Client
     assert len(results) == 16
 
 
+def test_one_that_always_comes_too_late_gets_its_turn(client: Client) -> None:
+    """Somebody who goes in and out without pause writes from memory; whoever must read first loses every race to it."""
+    quick, slow = client(), client()
+    version = put(quick, "k", "0").version
+    for i in range(10):
+        seen = get(slow, "k")
+        done = run(quick.write(Row("k", 1, "", str(i)), version, 0, ()))  # from memory, between read and write
+        if isinstance(done, Written):
+            version = done.version
+        if isinstance(run(slow.write(Row("k", 1, "", "slow"), seen.version, 0, ())), Written):
+            break
+    assert i == 2, "after two lost races the odds are even"
+    row = get(quick, "k").row
+    assert row is not None
+    assert row.body == "slow"
+
+
 def test_one_store_serves_many_threads(client: Client) -> None:
     store = client()
     wrong: list[object] = []

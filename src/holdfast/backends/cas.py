@@ -115,9 +115,10 @@ class CasBackend:
                     f"{name!r} changed {CONFLICTS} times while one step was tried. "
                     "Spread the work over more names, or use a store with a server."
                 )
+            stale = result.version == known.version  # refused for its time, or an old row shown: read again
             if conflicts > 3:
                 await self.colour.sleep(random.random() * min(0.0001 * conflicts, 0.002))
-            stale = result.version == known.version  # refused for its time, or an old row shown: read again
+                stale = True  # what was shown before the pause would only conflict again
             known = None if stale else self._know(result)
             sample, fresh = Sample(result.now, result.at), True
 

@@ -118,9 +118,10 @@ class Connection:
 
     def _check(self, execute: Callable[..., sqlite3.Cursor]) -> None:
         """Make sure that this is a database of ours, without changing one that is not."""
-        application = execute("PRAGMA application_id").fetchone()[0]
+        tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = execute("PRAGMA application_id").fetchone()[0]  # in this order: both appear at once
         if application != APPLICATION:
-            if application or execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if application or tables:
                 raise sentences.foreign(self.real, application)
             self._make(execute)
         found = execute("PRAGMA user_version").fetchone()[0]

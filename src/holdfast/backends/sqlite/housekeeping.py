@@ -20,9 +20,10 @@ try:
 except ImportError:  # no POSIX system: SQLite's own way must do
     fcntl = None  # type: ignore[assignment]
 
-URGENT = 2000  # commits of our own without a checkpoint: about 4 MB of log
-DUE = 250
-TRUNCATE = 4 << 20  # bytes; above this the log is cut, not only emptied
+DUE = 250  # commits of our own since our last checkpoint
+TRUNCATE = 4 << 20  # bytes; a log above this is cut, not only emptied, and by whoever writes, if nobody else does it
+GLANCE = 64  # commits of our own between two looks at its size
+PATIENCE = 50  # milliseconds until all others pause for the cut
 IDLE = 24 * 3600 * 1_000_000  # microseconds
 SWEEP_EVERY = 30.0  # seconds
 SWEEP_ROWS = 200
@@ -36,17 +37,20 @@ class Housekeeping:
     def __init__(self, db: Connection, ears: Ears) -> None:
         self.commits = 0  # since the last checkpoint of ours
         self._db = db
+        self._rest_until = 0.0
         self._ears = ears
         self._sweep_at = time.monotonic() + SWEEP_EVERY
         self._rowid = 0
 
-    def is_urgent(self) -> bool:
-        return self.commits >= URGENT
+    def committed(self) -> bool:
+        """Count a commit. True if a checkpoint is urgent: the log is long, and nobody has tried to cut it just now."""
+        self.commits += 1
+        return not self.commits % GLANCE and time.monotonic() >= self._rest_until and self._log() > TRUNCATE
 
     def tidy(self) -> None:
         """What is due of all that. Never raises: whatever goes wrong here will be seen by the next step."""
         try:
-            if self.commits >= DUE or (self.commits and self._log() > TRUNCATE):
+            if self.commits >= DUE:
                 self.checkpoint()
             if time.monotonic() >= self._sweep_at:
                 self._sweep_at = time.monotonic() + SWEEP_EVERY
@@ -65,6 +69,7 @@ class Housekeeping:
     def checkpoint(self) -> bool:
         """Move the log into the database, unless somebody else is at it. True if it was done."""
         self.commits = 0
+        self._rest_until = time.monotonic() + 0.1
         with self._db.aside:
             if not self._db.is_open:
                 return False
@@ -92,8 +97,10 @@ class Housekeeping:
                     time.sleep(0.0002)
             else:
                 return False
-            how = "TRUNCATE" if self._log() > TRUNCATE else "PASSIVE"
-            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+            busy = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0]
+            if self._log() > TRUNCATE:  # the cut needs a moment without writers; most of the work is done by now
+                connection.execute(f"PRAGMA busy_timeout={PATIENCE}")
+                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
         finally:
             connection.close()
