@@ -55,17 +55,19 @@ def dev(checkout: Path, *args: str, **env: str) -> "subprocess.CompletedProcess[
 
 
 def test_the_tool_runs_from_a_fresh_clone_with_an_empty_home(checkout: Path, tmp_path: Path) -> None:
-    (checkout / "src/holdfast/cli").mkdir(exist_ok=True)
-    tool = "import sys\ndef main():\n    print(sys.argv[1:])\n    return 7\n"
-    (checkout / "src/holdfast/cli/__init__.py").write_text(tool)
-    done = dev(checkout, "holdfast", "run", "hello", "--", "echo", "hi there", HOME=str(tmp_path))
-    assert (done.stdout, done.stderr, done.returncode) == ("['run', 'hello', '--', 'echo', 'hi there']\n", "", 7)
+    done = dev(checkout, "holdfast", "run", "hello", "--", "sh", "-c", "echo hi; exit 7", HOME=str(tmp_path))
+    assert (done.stdout, done.returncode) == ("hi\n", 7)
     assert {path.name for path in checkout.iterdir()} == {"dev", "pyproject.toml", "src"}  # nothing was made for it
+
+
+def test_what_the_tool_starts_sees_nothing_of_the_checkout(checkout: Path, tmp_path: Path) -> None:
+    done = dev(checkout, "holdfast", "run", "hello", "--", "sh", "-c", "echo ${PYTHONPATH-unset}", HOME=str(tmp_path))
+    assert done.stdout == "unset\n"
 
 
 def test_the_tool_is_started_before_anything_is_imported() -> None:
     tree = ast.parse((ROOT / "dev").read_text())
-    start = next(node for node in tree.body if isinstance(node, ast.If) and "execve" in ast.unparse(node))
+    start = next(node for node in tree.body if isinstance(node, ast.If) and "tool()" in ast.unparse(node))
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     before = [ast.unparse(node) for node in imported if node.lineno < start.lineno]
     assert before == ["import os", "import sys"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import ROOT, imports, is_module, modules, name_of
+from tests.house.tree import ROOT, imports, modules, name_of
 
 DEAR = {
     "asyncio", "concurrent.futures", "dataclasses", "hashlib", "importlib.metadata", "inspect", "logging", "pathlib",
@@ -42,15 +42,10 @@ def test_importing_holdfast_is_cheap() -> None:
     assert loaded_by("-c", "import holdfast") & DEAR == set()
 
 
-needs_the_tool = pytest.mark.skipif(not is_module("holdfast.cli"), reason="there is no tool yet")
-
-
-@needs_the_tool
 def test_importing_the_tool_is_cheap() -> None:
     assert loaded_by("-c", "import holdfast.cli") & DEAR == set()
 
 
-@needs_the_tool
 def test_running_a_command_under_a_lock_is_cheap(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/locks.db"
     loaded = loaded_by("-m", "holdfast", "-u", url, "run", "a-name", "--", "true")
