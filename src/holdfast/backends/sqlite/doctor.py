@@ -1,10 +1,182 @@
-"""What there is to know about this file as a place for locks."""
+"""What there is to know about this file as a place for locks, and how a lock could be lost here."""
 
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from ...errors import LockError
+from . import clock, place, sentences
+from .housekeeping import COMMIT, TRUNCATE
 
 if TYPE_CHECKING:
     from .store import SqliteStore
 
+Finding = tuple[str, str]  # ok, note, warning or error; a sentence
 
-async def examine(store: "SqliteStore") -> list[tuple[str, str]]:
-    return []
+BUG = ((3, 7, 0), (3, 51, 3))  # from, and before: two connections may both think that the log was reset by the other
+SAMPLES = 30
+CHECKABLE = 64 << 20  # bytes; reading more than this takes longer than anybody wants to wait
+
+
+async def examine(store: "SqliteStore") -> list[Finding]:
+    found: list[Finding] = [_version()]
+    try:
+        await store.ping()
+    except LockError as bad:
+        return [*found, ("error", str(bad))]
+    path = store._db.real
+    found += _file(path)
+    found += _rights(path)
+    found += _clock()
+    found += _company(store)
+    try:
+        found += await _speed(store)
+        found += await _health(store)
+    except LockError as bad:
+        found.append(("error", str(bad)))
+    found += _losses(store)
+    return found
+
+
+def _version() -> Finding:
+    version = sqlite3.sqlite_version
+    if BUG[0] <= sqlite3.sqlite_version_info < BUG[1]:
+        return (
+            "note",
+            f"SQLite {version} has a rare bug in resetting its log (fixed in 3.51.3). holdfast keeps clear of it: one "
+            "client at a time does that, right after a commit of its own.",
+        )
+    return "ok", f"SQLite {version}."
+
+
+def _file(path: str) -> Iterator[Finding]:
+    size, log = os.stat(path).st_size, _size(path + "-wal")
+    yield "ok", f"{path} has {_amount(size)}, its log {_amount(log)}."
+    if log > 4 * TRUNCATE:
+        yield "warning", f"The log has grown to {_amount(log)}: somebody reads without end, or nobody may cut it."
+    mount = place.mount_of(path)
+    if mount is None:
+        yield "note", "This system does not tell on which file system the database lies. It must not be a network one."
+    else:
+        yield "ok", f"It lies on {mount.kind}, mounted at {mount.point}."
+        if mount.kind in ("tmpfs", "ramfs"):
+            yield "note", "That is memory: leases without a process are gone after a reboot."
+    if any(path.startswith(cleaned) for cleaned in ("/tmp/", "/var/tmp/")):
+        yield "warning", f"Cleaners delete old files below {os.path.dirname(path)}. Use a place that nobody tidies up."
+    links = os.stat(path).st_nlink
+    if links > 1:
+        yield (
+            "warning",
+            f"The file has {links} names (hard links). Used under two of them it has two logs, and locks are lost. "
+            "Use one name, or symbolic links.",
+        )
+
+
+def _rights(path: str) -> Iterator[Finding]:
+    mode = os.stat(path).st_mode
+    directory = os.stat(os.path.dirname(path)).st_mode
+    who = sentences.user(os.stat(path).st_uid)
+    if mode & stat.S_IWOTH:
+        yield "warning", f"Everybody on this machine may write {path}, so everybody may take or evict any lock."
+    elif directory & stat.S_IWOTH and not directory & stat.S_ISVTX:
+        yield "warning", f"Everybody on this machine may delete files in {os.path.dirname(path)}, and with them locks."
+    else:
+        group = " and its group" if mode & stat.S_IWGRP else ""
+        yield "ok", f"It belongs to {who}, who alone{group} may write it.".replace("who alone and", "who and")
+    if place.is_default(path):
+        yield (
+            "note",
+            f"This is the default store of {sentences.user(os.geteuid())}. Other users, root and its cron jobs among "
+            "them, have others: they and you do not exclude each other. Name one store for all with HOLDFAST_URL.",
+        )
+
+
+def _clock() -> Iterator[Finding]:
+    if clock.boot_id() == clock.UNKNOWN:
+        yield "note", "This system has no boot id: after a reboot, leases last up to their full length once more."
+        return
+    made_up = place.mount_of("/proc/sys/kernel/random/boot_id")
+    if made_up is not None and made_up.point == "/proc/sys/kernel/random/boot_id":
+        yield (
+            "warning",
+            "This container has a made-up boot id. If the database is shared with others outside it, a start while "
+            "none of them runs looks like a reboot: leases without a process then begin anew.",
+        )
+    offset = clock.namespace_offset()
+    if offset:
+        yield "ok", f"This time namespace is {offset / 1e6:g} s off; that is taken into account."
+
+
+def _company(store: "SqliteStore") -> Iterator[Finding]:
+    if store.ear:
+        yield "ok", "Waiters are woken by datagram, and a killed process is noticed within milliseconds."
+    else:
+        yield (
+            "warning",
+            f"No socket can be made beside the database ({store._ears.problem or 'no directory'}): waiters poll, and a "
+            "killed process is noticed only when its lease ends.",
+        )
+    others = [e for e in store._ears.names() if e != store.ear]
+    alive = sorted({int(e.split("-")[0]) for e in others if not store._ears.is_dead(e)})
+    if alive:
+        shown = ", ".join(map(str, alive[:10])) + (", …" if len(alive) > 10 else "")
+        yield "ok", f"Open in {len(alive)} other process{'es' * (len(alive) > 1)}: {shown}."
+    else:
+        yield "ok", "No other process has it open."
+    writer = sentences.writer(store._db.real)
+    if writer is not None and writer[2]:
+        pid, name, _ = writer
+        yield "error", f"Process {pid} ({name}) is stopped in the middle of a write: kill -CONT {pid}, or end it."
+
+
+async def _speed(store: "SqliteStore") -> list[Finding]:
+    reads, writes = [], []
+    for _ in range(SAMPLES):
+        began = store._clock()
+        await store._run(store._db.rows, "SELECT boot FROM holdfast_meta")
+        between = store._clock()
+        await store._run(store._db.change, COMMIT, ())
+        reads.append(between - began)
+        writes.append(store._clock() - between)
+    read, write = sorted(reads)[SAMPLES // 2] * 1e6, sorted(writes)[SAMPLES // 2] * 1e6
+    slow = write > 10_000
+    return [("warning" if slow else "ok", f"A read takes {read:.0f} µs, a write {write:.0f} µs (median of {SAMPLES}).")]
+
+
+async def _health(store: "SqliteStore") -> list[Finding]:
+    count = (await store._run(store._db.rows, "SELECT count(*) FROM holdfast_locks"))[0][0]
+    found = [("ok", f"{count} name{'s' * (count != 1)} on record. Those that nobody uses for a day are swept.")]
+    if _size(store._db.real) > CHECKABLE:
+        return [*found, ("note", "The file is too large for a quick look at its integrity: PRAGMA integrity_check.")]
+    said = (await store._run(store._db.rows, "PRAGMA quick_check(1)"))[0][0]
+    if said != "ok":
+        said = f"The file is damaged ({said}). Move it away, and its -wal and -shm with it."
+        return [*found, ("error", said)]
+    return [*found, ("ok", "The file is whole.")]
+
+
+def _losses(store: "SqliteStore") -> Iterator[Finding]:
+    yield (
+        "note",
+        "Could a lock be lost here? Yes: when somebody deletes or overwrites the files while they are in use, and when "
+        "a holder is stopped for longer than its lease (the fence tells, if what it writes to looks at it).",
+    )
+    yield (
+        "note",
+        "A crash of the machine may undo the last writes. It ends every process that held a lock here, so only leases "
+        "without a process (holdfast acquire) can be affected.",
+    )
+    yield "note", "These locks reach this machine only. For several machines use a store with a server."
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _amount(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MB" if size >= 1 << 20 else f"{size / 1024:.0f} kB"

@@ -148,7 +148,7 @@ def _cure(path: str) -> str:
 
 
 def _me() -> str:
-    return _user(os.geteuid())
+    return user(os.geteuid())
 
 
 def _owner(path: str) -> str:
@@ -156,10 +156,10 @@ def _owner(path: str) -> str:
         owner = os.stat(path).st_uid
     except OSError:
         return ""
-    return "" if owner == os.geteuid() else f"; it belongs to {_user(owner)}"
+    return "" if owner == os.geteuid() else f"; it belongs to {user(owner)}"
 
 
-def _user(uid: int) -> str:
+def user(uid: int) -> str:
     try:
         import pwd
 

@@ -1,0 +1,174 @@
+"""What the doctor says about a file, and the schema."""
+
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.backends.sqlite import SqliteStore, doctor, place
+from tests.sqlite.plumbing import ThreadColour, put, python, run
+
+Client = Callable[..., SqliteStore]
+
+
+def said(store: SqliteStore) -> str:
+    found = run(store.doctor())
+    assert all(level in ("ok", "note", "warning", "error") for level, _ in found)
+    assert all(sentence.endswith(".") and sentence[0] == sentence[0].upper() for _, sentence in found)
+    return "\n".join(f"{level}: {sentence}" for level, sentence in found)
+
+
+def test_a_healthy_store(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    put(store, "k")
+    text = said(store)
+    assert sqlite3.sqlite_version in text
+    assert "ok: The file is whole." in text
+    assert "ok: 1 name on record" in text
+    assert "ok: No other process has it open." in text
+    assert "noticed within milliseconds" in text
+    assert "Could a lock be lost here?" in text
+    assert "This machine only" in text or "this machine only" in text
+    assert "error:" not in text
+
+
+def test_it_looks_without_changing_a_record(client: Client) -> None:
+    store = client()
+    version = put(store, "k").version
+    said(store)
+    assert run(store.read("k")).version == version
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [((3, 6, 9), "ok"), ((3, 7, 0), "note"), ((3, 40, 1), "note"), ((3, 51, 2), "note"), ((3, 51, 3), "ok")],
+)
+def test_the_versions_with_the_bug_are_named(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], level: str
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    assert doctor._version()[0] == level
+
+
+def test_who_else_has_it_open(client: Client, path: Path) -> None:
+    store = client()
+    other = python("store = store_at(sys.argv[1]); print(store.ear, flush=True); sys.stdin.read()", path)
+    assert other.stdout is not None
+    other.stdout.readline()
+    try:
+        assert f"Open in 1 other process: {other.pid}." in said(store)
+    finally:
+        other.kill()
+        other.communicate()
+    assert "No other process has it open." in said(store)
+
+
+def test_a_process_stopped_in_the_middle_of_a_write(client: Client, path: Path) -> None:
+    store = client(busy_timeout=0.05)
+    put(store, "k")
+    other = python(
+        """
+        con = sqlite3.connect(sys.argv[1], isolation_level=None)
+        con.execute("BEGIN IMMEDIATE")
+        print("in", flush=True)
+        time.sleep(60)
+        """,
+        path,
+    )
+    assert other.stdout is not None
+    other.stdout.readline()
+    os.kill(other.pid, signal.SIGSTOP)
+    try:
+        text = said(store)
+    finally:
+        other.kill()
+        other.communicate()
+    assert f"error: Process {other.pid} " in text
+    assert f"kill -CONT {other.pid}" in text
+
+
+def test_the_default_store_is_one_users_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    store = SqliteStore(None, ThreadColour())
+    text = said(store)
+    run(store.close())
+    assert "do not exclude each other" in text
+    assert "root and its cron jobs" in text
+
+
+def test_a_file_for_everybody(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
+    path.chmod(0o666)
+    assert "warning: Everybody on this machine may write" in said(store)
+    path.chmod(0o660)
+    assert "who and its group may write it" in said(store)
+    path.chmod(0o600)
+    assert "who alone may write it" in said(store)
+
+
+def test_two_names_for_one_file(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
+    os.link(path, path.with_name("another.db"))
+    assert "warning: The file has 2 names" in said(store)
+
+
+def test_a_damaged_file(client: Client, path: Path) -> None:
+    store = client()
+    for i in range(200):
+        put(store, f"key {i}", "x" * 500)
+    run(store.close())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: 40 * 2048] + os.urandom(len(whole) - 40 * 2048))
+    assert "error:" in said(client())
+    assert "amaged" in said(client())
+
+
+def test_a_store_that_cannot_be_opened(client: Client, tmp_path: Path) -> None:
+    assert "error: There is no directory" in said(client(path=tmp_path / "missing" / "x.db"))
+
+
+def test_a_network_file_system(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "mount_of", lambda path: place.Mount("nfs4", "/mnt"))
+    assert "error:" in (text := said(client()))
+    assert "network file system" in text
+
+
+def test_a_made_up_boot_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    boot = "/proc/sys/kernel/random/boot_id"
+    monkeypatch.setattr(place, "mount_of", lambda path: place.Mount("tmpfs", boot if path == boot else "/"))
+    assert "made-up boot id" in said(client())
+
+
+def test_no_ear(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object, name: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("holdfast.backends.sqlite.ears.Ears._bind", refuse)
+    assert "warning: No socket can be made beside the database (Permission denied)" in said(client())
+
+
+def test_a_log_that_grows(client: Client, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    put(store, "k")
+    monkeypatch.setattr(doctor, "_size", lambda path: 100 << 20 if path.endswith("-wal") else 1)
+    assert "warning: The log has grown to 100.0 MB" in said(store)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")
+def test_memory(client: Client) -> None:
+    folder = Path("/dev/shm") / f"holdfast-{os.getpid()}"
+    folder.mkdir()
+    try:
+        store = client(path=folder / "x.db")
+        text = said(store)
+        run(store.close())
+    finally:
+        shutil.rmtree(folder)
+    mount = place.mount_of("/dev/shm/x")
+    assert mount is None or mount.kind != "tmpfs" or "That is memory" in text
