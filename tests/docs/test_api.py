@@ -47,11 +47,12 @@ def expected(cls: type) -> set[str]:
 
 
 def described(text: str) -> set[str]:
-    """The names and signatures that a section is about: code at the beginning of its list items or, without a list,
-    of its sentences."""
+    """The names and signatures that a section is about: the code with which its list items begin."""
     spans = set()
-    for item in re.findall(r"(?m)^- (`.*?)(?=:| gives |\.|$)", text):
-        spans |= set(re.findall(r"`([^`]+)`", item))
+    for item in re.findall(r"(?ms)^- (.*?)(?=^- |^$|^\||\Z)", text):
+        beginning = re.match(r"(`[^`]+`(, )?)+", re.sub(r"\s+", " ", item))
+        assert beginning, item
+        spans |= set(re.findall(r"`([^`]+)`", beginning[0]))
     return spans
 
 
