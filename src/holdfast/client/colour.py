@@ -50,12 +50,24 @@ class ThreadEvent:
         return True
 
 
+class _Me(threading.local):
+    """Who a thread is. Not its number: that is given to the next thread when this one ends, which would inherit."""
+
+    def __init__(self) -> None:
+        self.token = object()
+
+
+_me = _Me()
+
+
 class ThreadColour:
     blocking = True
     clock = staticmethod(boot_clock)
     mutex = staticmethod(threading.Lock)
     event = ThreadEvent
-    current = staticmethod(threading.get_ident)
+
+    def current(self) -> object:
+        return _me.token
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -170,12 +170,15 @@ def _refusal(wish: Wish, reply: object) -> Exception:
     if isinstance(reply, Mismatch):
         if not reply.capacity:
             return ConfigError(f"How many slots {wish.name!r} has was never said. Say it: semaphore({wish.name!r}, 4).")
-        there = "a lock" if reply.capacity == 2**31 - 1 else f"{reply.capacity} slots"
-        here = "a lock" if wish.capacity == 2**31 - 1 else f"{wish.capacity or reply.capacity} slots"
+        has = f"{wish.name!r} has {reply.capacity} slot{'s' if reply.capacity > 1 else ''}"
         if wish.weight > reply.capacity and wish.capacity in (0, reply.capacity):
-            return ConfigError(f"{wish.name!r} has {there}; a weight of {wish.weight} can never fit.")
+            return ConfigError(f"{has}; a weight of {wish.weight} can never fit.")
+        if reply.capacity == ALL:
+            return ConfigError(f"{wish.name!r} is a lock and is in use; it has no slots. Use another name.")
+        if wish.capacity == ALL:
+            return ConfigError(f"{has} and is in use; this client says it is a lock. Use another name.")
         return ConfigError(
-            f"{wish.name!r} has {there} and is in use; this client says {here}. "
+            f"{has} and is in use; this client says {wish.capacity}. "
             f"Use resize({wish.name!r}, {wish.capacity}) or wait until idle."
         )
     assert isinstance(reply, Gone)

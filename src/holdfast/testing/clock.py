@@ -110,6 +110,7 @@ class HandClock:
                     return
                 if waited > STUCK:
                     raise RuntimeError(f"{', '.join(busy)} neither ends nor waits for the hand clock.")
+                self._changed.notify_all()  # somebody may sleep though it is over: a file descriptor tells nobody
                 self._changed.wait(0.02)
 
     async def aio_settle(self) -> None:

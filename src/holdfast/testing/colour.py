@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import select
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .. import aio, client
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from .clock import HandClock
 
 T = TypeVar("T")
+
+BACK_OFF = 0.002  # a pause as short as this is no time that passes: somebody gives way to another for a moment
 
 
 class HandEvent:
@@ -49,7 +53,18 @@ class HandThreadColour(ThreadColour):
         self.event = cast(Any, lambda: HandEvent(clock))
 
     async def sleep(self, seconds: float) -> None:
-        await HandEvent(self.hand).wait(seconds)
+        if seconds <= BACK_OFF:
+            time.sleep(seconds)
+        else:
+            await HandEvent(self.hand).wait(seconds)
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        poll = select.poll()
+        for fd in fds:
+            poll.register(fd, select.POLLIN)
+        if timeout is None or timeout > 0:
+            self.hand.block(lambda: bool(poll.poll(0)), timeout)
+        return [fd for fd, _ in poll.poll(0)]
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self.hand.start(lambda: run(work), name)
@@ -106,7 +121,29 @@ class HandTaskColour(TaskColour):
         return HandTaskEvent(self)
 
     async def sleep(self, seconds: float) -> None:
-        await HandTaskEvent(self).wait(seconds)
+        await (asyncio.sleep(seconds) if seconds <= BACK_OFF else HandTaskEvent(self).wait(seconds))
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        return fn(*args)  # in a thread it would take real time
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        loop = self.loop()
+        ready: list[int] = []
+        event = HandTaskEvent(self)
+
+        def note(fd: int) -> None:
+            ready.append(fd)
+            loop.remove_reader(fd)
+            event.set()
+
+        for fd in fds:
+            loop.add_reader(fd, note, fd)
+        try:
+            await event.wait(timeout)
+        finally:
+            for fd in fds:
+                loop.remove_reader(fd)
+        return ready
 
 
 def hand_locks(

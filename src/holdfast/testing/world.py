@@ -124,8 +124,8 @@ class World:
 class Running(Generic[T]):
     """Something that goes on beside the test."""
 
-    async def result(self) -> T:
-        """Wait for its end: what it returned, or raise what it raised."""
+    async def result(self, within: float = 0.0) -> T:
+        """Wait for its end: what it returned, or raise what it raised. By hand so many seconds pass, no more."""
         raise NotImplementedError
 
     @property
@@ -161,9 +161,9 @@ class RunningThread(Running[T]):
     def done(self) -> bool:
         return not self._thread.is_alive()
 
-    async def result(self) -> T:
+    async def result(self, within: float = 0.0) -> T:
         if self._world.hand is not None:
-            await self._world.pass_time(0)
+            await self._world.pass_time(within)
         self._thread.join(0.5 if self._world.hand is not None else SOON)
         assert self.done, f"{self._thread.name} still waits"
         if self._error is not None:
@@ -225,9 +225,9 @@ class RunningTask(Running[T]):
     def done(self) -> bool:
         return self._task.done()
 
-    async def result(self) -> T:
+    async def result(self, within: float = 0.0) -> T:
         if self._world.hand is not None:
-            await self._world.pass_time(0)
+            await self._world.pass_time(within)
             assert self.done, "it still waits"
         return await asyncio.wait_for(self._task, SOON)
 

@@ -7,16 +7,25 @@ Each behaviour is written once and played by threads and by tasks, most of them 
 gets an empty folder for each test and gives a URL that no other test uses.
 """
 
+from importlib import import_module
+from typing import Any
+
 import pytest
 
-_PARTS = ("getting_in",)
-pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
+from .stage import matrix as matrix
 
-from .getting_in import TestGettingIn, TestWaitingSoLong  # noqa: E402
-from .stage import matrix as matrix  # noqa: E402
+PARTS = ("getting_in", "letting_go", "line", "kinds")
 
-__all__ = [
-    "TestGettingIn",
-    "TestWaitingSoLong",
-    "matrix",
-]
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
+
+
+def _behaviours() -> dict[str, Any]:
+    found = {}
+    for part in PARTS:
+        module = import_module(f"{__name__}.{part}")
+        found.update({name: each for name, each in vars(module).items() if name.startswith("Test")})
+    return found
+
+
+globals().update(_behaviours())
+__all__ = ["matrix", *_behaviours()]

@@ -1,0 +1,204 @@
+"""Kinds of lock are numbers: who goes in beside whom, how many slots there are, and what happens when that changes."""
+
+import pytest
+
+from ...errors import ConfigError
+from ..faults import Faults
+from ..world import World
+from .stage import Behaviours, take
+
+
+class TestReadersAndWriters(Behaviours):
+    async def test_readers_go_in_beside_each_other(self, world: World) -> None:
+        readers = [await take(world.connect().rwlock("x").read()) for _ in range(4)]
+        assert all(each.held for each in readers)
+        assert (await world.resource("x")).kind == "rwlock"
+
+    async def test_a_lock_and_a_writer_and_readers_of_one_name_exclude_each_other(self, world: World) -> None:
+        one, two = world.connect(), world.connect()
+        for holder in (one.lock("x"), one.rwlock("x").write()):
+            async with holder:
+                assert await two.lock("x").acquire(False) is None
+                assert await two.rwlock("x").write().acquire(False) is None
+                assert await two.rwlock("x").read().acquire(False) is None
+        async with one.rwlock("x").read():
+            assert await two.lock("x").acquire(False) is None
+            assert await two.rwlock("x").write().acquire(False) is None
+            async with two.rwlock("x").read():
+                pass
+
+    async def test_a_waiting_writer_is_not_starved_by_readers(self, world: World) -> None:
+        reader = await take(world.connect().rwlock("x").read())
+        writer = world.go(take(world.connect().rwlock("x").write()))
+        await world.in_line("x", 1)
+        late = world.go(take(world.connect().rwlock("x").read()))
+        await world.in_line("x", 2)
+        await reader.release()
+        inside = await writer.result()
+        assert not late.done
+        await inside.release()
+        assert (await late.result()).held
+
+    async def test_one_reader_that_falls_silent_is_not_kept_alive_by_the_others(self, world: World) -> None:
+        faults = Faults()
+        silent = world.connect(lease=0.5, faults=faults, owner="silent")
+        await take(silent.rwlock("x").read())
+        living = await take(world.connect(lease=0.5, owner="living").rwlock("x").read())
+        faults.cut = True
+        await world.pass_time(0.8)
+        await living.release()
+        assert await world.connect().lock("x").acquire(False)
+
+    async def test_a_writer_becomes_a_reader_without_letting_a_writer_in(self, world: World) -> None:
+        lease = await take(world.connect().rwlock("x").write())
+        writer = world.go(take(world.connect().lock("x")))
+        await world.in_line("x", 1)
+        await lease.downgrade()
+        assert lease.held
+        await world.pass_time(0.05)
+        assert not writer.done
+        await lease.release()
+        assert (await writer.result()).held
+
+    async def test_after_a_downgrade_readers_come_in(self, world: World) -> None:
+        lease = await take(world.connect().rwlock("x").write())
+        reader = world.go(take(world.connect().rwlock("x").read()))
+        await world.in_line("x", 1)
+        await lease.downgrade()
+        assert (await reader.result()).held
+        assert lease.held
+        assert await world.connect().lock("x").acquire(False) is None
+
+    async def test_a_downgrade_ends_the_passing_on(self, world: World) -> None:
+        client = world.connect()
+        lease = await take(client.rwlock("x").write())
+        waiting = world.go(take(client.rwlock("x").write()))
+        await world.pass_time(0.02)
+        await lease.downgrade()
+        await world.in_line("x", 1)
+        assert not waiting.done
+        await lease.release()
+        assert (await waiting.result()).fence > lease.fence
+
+
+class TestSlots(Behaviours):
+    async def test_as_many_as_there_are_slots_go_in(self, world: World) -> None:
+        leases = [await take(world.connect().semaphore("x", 3)) for _ in range(3)]
+        other = world.connect().semaphore("x", 3)
+        assert await other.acquire(False) is None
+        assert len({each.fence for each in leases}) == 3
+        await leases[1].release()
+        assert await other.acquire(False)
+
+    async def test_weights_add_up(self, world: World) -> None:
+        slots = world.connect().semaphore("x", 5)
+        async with slots.hold(weight=3):
+            assert await slots.acquire(False, weight=3) is None
+            async with slots.hold(weight=2):
+                assert await slots.acquire(False) is None
+            assert await slots.acquire(False)
+
+    async def test_a_weight_that_can_never_fit_is_refused(self, world: World) -> None:
+        client = world.connect()
+        slots = client.semaphore("x", 3)
+        for bad in (0, -1, 4, 1.5, "1", True):
+            with pytest.raises(ConfigError, match="weight"):
+                await slots.acquire(weight=bad)  # type: ignore[arg-type]
+        await take(slots)
+        with pytest.raises(ConfigError, match=r"'x' has 3 slots; a weight of 4 can never fit\."):
+            await client.semaphore("x", None).acquire(weight=4)
+
+    async def test_the_number_of_slots_is_a_whole_number(self, world: World) -> None:
+        for bad in (0, -1, 2**31, 1.5, "3", True):
+            with pytest.raises(ConfigError, match="slots"):
+                world.connect().semaphore("x", bad)  # type: ignore[arg-type]
+
+    async def test_other_slots_than_those_in_use_are_refused_with_the_number(self, world: World) -> None:
+        lease = await take(world.connect().semaphore("gpu", 4))
+        other = world.connect().semaphore("gpu", 8)
+        with pytest.raises(ConfigError) as caught:
+            await other.acquire(timeout=1)
+        assert str(caught.value) == (
+            "'gpu' has 4 slots and is in use; this client says 8. Use resize('gpu', 8) or wait until idle."
+        )
+        await lease.release()
+        async with other:
+            assert (await world.resource("gpu")).capacity == 8
+
+    async def test_making_an_object_changes_nothing_that_is_stored(self, world: World) -> None:
+        lease = await take(world.connect().semaphore("x", 1))
+        world.connect().semaphore("x", 5)
+        assert await world.connect().semaphore("x", 1).acquire(False) is None
+        assert lease.held
+        assert (await world.resource("x")).capacity == 1
+
+    async def test_a_lock_and_a_semaphore_of_one_name_are_a_mistake_while_in_use(self, world: World) -> None:
+        lease = await take(world.connect().lock("x"))
+        with pytest.raises(ConfigError, match="'x' is a lock and is in use"):
+            await world.connect().semaphore("x", 2).acquire()
+        await lease.release()
+        async with world.connect().semaphore("x", 2):
+            with pytest.raises(ConfigError, match="'x' has 2 slots and is in use; this client says it is a lock"):
+                await world.connect().lock("x").acquire()
+
+    async def test_without_a_number_the_stored_one_counts(self, world: World) -> None:
+        unknown = world.connect().semaphore("x", None)
+        assert unknown.slots is None
+        with pytest.raises(ConfigError, match=r"never said. Say it: semaphore\('x', 4\)"):
+            await unknown.acquire()
+        async with world.connect().semaphore("x", 2):
+            async with unknown:
+                assert await unknown.acquire(False) is None
+
+    async def test_resize_changes_the_number_while_in_use(self, world: World) -> None:
+        client = world.connect()
+        await take(client.semaphore("x", 1))
+        waiting = world.go(take(world.connect().semaphore("x", 1)))
+        await world.in_line("x", 1)
+        await client.resize("x", 2)
+        assert (await waiting.result()).held
+        with pytest.raises(ConfigError, match="'x' has 2 slots"):
+            await client.semaphore("x", 1).acquire(False)
+        assert await client.semaphore("x", 2).acquire(False) is None
+
+    async def test_fewer_slots_send_nobody_away(self, world: World) -> None:
+        client = world.connect()
+        leases = [await take(client.semaphore("x", 3)) for _ in range(3)]
+        await client.resize("x", 1)
+        assert all(each.held for each in leases)
+        for each in leases[:2]:
+            await each.release()
+            assert await client.semaphore("x", 1).acquire(False) is None
+        await leases[2].release()
+        assert await client.semaphore("x", 1).acquire(False)
+
+    async def test_one_in_line_that_has_become_too_heavy_is_told(self, world: World) -> None:
+        client = world.connect()
+        await take(client.semaphore("x", 3))
+        heavy = world.go(world.connect().semaphore("x", 3).acquire(weight=3))
+        await world.in_line("x", 1)
+        await client.resize("x", 2)
+        with pytest.raises(ConfigError, match="'x' has 2 slots"):
+            await heavy.result()
+
+    async def test_a_number_set_by_resize_holds_when_idle_too(self, world: World) -> None:
+        client = world.connect()
+        await client.resize("x", 2)
+        with pytest.raises(ConfigError, match="'x' has 2 slots"):
+            await client.semaphore("x", 3).acquire(False)
+        assert await client.semaphore("x", None).acquire(False)
+        for bad in (0, -1, "3"):
+            with pytest.raises(ConfigError, match="slots"):
+                await client.resize("x", bad)  # type: ignore[arg-type]
+
+    async def test_the_slot_of_one_that_fell_silent_is_free_after_its_lease(self, world: World) -> None:
+        faults = Faults()
+        await take(world.connect(lease=0.5, faults=faults).semaphore("x", 2))
+        faults.cut = True
+        client = world.connect()
+        slots = client.semaphore("x", 2)
+        await take(slots)
+        assert await slots.acquire(False) is None
+        await world.pass_time(0.6)
+        assert await slots.acquire(False)
+        assert await slots.acquire(False) is None
