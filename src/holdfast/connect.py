@@ -80,7 +80,7 @@ def _sqlite(url: str | None, colour: Colour, namespace: str, options: dict[str, 
     from .backends.cas import CasBackend
     from .backends.sqlite import SqliteStore
 
-    return CasBackend(SqliteStore(url, colour, **_only(options, ())), colour, namespace)
+    return CasBackend(SqliteStore(url, colour, **_only(options, ("busy_timeout",))), colour, namespace)
 
 
 def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
