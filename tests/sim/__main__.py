@@ -1,4 +1,4 @@
-"""Play scenarios by their seeds:  python -m tests.sim SEED [LAST]
+"""Play scenarios by their seeds:  ./dev python -m tests.sim SEED [LAST]
 
 One seed: its whole history and what was wrong with it. A range: how many failed, and the first seed of each kind.
 """

@@ -1,6 +1,6 @@
 """Scenarios by the thousand: the real flows in virtual time, over three stores, under every fault there is.
 
-A seed that fails prints its history; `python -m tests.sim SEED` plays it again.
+A seed that fails prints its history; `./dev python -m tests.sim SEED` plays it again.
 """
 
 import logging
@@ -30,7 +30,7 @@ def play(first: int, count: int) -> int:
         try:
             run.play()
         except Violation as violation:
-            wrong = f"{violation}\nagain: python -m tests.sim {seed}"
+            wrong = f"{violation}\nagain: ./dev python -m tests.sim {seed}"
             break
         grants += run.witness.grants
     else:

@@ -46,6 +46,7 @@ class CasBackend:
         self.colour = colour
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
+        self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
 
     @property
@@ -75,7 +76,10 @@ class CasBackend:
             sample is None or sample.at - known.at > store.trust or sample.now < known.record.seen
         ):
             known = None
-        fresh = settle = False
+        fresh = again = False
+        settle = bool(self._doubts) and key in self._doubts
+        if settle:
+            known = None
         conflicts = settles = 0
         while True:
             if known is None or sample is None:
@@ -83,31 +87,32 @@ class CasBackend:
                 known, sample, fresh = self._know(seen), Sample(seen.now, seen.at), True
                 if settle:
                     await self._wake_unsure(known.record)
+                    self._doubts.discard(key)
             record, reply, woken = self._step(known.record, command, sample.now)
             if _same(record, known.record) and not (settle and isinstance(command, Leave)):
                 if not fresh:
                     known = None
                     continue
                 self._remember(key, known)
-                return Answer(reply, sample.at, settle)
+                return Answer(reply, sample.at, again)
             inside = record.inside
             owner = inside[0].owner if len(inside) == 1 else wire.owners(record)
             row = Row(key, record.fence, owner, wire.encode(record))
             try:
                 result = await store.write(row, known.version, sample.now, woken)
             except Unknown:
+                self._doubt(key)
                 settles += 1
                 if settles > SETTLES:
-                    self._cache.pop(key, None)
                     raise
-                known, settle = None, True
+                known, settle, again = None, True, True
                 continue
             except BaseException:
-                self._cache.pop(key, None)
+                self._doubt(key)
                 raise
             if isinstance(result, Written):
                 self._remember(key, _Known(record, result.version, result.at))
-                return Answer(reply, sample.at, settle)
+                return Answer(reply, sample.at, again)
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:
@@ -150,6 +155,10 @@ class CasBackend:
         except ValueError as bad:
             name = seen.row.key.removeprefix(self.prefix)
             raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
+
+    def _doubt(self, key: str) -> None:
+        self._cache.pop(key, None)
+        self._doubts.add(key)
 
     def _remember(self, key: str, known: _Known) -> None:
         if len(self._cache) >= CACHED and key not in self._cache:
@@ -198,6 +207,7 @@ class CasBackend:
 
     def forked(self) -> None:
         self._cache.clear()
+        self._doubts.clear()
         self.store.forked()
 
     def beacon(self) -> int | None:

@@ -22,6 +22,7 @@ from .seat import NEVER, Hold, Seat, Wish
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
 LOOK_AGAIN = 5.0
+QUICKLY = 0.2  # whoever gives up waits no longer than this for a silent store: the keeper sees to it
 
 
 async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> Hold | None:
@@ -87,7 +88,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
         doubt = party.unanswered
         party.sent = party.unanswered = True
         try:
-            answer = await desk.ask(name, enter)
+            answer = await desk.ask(name, enter, until or None)
         except BackendError as error:
             if not party.waited or error.refused or (until is not None and desk.clock() + retry >= until):
                 raise
@@ -101,7 +102,10 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             hold = _take_seat(desk, guest, party, reply.fence, answer.at, reply.left)
             if hold is not None:
                 return hold
-            continue  # the answer took longer than the lease: ask whether the seat is still ours
+            if until is None or desk.clock() < until:
+                continue  # the answer took longer than the lease: ask whether the seat is still ours
+            await _step_down(desk, guest)
+            return None
         if isinstance(reply, Waiting):
             _note_place(desk, party, reply)
             clock = desk.clock()
@@ -210,7 +214,7 @@ async def _step_down(desk: Desk, guest: Guest) -> None:
         clock = desk.clock()
         bury = party.unanswered or desk.backend.doubles
         desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, FORGET)))
-    await pay(desk, ticket)
+    await pay(desk, ticket, desk.clock() + QUICKLY)
 
 
 async def withdraw(desk: Desk, guest: Guest) -> None:
@@ -227,13 +231,13 @@ async def withdraw(desk: Desk, guest: Guest) -> None:
         await _step_down(desk, guest)
 
 
-async def pay(desk: Desk, ticket: str) -> Left | None:
+async def pay(desk: Desk, ticket: str, until: float | None = None) -> Left | None:
     """Try to pay one debt now. None: it stays with the keeper."""
     debt = desk.debts.get(ticket)
-    if debt is None:
+    if debt is None or desk.closed:
         return None
     try:
-        answer = await desk.ask(debt.name, Leave(ticket, debt.bury))
+        answer = await desk.ask(debt.name, Leave(ticket, debt.bury), until)
     except BackendError:
         return None
     desk.debts.pop(ticket, None)
@@ -258,7 +262,7 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
                 seat.holds.remove(hold)  # readers who came together: the last one leaves
                 _over(hold)
                 return
-            if party is not None and party.seat is seat and party.may_pass_on(desk.clock()):
+            if party is not None and party.seat is seat and not desk.closing and party.may_pass_on(desk.clock()):
                 _pass_on(desk, party, seat, hold)
                 return
             seat.leaving = True

@@ -17,7 +17,7 @@ from itertools import count
 from typing import NamedTuple
 
 from ..backends.contract import Answer, Backend, Colour, Unknown
-from ..doorman import Command
+from ..doorman import Command, Enter
 from ..errors import BackendError, ConfigError
 from .events import QUIET, Event, log, short
 from .party import Party
@@ -56,6 +56,7 @@ class Desk:
         self.debts: dict[str, Debt] = {}
         self.entered: dict[tuple[str, Hashable], list[Hold]] = {}  # by `with`, for the rule against waiting for oneself
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
+        self.closing = False  # nobody is let in or passed on any more
         self.closed = False
         self.heard = colour.clock()
         self.down = False
@@ -74,9 +75,9 @@ class Desk:
 
     # -- talking to the store
 
-    async def ask(self, name: str, command: Command) -> Answer:
-        """One step, said again while its outcome is unknown. BackendError if that does not help."""
-        if self.closed:
+    async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
+        """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""
+        if self.closing and (self.closed or isinstance(command, Enter)):
             raise ConfigError("This client is closed. Make a new one with connect().")
         turn = 0
         while True:
@@ -89,8 +90,10 @@ class Desk:
                 raise
             except Unknown as doubt:
                 turn += 1
-                if turn == TRIES:
-                    self.set_down(str(doubt))
+                late = until is not None and self.clock() >= until
+                if turn == TRIES or late:
+                    if not late:
+                        self.set_down(str(doubt))
                     raise BackendError(
                         f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
                     ) from None

@@ -40,7 +40,8 @@ def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
         return None
     seat = first._seat
     with desk.mutex:
-        if not seat.holds or seat.reason or seat.leaving or seat.left:
+        mine = any(h._who == who for h in seat.holds)  # it may have been passed on: then the seat is another's
+        if not mine or seat.reason or seat.leaving or seat.left:
             del desk.nested[wish.name, who]
             return None
         if seat.weight < wish.weight:
@@ -157,6 +158,7 @@ async def close(desk: Desk) -> None:
     """Release what is held, try once to pay what is owed, and close the store. Nothing raises, nothing hangs."""
     if desk.closed:
         return
+    desk.closing = True
     for seat in list(desk.seats.values()):
         for hold in list(seat.holds):
             await release(desk, hold, quiet=True)

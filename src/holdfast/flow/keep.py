@@ -21,32 +21,38 @@ TIDY = 1.0
 
 
 async def keep(desk: Desk) -> None:
+    try:
+        await _keep(desk)
+    except BaseException:
+        desk.keeping = False
+        raise
+    if not desk.closed:
+        await _tidy(desk)
+
+
+async def _keep(desk: Desk) -> None:
+    """Until there is nothing left to keep. It says itself that it goes, under the mutex: the next one may be here."""
     idle_since: float | None = None
     retry_at = 0.0  # after a failure nothing is tried before this
-    try:
-        while True:
-            with desk.mutex:
-                clock = desk.clock()
-                due = NEVER if desk.closed else _next_due(desk)
-                if due == NEVER:
-                    idle_since = clock if idle_since is None else idle_since
-                    due = idle_since + LINGER
-                    if desk.closed or clock >= due:
-                        desk.keeping = False
-                        break
-                else:
-                    idle_since = None
-                    due = max(due, retry_at)
-                desk.wake_at = due = min(due, clock + TIDY)
-                desk.bell.clear()
-            if due > clock:
-                await desk.bell.wait(due - clock)
-            if not desk.closed:
-                retry_at = await _round(desk)
+    while True:
+        with desk.mutex:
+            clock = desk.clock()
+            due = NEVER if desk.closed else _next_due(desk)
+            if due == NEVER:
+                idle_since = clock if idle_since is None else idle_since
+                due = idle_since + LINGER
+                if desk.closed or clock >= due:
+                    desk.keeping = False
+                    return
+            else:
+                idle_since = None
+                due = max(due, retry_at)
+            desk.wake_at = due = min(due, clock + TIDY)
+            desk.bell.clear()
+        if due > clock:
+            await desk.bell.wait(due - clock)
         if not desk.closed:
-            await _tidy(desk)
-    finally:
-        desk.keeping = False
+            retry_at = await _round(desk)
 
 
 def _next_due(desk: Desk) -> float:
@@ -65,10 +71,14 @@ async def _round(desk: Desk) -> float:
             if debt.until <= clock:
                 desk.debts.pop(debt.ticket, None)
     try:
-        for seat in sorted(seats, key=Seat.end):
+        # Whoever failed last goes last, so that one record that cannot be read does not cost the other leases.
+        for seat in sorted(seats, key=lambda s: (s.failed, s.end())):
             await renew(desk, seat)
         for debt in debts:
             if debt.ticket in desk.debts and await pay(desk, debt.ticket) is None:
+                with desk.mutex:
+                    if debt.ticket in desk.debts:
+                        desk.debts[debt.ticket] = desk.debts.pop(debt.ticket)
                 return desk.clock() + 0.25
         await _tidy(desk)
     except BackendError:
@@ -91,7 +101,8 @@ async def renew(desk: Desk, seat: Seat) -> None:
     try:
         answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None))
     except BackendError:
-        if desk.clock() >= seat.deadline:
+        seat.failed = desk.clock()
+        if seat.failed >= seat.deadline:
             desk.lose(seat)
         raise
     if seat.leaving or seat.reason:
@@ -119,28 +130,33 @@ async def _tidy(desk: Desk) -> None:
 
 
 async def watch(desk: Desk) -> None:
-    idle_since: float | None = None
     try:
-        while True:
-            with desk.mutex:
-                clock = desk.clock()
-                watched = [s for s in desk.seats.values() if s.watched]
-                due = min((s.end() for s in watched), default=NEVER)
-                if due == NEVER:
-                    idle_since = clock if idle_since is None else idle_since
-                    due = idle_since + LINGER
-                    if desk.closed or clock >= due:
-                        desk.watching = False
-                        return
-                else:
-                    idle_since = None
-                desk.watch_at = due
-                desk.watch_bell.clear()
-            if due > clock:
-                await desk.watch_bell.wait(due - clock)
-            clock = desk.clock()
-            for seat in watched:
-                if seat.end() <= clock and not seat.left:
-                    desk.lose(seat)
-    finally:
+        await _watch(desk)
+    except BaseException:
         desk.watching = False
+        raise
+
+
+async def _watch(desk: Desk) -> None:
+    idle_since: float | None = None
+    while True:
+        with desk.mutex:
+            clock = desk.clock()
+            watched = [s for s in desk.seats.values() if s.watched]
+            due = min((s.end() for s in watched), default=NEVER)
+            if due == NEVER:
+                idle_since = clock if idle_since is None else idle_since
+                due = idle_since + LINGER
+                if desk.closed or clock >= due:
+                    desk.watching = False
+                    return
+            else:
+                idle_since = None
+            desk.watch_at = due
+            desk.watch_bell.clear()
+        if due > clock:
+            await desk.watch_bell.wait(due - clock)
+        clock = desk.clock()
+        for seat in watched:
+            if seat.end() <= clock and not seat.left:
+                desk.lose(seat)

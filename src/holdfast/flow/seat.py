@@ -61,6 +61,7 @@ class Seat:
     deadline = 0.0
     renew_at = 0.0
     cap = NEVER  # when the present holder's max_hold ends
+    failed = 0.0  # when the store could not be asked to renew it
     admitted = 0.0
     leaving = False
     going = 0.0  # when its Leave was sent for the first time
@@ -161,8 +162,8 @@ class Hold:
 
     @property
     def held(self) -> bool:
-        """Whether it is held: neither released nor lost."""
-        return not self._released and not self.lost
+        """Whether it is held: neither released nor lost. A release that did not reach the store may have, so: False."""
+        return not self._released and not self._seat.leaving and not self.lost
 
     @property
     def reason(self) -> str | None:
@@ -171,13 +172,13 @@ class Hold:
 
     def remaining(self) -> float:
         """For how many seconds it is certainly still held if the store is never reached again; 0.0 when it is not."""
-        if self._released or self.lost:
+        if not self.held:
             return 0.0
         return max(self._seat.end() - self._desk.clock(), 0.0)
 
     def ensure_held(self) -> None:
         """Nothing, or LeaseLost (or NotHeld after a release). Call it before each step that must not happen twice."""
-        if self._released:
+        if self._released or (self._seat.leaving and not self._reason):
             raise NotHeld(f"The lease on {self.name!r} was released.")
         if self.lost:
             raise self._loss()
