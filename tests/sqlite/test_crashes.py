@@ -24,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 class Worker:
     """A forked process that enters, notes its fence where only holders write, looks for others, leaves; for ever."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, least: int = 0) -> None:
+        self._least = least  # how often it must get in
         self._shared = path.with_name("shared")
         self._stop = path.with_name("stop")
         ready, tell = os.pipe()
@@ -53,7 +54,7 @@ class Worker:
                 os.pwrite(fd, b"%-32d" % lease.fence, 0)
                 assert int(os.pread(fd, 32, 0)) == lease.fence, "two inside"
                 done += 1
-        assert done, "it never got in"
+        assert done >= self._least, "it hardly got in"
 
     def kill(self) -> None:
         assert os.waitpid(self.pid, os.WNOHANG) == (0, 0), "it failed by itself"
@@ -77,7 +78,7 @@ def integrity(path: Path) -> str:
 def test_processes_killed_in_the_middle_of_anything(path: Path, kills: int) -> None:
     path.with_name("shared").touch()
     dice = random.Random(7)
-    survivor = Worker(path)
+    survivor = Worker(path, least=kills)
     victims = [Worker(path) for _ in range(2)]
     try:
         for _ in range(kills // 2):

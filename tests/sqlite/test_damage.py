@@ -331,6 +331,6 @@ def test_a_statement_that_fails_in_an_unknown_way_opens_the_file_anew(
         patch.setattr(store._db, "change", broken)
         with pytest.raises(BackendError, match="holdfast doctor"):
             put(store, "k")
-    assert not store._db.is_open
+    assert store._db.cursor is None
     put(store, "k")
     run(store.close())

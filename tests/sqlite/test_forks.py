@@ -64,16 +64,16 @@ def test_the_child_reads_and_writes_on_a_connection_of_its_own(client: Client) -
 def test_the_connection_is_closed_before_the_fork(client: Client, path: Path) -> None:
     store = client()
     put(store, "k")
-    assert store._db.is_open
+    assert store._db.cursor is not None
     ours = {str(path), f"{path}-wal", f"{path}-shm"}
     assert ours <= {_target(f) for f in os.listdir("/proc/self/fd")}
 
     def child() -> None:
-        assert not store._db.is_open
+        assert store._db.cursor is None
         assert not [f for f in os.listdir("/proc/self/fd") if _target(f) in ours], "nothing of it was inherited"
 
     assert ended_well(in_child(child))
-    assert not store._db.is_open
+    assert store._db.cursor is None
     put(store, "k", "again")
 
 

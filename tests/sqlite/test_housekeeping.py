@@ -49,7 +49,7 @@ def test_the_log_does_not_grow_without_end_even_if_nobody_tidies(client: Client,
 def test_tidying_empties_the_log_and_above_4_mb_cuts_it(
     client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "GLANCE", 10**9)
+    monkeypatch.setattr(housekeeping.Housekeeping, "is_urgent", lambda self: False)
     store = client()
     write_often(store, 1000)
     run(store.tidy())
@@ -140,7 +140,6 @@ def test_writers_go_on_during_checkpoints_of_another_process(client: Client, pat
 
 
 def test_in_an_event_loop_a_checkpoint_runs_beside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "GLANCE", 50)
     monkeypatch.setattr(housekeeping, "TRUNCATE", 1000)
     where: list[int] = []
     original = housekeeping.Housekeeping.checkpoint
@@ -155,7 +154,7 @@ def test_in_an_event_loop_a_checkpoint_runs_beside_it(path: Path, monkeypatch: p
         store = SqliteStore(str(path), TaskColour())
         seen = await store.read("k")
         version: int | str | None = seen.version
-        for i in range(120):
+        for i in range(150):
             done = await store.write(Row("k", i, "", "x"), version, 0, ())
             assert isinstance(done, Written)
             version = done.version

@@ -63,32 +63,24 @@ class Connection:
         self.aside = threading.Lock()  # guards the second, short-lived connection of the housekeeping
         self._boot = boot
         self._another_boot_lives = another_boot_lives
-        self._cursor: sqlite3.Cursor | None = None
+        self.cursor: sqlite3.Cursor | None = None  # None: not open
         self._files: tuple[tuple[int, int] | None, ...] = ()
         self._leaked = False
-
-    @property
-    def is_open(self) -> bool:
-        return self._cursor is not None
-
-    def now(self) -> int:
-        return clock.since_boot() + self.shift
 
     # -- statements
 
     def change(self, sql: str, values: tuple[Any, ...]) -> int:
         """Run a statement that writes; how many rows it changed."""
         with self.guard:
-            cursor = self._cursor
+            cursor = self.cursor
             if cursor is None:
                 raise Closed
-            cursor.execute(sql, values)
-            return cursor.rowcount
+            return cursor.execute(sql, values).rowcount
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Run a statement that reads; all its rows, for a half-read statement would hold up checkpoints."""
         with self.guard:
-            cursor = self._cursor
+            cursor = self.cursor
             if cursor is None:
                 raise Closed
             return cursor.execute(sql, values).fetchall()
@@ -98,7 +90,7 @@ class Connection:
     def open(self) -> None:
         """Open the database, and make it if there is none. LockError, or sqlite3.Error for the caller to explain."""
         with self.guard:
-            if self._cursor is not None:
+            if self.cursor is not None:
                 return
             if self._leaked:
                 raise sentences.forked_amid(self.path)
@@ -114,7 +106,7 @@ class Connection:
             except BaseException:
                 connection.close()
                 raise
-            self._cursor = cursor
+            self.cursor = cursor
 
     def _check(self, execute: Callable[..., sqlite3.Cursor]) -> None:
         """Make sure that this is a database of ours, without changing one that is not."""
@@ -151,13 +143,13 @@ class Connection:
             self._close()
 
     def _close(self) -> None:
-        cursor, self._cursor = self._cursor, None
+        cursor, self.cursor = self.cursor, None
         if cursor is not None:
             cursor.connection.close()
 
     def replaced(self) -> bool:
         """Whether the files were deleted or replaced under us: then what is written here goes nowhere."""
-        return self._cursor is not None and self._inodes() != self._files
+        return self.cursor is not None and self._inodes() != self._files
 
     def _inodes(self) -> tuple[tuple[int, int] | None, ...]:
         found: list[tuple[int, int] | None] = []
@@ -188,9 +180,9 @@ class Connection:
     def in_child(self) -> None:
         self.guard = threading.Lock()
         self.aside = threading.Lock()
-        if self._cursor is not None:  # nobody closed it before the fork: not even its destructor may run
-            _leaked.append(self._cursor)
-            self._cursor = None
+        if self.cursor is not None:  # nobody closed it before the fork: not even its destructor may run
+            _leaked.append(self.cursor)
+            self.cursor = None
             self._leaked = True
 
 

@@ -12,6 +12,7 @@ import sqlite3
 import time
 
 from ...doorman import wire
+from .clock import since_boot
 from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
 
@@ -42,10 +43,9 @@ class Housekeeping:
         self._sweep_at = time.monotonic() + SWEEP_EVERY
         self._rowid = 0
 
-    def committed(self) -> bool:
-        """Count a commit. True if a checkpoint is urgent: the log is long, and nobody has tried to cut it just now."""
-        self.commits += 1
-        return not self.commits % GLANCE and time.monotonic() >= self._rest_until and self._log() > TRUNCATE
+    def is_urgent(self) -> bool:
+        """Whether the log is long, and we have not tried to cut it just now."""
+        return time.monotonic() >= self._rest_until and self._log() > TRUNCATE
 
     def tidy(self) -> None:
         """What is due of all that. Never raises: whatever goes wrong here will be seen by the next step."""
@@ -71,7 +71,7 @@ class Housekeeping:
         self.commits = 0
         self._rest_until = time.monotonic() + 0.1
         with self._db.aside:
-            if not self._db.is_open:
+            if self._db.cursor is None:
                 return False
             try:
                 elected = _elect(self._db.real + ".tidy")
@@ -109,7 +109,7 @@ class Housekeeping:
         """Delete rows that nobody has used for a day, some at a time; how many."""
         rows = self._db.rows(NEXT_ROWS, (self._rowid, SWEEP_ROWS))
         self._rowid = rows[-1][0] if len(rows) == SWEEP_ROWS else 0
-        now = self._db.now()
+        now = since_boot() + self._db.shift
         gone = 0
         for _, key, body, version in rows:
             try:

@@ -16,9 +16,10 @@ from ...doorman import Wake, wire
 from ...errors import ConfigError
 from ..contract import Colour, Pushed, Row, Sample, Seen, Written
 from . import clock, forks, place, sentences
+from .clock import since_boot
 from .connection import SETTINGS, TABLES, Closed, Connection, random_version
 from .ears import Ears
-from .housekeeping import Housekeeping
+from .housekeeping import GLANCE, Housekeeping
 from .waiting import WaitingRoom
 
 UPDATE = "UPDATE holdfast_locks SET score=?, owner=?, body=?, version=? WHERE key=? AND version=?"
@@ -90,10 +91,10 @@ class SqliteStore:
 
     def now(self) -> Sample | None:
         db = self._db
-        if not db.is_open:
+        if db.cursor is None:
             return None
         at = self._clock()
-        return Sample(db.now(), at)
+        return Sample(since_boot() + db.shift, at)
 
     # -- rows
 
@@ -105,8 +106,12 @@ class SqliteStore:
             # Somebody quicker has won every race so far, for it writes from what it knows and we must read first. A new
             # version makes its knowledge stale: now it has to read, too, and we have the start.
             await self._run(self._db.change, CLAIM, (random_version(), key))
-        rows = await self._run(self._db.rows, SELECT, (key,))
-        now = self._db.now()  # after the row, or the row could be from the future
+        db = self._db
+        try:
+            rows = db.rows(SELECT, (key,))
+        except (sqlite3.Error, Closed):
+            rows = await self._run(db.rows, SELECT, (key,))
+        now = since_boot() + db.shift  # after the row, or the row could be from the future
         if not rows:
             return Seen(None, None, now, at)
         score, owner, body, version = rows[0]
@@ -115,19 +120,19 @@ class SqliteStore:
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]
     ) -> Written | Seen:
-        db = self._db
         at = self._clock()
         if at >= self._check_at and await self._check(at):
             return await self.read(row.key)  # another file, perhaps another clock: begin anew
         key, score, owner, body = row
         version = random_version()
-        if expected is None:
-            done = await self._run(db.change, INSERT, (score, owner, body, version, key))
-        else:
-            try:
-                done = db.change(UPDATE, (score, owner, body, version, key, expected))
-            except (sqlite3.Error, Closed):
-                done = await self._run(db.change, UPDATE, (score, owner, body, version, key, expected))
+        db = self._db
+        values: tuple[object, ...] = (score, owner, body, version, key)
+        if expected is not None:
+            values = (score, owner, body, version, key, expected)
+        try:
+            done = db.change(UPDATE if expected is not None else INSERT, values)
+        except (sqlite3.Error, Closed):
+            done = await self._run(db.change, UPDATE if expected is not None else INSERT, values)
         if not done:
             if len(self._lost) > 1000:
                 self._lost.clear()
@@ -138,9 +143,11 @@ class SqliteStore:
         for wake in woken:
             if wake.ear:
                 self._ears.send(wake.ear, wake.ticket)
-        if self._keeping.committed():
-            await self._colour.call(self._keeping.checkpoint)
-        return Written(version, db.now(), at)
+        keeping = self._keeping
+        keeping.commits += 1
+        if not keeping.commits % GLANCE and keeping.is_urgent():
+            await self._colour.call(keeping.checkpoint)
+        return Written(version, since_boot() + db.shift, at)
 
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = []
@@ -151,7 +158,7 @@ class SqliteStore:
         while True:
             at = self._clock()
             rows = await self._run(self._db.rows, SCAN, (last,))
-            now = self._db.now()
+            now = since_boot() + self._db.shift
             for key, score, owner, body, version in rows:
                 if not key.startswith(prefix):
                     return found
@@ -171,7 +178,7 @@ class SqliteStore:
         end: float | None = None
         while True:
             try:
-                if not self._db.is_open:
+                if self._db.cursor is None:
                     self._open()
                 return statement(*args)
             except Closed:
@@ -256,7 +263,7 @@ class SqliteStore:
     # -- housekeeping and the end
 
     async def tidy(self) -> None:
-        if self._db.is_open:
+        if self._db.cursor is not None:
             await self._check(self._clock())
             await self._colour.call(self._keeping.tidy)
 
