@@ -1,4 +1,4 @@
-"""The stores that docs/adding-a-store.md builds, read from the page and put through the whole kit."""
+"""The listening store of docs/adding-a-store.md, read from the page and put through the whole kit."""
 
 from functools import cache
 from pathlib import Path
@@ -36,15 +36,11 @@ class PageSite:
         return CasBackend(self.store(self.drawer, colour), colour, namespace)
 
 
-def smallest(folder: Path) -> PageSite:
-    return PageSite("DrawerStore", None)  # it looks for itself every now and then, and so in real time
-
-
 def listening(folder: Path) -> PageSite:
     return PageSite("ListeningStore", HandClock())
 
 
-world = matrix({"smallest": smallest, "listening": listening})
+world = matrix({"listening": listening})
 
 
 def test_a_store_of_the_page_has_about_a_hundred_lines() -> None:
