@@ -73,9 +73,11 @@ def test_tidying_without_much_to_do_does_nothing(client: Client, monkeypatch: py
 def test_one_at_a_time(client: Client, path: Path) -> None:
     store = client()
     put(store, "k")
-    with open(f"{path}.tidy", "w") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        assert store._keeping.checkpoint() is False
+    assert store.ear
+    other = os.open(f"{path}.ears", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    assert store._keeping.checkpoint() is False
+    os.close(other)
     assert store._keeping.checkpoint() is True
 
 

@@ -24,13 +24,18 @@ from ...doorman import Record, wire
 UNKNOWN = "unknown"
 INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
-_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_nanoseconds = time.clock_gettime_ns
+_nanoseconds: Callable[[], int] = time.monotonic_ns
+if hasattr(time, "CLOCK_BOOTTIME"):
+
+    def _boottime(read: Callable[[int], int] = time.clock_gettime_ns, which: int = time.CLOCK_BOOTTIME) -> int:
+        return read(which)
+
+    _nanoseconds = _boottime
 
 
 def since_boot() -> int:
     """Whole microseconds since boot, as this time namespace counts them."""
-    return _nanoseconds(_CLOCK) // 1000
+    return _nanoseconds() // 1000
 
 
 def boot_id() -> str:

@@ -35,7 +35,6 @@ class Ears:
 
     def __init__(self, path: str, boot: Callable[[], str]) -> None:
         self.path = path
-        self.directory = ""
         self.name = ""  # '' = we have none (yet)
         self.problem = ""  # why not
         self.socket: socket.socket | None = None
@@ -46,6 +45,11 @@ class Ears:
         self._inode = 0
         self._pidfds: dict[str, int] = {}
 
+    @property
+    def directory(self) -> str:
+        """Beside the real file, whatever symbolic link led to it, for all must meet there."""
+        return os.path.realpath(self.path) + ".ears"
+
     # -- our own
 
     def open(self) -> str:
@@ -53,27 +57,26 @@ class Ears:
         if not self.name and not self.problem:
             try:
                 self._bind(f"{os.getpid()}-{self._tag()}-{os.urandom(4).hex()}")
-            except OSError as bad:
+            except (OSError, AttributeError) as bad:  # AttributeError: a system that has no such sockets
                 self.drop()
                 if not isinstance(bad, FileNotFoundError):  # a missing directory may yet be made
-                    self.problem = bad.strerror or str(bad)
+                    self.problem = getattr(bad, "strerror", "") or str(bad)
         return self.name
 
     def _tag(self) -> str:
         return re.sub(r"\W", "", self._boot())[:8] or "0"
 
     def _bind(self, name: str) -> None:
-        real = os.path.realpath(self.path)
-        self.directory = real + ".ears"
-        mode, owner = _rights(real)
+        mode, owner = _rights(self.path)
+        directory = self.directory
         try:
-            os.mkdir(self.directory)
+            os.mkdir(directory)
             if mode is not None:
-                os.chmod(self.directory, _searchable(mode))
-                _give(self.directory, owner)
+                os.chmod(directory, _searchable(mode))
+                _give(directory, owner)
         except FileExistsError:
             pass
-        folder = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self._set_folder(folder)
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
@@ -187,7 +190,6 @@ class Ears:
         """An unbound socket for sending and probing, and the directory to reach the others through."""
         try:
             if self._folder < 0:
-                self.directory = os.path.realpath(self.path) + ".ears"
                 self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
             self._voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._voice.setblocking(False)
@@ -195,22 +197,30 @@ class Ears:
             return None
         return self._voice
 
-    def watch(self, ear: str) -> int | None:
-        """A file descriptor that becomes readable when the process behind this ear ends; None if there is none.
+    def watch(self, ear: str) -> tuple[int, bool]:
+        """A file descriptor that becomes readable when the process behind this ear ends, or -1; and whether it is new.
 
         The pid in the name may be one of another pid namespace. Then this watches a stranger, which does no harm:
         death is only ever concluded from the ear itself.
         """
         fd = self._pidfds.get(ear)
-        if fd is None:
-            match = _NAME.fullmatch(ear)
-            if match is None or not hasattr(os, "pidfd_open") or int(match[1]) == os.getpid():
-                return None
+        if fd is not None:
+            return fd, False
+        match = _NAME.fullmatch(ear)
+        if match is not None and hasattr(os, "pidfd_open") and int(match[1]) != os.getpid():
             try:
                 fd = self._pidfds[ear] = os.pidfd_open(int(match[1]))
+                return fd, True
             except OSError:
-                return None
-        return fd
+                pass
+        return -1, True
+
+    def watched(self, ears: set[str]) -> dict[int, str]:
+        """The file descriptors under watch, of these ears."""
+        return {self._pidfds[e]: e for e in ears if e in self._pidfds}
+
+    def watches_many(self) -> bool:
+        return len(self._pidfds) > _PIDFDS
 
     def unwatch(self, ear: str) -> None:
         fd = self._pidfds.pop(ear, None)
@@ -219,9 +229,8 @@ class Ears:
 
     def forget_unwatched(self, watched: set[str]) -> None:
         """Keep the number of open file descriptors within bounds."""
-        if len(self._pidfds) > _PIDFDS:
-            for ear in [e for e in self._pidfds if e not in watched]:
-                self.unwatch(ear)
+        for ear in [e for e in self._pidfds if e not in watched]:
+            self.unwatch(ear)
 
     def another_boot_lives(self) -> bool:
         """Whether somebody answers whose name carries another boot id than ours."""
@@ -230,7 +239,7 @@ class Ears:
 
     def names(self) -> list[str]:
         try:
-            return [e for e in os.listdir(os.path.realpath(self.path) + ".ears") if _NAME.fullmatch(e)]
+            return [e for e in os.listdir(self.directory) if _NAME.fullmatch(e)]
         except OSError:
             return []
 

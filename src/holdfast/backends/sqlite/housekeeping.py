@@ -1,7 +1,7 @@
 """Checkpoints, rows that nobody has used for a day, and ears of the dead.
 
 Checkpoints are not left to SQLite: under constant writes its own never came to reset the log (100 MB in 4 s). One
-client at a time does it, elected by a lock on a file beside the database, right after a commit of its own: then nobody
+client at a time does it, elected by a lock on the directory of the ears, right after a commit of its own: then nobody
 else can be in the middle of resetting the log, which also keeps clear of a bug of SQLite 3.7.0 to 3.51.2 there.
 
 It runs on a second connection, so that neither writers nor an event loop wait for the disk.
@@ -74,7 +74,7 @@ class Housekeeping:
             if self._db.cursor is None:
                 return False
             try:
-                elected = _elect(self._db.real + ".tidy")
+                elected = _elect(self._ears.directory)
                 if elected is None:
                     return False
                 try:
@@ -123,8 +123,11 @@ class Housekeeping:
 
 
 def _elect(path: str) -> int | None:
-    """An open file descriptor with the lock on this file, or None if somebody else has it."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    """An open file descriptor with the lock on this directory, or None if somebody else has it."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # nobody has an ear here
+        fd = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         if fcntl is not None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

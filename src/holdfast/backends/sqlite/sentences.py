@@ -22,6 +22,12 @@ def is_busy(error: sqlite3.Error) -> bool:
     return code(error) & 0xFF in (BUSY, LOCKED, PROTOCOL)
 
 
+def is_lasting(error: sqlite3.Error) -> bool:
+    """Whether the connection may be of no more use. A full disk is none of its fault, and it can still read."""
+    number = code(error)
+    return number & 0xFF in (IOERR, CORRUPT, NOTADB) and number not in (IOERR_SHMSIZE, IOERR_WRITE)
+
+
 def explain(error: sqlite3.Error, path: str) -> LockError:
     """What went wrong with the database at this path, and what to do about it."""
     number = code(error)

@@ -185,7 +185,7 @@ class SqliteStore:
                 continue  # a fork came between
             except sqlite3.Error as error:
                 if not sentences.is_busy(error):
-                    if sentences.code(error) & 0xFF in (sentences.IOERR, sentences.CORRUPT, sentences.NOTADB):
+                    if sentences.is_lasting(error):
                         self._db.close()  # whatever it was, begin anew
                     raise sentences.explain(error, self._db.real) from error
             tries += 1

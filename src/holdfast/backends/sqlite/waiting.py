@@ -47,7 +47,8 @@ class WaitingRoom:
         self._waiters: dict[str, list[Waiter]] = {}
         self._reader: Waiter | None = None
         self._heard: dict[str, float] = {}
-        self._watched: dict[int, str] = {}
+        self._watched: dict[int, str] = {}  # what the reader waits for besides the socket: a process's end, by ear
+        self._stale = False  # whether that has to be made anew
 
     async def wait(self, ticket: str, timeout: float, ears: Collection[str], look: Look) -> bool:
         """True at a hint, a death or a change; False when the time is over."""
@@ -105,16 +106,13 @@ class WaitingRoom:
             if self._heard.pop(me.ticket, None) is not None:
                 return True
             for ear in me.ears:
-                known = len(self._watched)
-                fd = self._ears.watch(ear)
-                if fd is not None:
-                    self._watched[fd] = ear
-                    if len(self._watched) == known:
-                        continue  # it was alive when the watch began, so its end will be seen
-                    kick = True
-                if self._ears.is_dead(ear):  # only now: had it died before the watch began, nobody would tell
+                fd, fresh = self._ears.watch(ear)
+                kick = kick or (fd >= 0 and fd not in self._watched)
+                # Only now that the watch has begun: had it died before, nobody would tell.
+                if fresh and self._ears.is_dead(ear):
                     return True
             self._waiters.setdefault(me.ticket, []).append(me)
+            self._stale = self._stale or kick
             if self._reader is None:
                 self._reader = me
                 kick = False
@@ -135,10 +133,10 @@ class WaitingRoom:
                 self._reader = next((w for ws in self._waiters.values() for w in ws), None)
                 if self._reader is not None and self._reader.event is not None:
                     self._reader.event.set()
-            if len(self._watched) > 64:
-                needed = {e for ws in self._waiters.values() for w in ws for e in w.ears}
-                self._watched = {fd: e for fd, e in self._watched.items() if e in needed}
-                self._ears.forget_unwatched(needed)
+            if me.ears:
+                self._stale = True
+                if self._ears.watches_many():
+                    self._ears.forget_unwatched(self._needed())
 
     def _stand_in(self, me: Waiter) -> None:
         """Nobody reads, for whatever reason: then it is me."""
@@ -146,6 +144,9 @@ class WaitingRoom:
             with self._mutex:
                 if self._reader is None:
                     self._reader = me
+
+    def _needed(self) -> set[str]:
+        return {ear for waiters in self._waiters.values() for w in waiters for ear in w.ears}
 
     # -- the reader
 
@@ -155,7 +156,12 @@ class WaitingRoom:
         if fd < 0:
             await self._colour.sleep(max(timeout, 0))
             return
-        ready = await self._colour.readable([fd, *self._watched], max(timeout, 0))
+        with self._mutex:
+            if self._stale:
+                self._stale = False
+                self._watched = self._ears.watched(self._needed())
+            fds = [fd, *self._watched]
+        ready = await self._colour.readable(fds, max(timeout, 0))
         if not ready:
             return
         with self._mutex:
