@@ -67,6 +67,10 @@ class Connection:
         self._files: tuple[tuple[int, int] | None, ...] = ()
         self._leaked = False
 
+    def now(self) -> int:
+        """The store's time. Only while it is open."""
+        return clock.since_boot() + self.shift
+
     # -- statements
 
     def change(self, sql: str, values: tuple[Any, ...]) -> int:

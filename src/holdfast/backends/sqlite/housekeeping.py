@@ -12,7 +12,6 @@ import sqlite3
 import time
 
 from ...doorman import wire
-from .clock import since_boot
 from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
 
@@ -109,7 +108,7 @@ class Housekeeping:
         """Delete rows that nobody has used for a day, some at a time; how many."""
         rows = self._db.rows(NEXT_ROWS, (self._rowid, SWEEP_ROWS))
         self._rowid = rows[-1][0] if len(rows) == SWEEP_ROWS else 0
-        now = since_boot() + self._db.shift
+        now = self._db.now()
         gone = 0
         for _, key, body, version in rows:
             try:

@@ -16,7 +16,6 @@ from ...doorman import Wake, wire
 from ...errors import ConfigError
 from ..contract import Colour, Pushed, Row, Sample, Seen, Written
 from . import clock, forks, place, sentences
-from .clock import since_boot
 from .connection import SETTINGS, TABLES, Closed, Connection, random_version
 from .ears import Ears
 from .housekeeping import GLANCE, Housekeeping
@@ -94,7 +93,7 @@ class SqliteStore:
         if db.cursor is None:
             return None
         at = self._clock()
-        return Sample(since_boot() + db.shift, at)
+        return Sample(db.now(), at)
 
     # -- rows
 
@@ -111,7 +110,7 @@ class SqliteStore:
             rows = db.rows(SELECT, (key,))
         except (sqlite3.Error, Closed):
             rows = await self._run(db.rows, SELECT, (key,))
-        now = since_boot() + db.shift  # after the row, or the row could be from the future
+        now = db.now()  # after the row, or the row could be from the future
         if not rows:
             return Seen(None, None, now, at)
         score, owner, body, version = rows[0]
@@ -147,7 +146,7 @@ class SqliteStore:
         keeping.commits += 1
         if not keeping.commits % GLANCE and keeping.is_urgent():
             await self._colour.call(keeping.checkpoint)
-        return Written(version, since_boot() + db.shift, at)
+        return Written(version, db.now(), at)
 
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = []
@@ -158,7 +157,7 @@ class SqliteStore:
         while True:
             at = self._clock()
             rows = await self._run(self._db.rows, SCAN, (last,))
-            now = since_boot() + self._db.shift
+            now = self._db.now()
             for key, score, owner, body, version in rows:
                 if not key.startswith(prefix):
                     return found
