@@ -3,8 +3,6 @@
 A seed that fails prints its history; `./dev python -m tests.sim SEED` plays it again.
 """
 
-import logging
-
 import pytest
 
 from tests.sim.plan import FAULTS, STORES, Run
@@ -12,15 +10,6 @@ from tests.sim.world import Violation
 
 CHUNK = 150
 CHUNKS = 20
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> object:
-    """Thousands of losses are told to the log otherwise."""
-    logger = logging.getLogger("holdfast")
-    before, logger.disabled = logger.disabled, True
-    yield
-    logger.disabled = before
 
 
 def play(first: int, count: int) -> int:

@@ -87,6 +87,8 @@ class Witness:
         self.grants += 1
         stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
         self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.seat.deadline)
+        if not stay.believed and client.process.thawed != self.world.now:
+            raise Violation(f"handed out although its time is over: {stay}")
         self._fence_rises(stay)
         self._passing_is_bounded(stay)
         self.stays.setdefault(stay.name, []).append(stay)

@@ -57,12 +57,17 @@ class World:
     def run(self, until: float, done: Callable[[], bool] | None = None) -> bool:
         """Let time pass until then, or until `done`; True if done."""
         heap = self._heap
+        since, count = self.now, 0
         while not (done is not None and done()):
             if not heap or heap[0][0] > until:
                 self.now = max(self.now, until)
                 return done is not None and done()
             self.now, _, _, call, args = heapq.heappop(heap)
             self.steps += 1
+            count = count + 1 if self.now == since else 0
+            since = self.now
+            if count > 50_000:
+                raise Violation("somebody spins: time does not pass any more")
             call(*args)
             for watch in self.watchers:
                 watch()
@@ -165,6 +170,7 @@ class Process:
         self.offset = offset
         self.frozen = False
         self.crashed = False
+        self.thawed = -1.0  # when it was continued last
         self.ear = "alive"  # what a store can find out: alive, deaf (nobody listens) or dead (the process is gone)
         self.tasks: dict[Task, None] = {}  # in order
         self.current: Task | None = None
@@ -210,6 +216,7 @@ class Process:
         if self.frozen and not self.crashed:
             self.world.note(self.name, "is continued")
             self.frozen = False
+            self.thawed = self.world.now
             backlog, self._backlog = self._backlog, []
             for call, args in backlog:
                 call(*args)

@@ -1,0 +1,347 @@
+"""Deliberate breaks of the flows and the engine, each with the scene that must catch it.
+
+A mutant is an exact snippet of one file and its replacement.
+"""
+
+from typing import NamedTuple
+
+from tests.sim import scene_doubt as doubt
+from tests.sim import scene_party as party
+from tests.sim import scene_rows as rows
+from tests.sim import scene_time as time
+from tests.sim.scenes import Scene
+
+ACQUIRE, DESK, SEAT, PARTY = "flow/acquire.py", "flow/desk.py", "flow/seat.py", "flow/party.py"
+KEEP, CHANGE, ENTER, CAS = "flow/keep.py", "flow/change.py", "flow/enter.py", "backends/cas.py"
+
+
+class Mutant(NamedTuple):
+    what: str
+    caught_by: Scene
+    file: str
+    old: str
+    new: str
+    also: tuple[str, str, str] | None = None
+
+
+MUTANTS = [
+    Mutant(
+        "the deadline counts from the reply",
+        time.a_deadline_counts_from_the_request_not_from_the_reply, ACQUIRE,
+        "_take_seat(desk, guest, party, reply.fence, answer.at, reply.left)",
+        "_take_seat(desk, guest, party, reply.fence, desk.clock(), reply.left)",
+    ),
+    Mutant(
+        "a renewal counts from its reply",
+        time.a_slow_renewal_counts_from_its_request, KEEP,
+        "seat.confirm(answer.at, reply.left)",
+        "seat.confirm(desk.clock(), reply.left)",
+    ),
+    Mutant(
+        "no margin",
+        time.a_margin_covers_a_slow_clock, SEAT,
+        "deadline = at + seconds - min(self.margin, seconds / 2)",
+        "deadline = at + seconds",
+    ),
+    Mutant(
+        "the deadline counts from the write, not from the read that sampled the time",
+        time.a_row_that_was_read_long_ago_grants_only_what_is_left, CAS,
+        "return Answer(reply, sample.at, again)\n            conflicts += 1",
+        "return Answer(reply, result.at, again)\n            conflicts += 1",
+    ),
+    Mutant(
+        "a push is taken as a grant from the moment it is read",
+        time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
+        "_take_seat(desk, guest, party, pushed.fence, answer.at, window)",
+        "_take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
+    ),
+    Mutant(
+        "a push grants a whole lease",
+        time.a_push_grants_only_the_window, ACQUIRE,
+        "window = min(int(wish.lease * 1e6), WINDOW)",
+        "window = int(wish.lease * 1e6)",
+    ),
+    Mutant(
+        "a push for another place is taken as the grant",
+        time.a_push_for_another_place_is_no_grant, ACQUIRE,
+        "pushed.fence and pushed.place == party.place and",
+        "pushed.fence and",
+    ),
+    Mutant(
+        "a hint is taken as a grant",
+        time.a_hint_is_no_grant, ACQUIRE,
+        "if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:",
+        "if pushed is not None:",
+    ),
+    Mutant(
+        "a new ticket with every poll",
+        doubt.a_poll_keeps_its_ticket, ACQUIRE,
+        "        if not party.ticket:\n            party.ticket = desk.ticket()\n        wish = party.wish",
+        "        party.ticket = desk.ticket()\n        wish = party.wish",
+    ),
+    Mutant(
+        "a new ticket after an unknown outcome",
+        doubt.a_lost_reply_is_cured_by_asking_again, DESK,
+        "            except Unknown as doubt:\n                turn += 1",
+        "            except Unknown as doubt:\n                turn += 1\n"
+        "                command = command._replace(ticket=self.ticket())",
+    ),
+    Mutant(
+        "an unknown outcome is an error",
+        doubt.a_lost_reply_is_cured_by_asking_again, DESK,
+        "TRIES = 5",
+        "TRIES = 1",
+    ),
+    Mutant(
+        "no grave for a wish that is withdrawn while its Enter is under way",
+        doubt.a_late_enter_finds_a_grave, ACQUIRE,
+        "        bury = party.unanswered or desk.backend.doubles",
+        "        bury = desk.backend.doubles",
+    ),
+    Mutant(
+        "a later answer makes an earlier Enter forgotten",
+        doubt.a_late_enter_finds_a_grave_after_a_release_too, ACQUIRE,
+        "party.unanswered = doubt or answer.again",
+        "party.unanswered = False",
+    ),
+    Mutant(
+        "no grave for a seat whose first Enter is still under way",
+        doubt.a_late_enter_finds_a_grave_after_a_release_too, ACQUIRE,
+        "    seat.doubtful = party.unanswered\n",
+        "",
+    ),
+    Mutant(
+        "a refusal ends the matter, although an earlier Enter is under way",
+        doubt.a_late_try_finds_a_grave, ACQUIRE,
+        "party.sent = party.waited or party.unanswered or backend.doubles",
+        "party.sent = False",
+    ),
+    Mutant(
+        "no debt for a wish that is withdrawn",
+        doubt.a_cancelled_wait_leaves_the_line_when_the_store_answers_again, ACQUIRE,
+        "        desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, FORGET)))\n",
+        "",
+    ),
+    Mutant(
+        "no debt for a release that found the store down",
+        doubt.a_release_that_finds_the_store_down_is_made_good, ACQUIRE,
+        "            desk.owe(Debt(seat.name, seat.ticket, bury, clock + max(stay, 0.1), until))\n",
+        "",
+    ),
+    Mutant(
+        "debts are never paid",
+        doubt.a_release_that_finds_the_store_down_is_made_good, KEEP,
+        "if debt.ticket in desk.debts and await pay(desk, debt.ticket) is None:",
+        "if debt.ticket in desk.debts:",
+    ),
+    Mutant(
+        "what may have left is still held",
+        doubt.a_release_that_finds_the_store_down_is_made_good, SEAT,
+        "return not self._released and not self._seat.leaving and not self.lost",
+        "return not self._released and not self.lost",
+    ),
+    Mutant(
+        "a release that is repeated is a loss",
+        doubt.a_release_that_finds_the_store_down_is_made_good, ACQUIRE,
+        "(answer.again or not first or desk.backend.doubles)",
+        "(answer.again or desk.backend.doubles)",
+    ),
+    Mutant(
+        "a Leave whose reply was lost is a loss",
+        doubt.a_release_whose_reply_is_lost_is_no_loss, ACQUIRE,
+        "(answer.again or not first or desk.backend.doubles)",
+        "(not first or desk.backend.doubles)",
+    ),
+    Mutant(
+        "the engine does not say that it had to ask again",
+        doubt.a_release_whose_reply_is_lost_is_no_loss, CAS,
+        "known, settle, again = None, True, True",
+        "known, settle = None, True",
+    ),
+    Mutant(
+        "Left(held=False) is ignored",
+        doubt.the_first_leave_tells_of_a_loss, ACQUIRE,
+        "(isinstance(answer.reply, Left) and answer.reply.held)",
+        "isinstance(answer.reply, Left)",
+    ),
+    Mutant(
+        "a downgrade counts from its answer",
+        doubt.a_downgrade_counts_from_its_first_sending, CHANGE,
+        "        seat.weight = 1\n        seat.lowered = True\n",
+        "        seat.lowered = True\n",
+    ),
+    Mutant(
+        "a downgrade is sent once",
+        doubt.a_downgrade_is_repeated_until_it_arrives, KEEP,
+        "Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None)",
+        "Renew(seat.ticket, seat.fence, seat.weight if seat.lowered and not seat.failed else None)",
+    ),
+    Mutant(
+        "one fence for all local holders",
+        party.each_local_holder_has_a_fence_of_its_own, ACQUIRE,
+        "seat.fence + seat.given, guest.wish",
+        "seat.fence, guest.wish",
+    ),
+    Mutant(
+        "no block of fences is reserved",
+        party.passing_on_ends_after_32_times, ACQUIRE,
+        "not trying, wish.fair, party.block,",
+        "not trying, wish.fair, 1,",
+    ),
+    Mutant(
+        "passed on as often as anybody likes",
+        party.passing_on_ends_after_32_times, PARTY,
+        "            and seat.given + 1 < seat.block\n",
+        "",
+    ),
+    Mutant(
+        "passed on for as long as anybody likes",
+        party.passing_on_ends_after_a_tenth_of_a_second, PARTY,
+        "            and clock - seat.admitted < PASSING\n",
+        "",
+    ),
+    Mutant(
+        "passed on after the deadline",
+        party.nothing_is_passed_on_after_its_deadline, PARTY,
+        "            and clock < seat.deadline\n",
+        "",
+    ),
+    Mutant(
+        "a leader that gives up takes the ticket with it",
+        party.a_leader_that_gives_up_leaves_an_heir, ACQUIRE,
+        "        if party.line:\n            heir = party.line.popleft()\n            heir.leads = True\n",
+        "        if party.line:\n            heir = party.line.popleft()\n            heir.leads = True\n"
+        "            party.ticket = ''\n",
+    ),
+    Mutant(
+        "nobody tells the heir",
+        party.a_lost_seat_leaves_an_heir, DESK,
+        "                seat.party = party.seat = None\n                self.next_leader(party)\n",
+        "                seat.party = party.seat = None\n",
+    ),
+    Mutant(
+        "readers who come later stand behind the party that is inside",
+        party.a_reader_that_comes_later_needs_no_turn, ACQUIRE,
+        "            if desk.parties.get(party.key) is party:\n                del desk.parties[party.key]\n"
+        "        desk.seated",
+        "        desk.seated",
+    ),
+    Mutant(
+        "readers who come later share the place that is inside",
+        party.readers_do_not_starve_a_writer, ACQUIRE,
+        "        else:\n            guest.event = desk.colour.event()",
+        "        elif party.seat and wish.weight != ALL and not party.seat.leaving:\n"
+        "            guest.hold = desk.new_hold(party.seat, party.seat.fence, wish)\n"
+        "            return guest.hold\n"
+        "        else:\n            guest.event = desk.colour.event()",
+        (
+            ACQUIRE,
+            "            if desk.parties.get(party.key) is party:\n                del desk.parties[party.key]\n"
+            "        desk.seated",
+            "        desk.seated",
+        ),
+    ),
+    Mutant(
+        "'once more' without looking whose seat it is",
+        party.a_reentrant_hold_ends_when_the_seat_is_passed_on, ENTER,
+        "mine = any(h._who == who for h in seat.holds)",
+        "mine = bool(seat.holds)",
+    ),
+    Mutant(
+        "renewed too late",
+        time.a_renewal_comes_in_time, SEAT,
+        "self.renew_at = at + seconds / 3",
+        "self.renew_at = at + seconds",
+    ),
+    Mutant(
+        "the keeper is not woken for a seat that is due sooner",
+        time.a_shorter_lease_wakes_the_keeper, DESK,
+        "            self.wake_at = due\n            self.bell.set()",
+        "            self.wake_at = due",
+    ),
+    Mutant(
+        "a loss is forgotten when the store answers again",
+        time.a_loss_is_final, SEAT,
+        "        self._desk.lose(seat)\n        self._reason = seat.reason\n        return True",
+        "        return True",
+    ),
+    Mutant(
+        "nobody watches the clock while the store hangs",
+        time.a_hung_store_does_not_keep_a_loss_from_being_told, DESK,
+        "            seat.watched = True",
+        "            pass",
+    ),
+    Mutant(
+        "one record that cannot be read stops the keeper",
+        party.a_bad_record_costs_only_its_own_lease, KEEP,
+        "key=lambda s: (s.failed, s.end())",
+        "key=lambda s: s.end()",
+    ),
+    Mutant(
+        "an eviction is told as something else",
+        party.an_evicted_holder_is_told_at_its_next_renewal, KEEP,
+        'if why is not None and why.kind == "evicted":',
+        "if why is None:",
+    ),
+    Mutant(
+        "a lost place is not reported",
+        party.a_place_that_was_lost_is_reported, ACQUIRE,
+        "reply.place != party.place and reply.ahead > party.ahead",
+        "reply.place == party.place and reply.ahead > party.ahead",
+    ),
+    Mutant(
+        "closing passes the seat on",
+        party.closing_leaves_nothing_held, ACQUIRE,
+        "party.seat is seat and not desk.closing and",
+        "party.seat is seat and",
+    ),
+    Mutant(
+        "a silent store is asked five times, whatever the time-out",
+        time.a_time_out_holds_over_a_silent_store, DESK,
+        "late = until is not None and self.clock() >= until",
+        "late = False",
+    ),
+    Mutant(
+        "slow answers are asked for without end",
+        time.a_time_out_holds_when_answers_are_slower_than_the_lease, ACQUIRE,
+        "if until is None or desk.clock() < until:",
+        "if True:",
+    ),
+    Mutant(
+        "refused from memory",
+        rows.a_refusal_rests_on_a_fresh_read, CAS,
+        "                if not fresh:\n                    known = None\n                    continue\n",
+        "",
+    ),
+    Mutant(
+        "a conflict counts as written",
+        rows.a_conflict_is_made_again_from_what_is_there, CAS,
+        "            self.conflicts += 1",
+        "            return Answer(reply, sample.at, again)",
+    ),
+    Mutant(
+        "a write refused for its time is taken for done",
+        rows.a_time_ahead_of_the_stores_is_refused_and_read_again, CAS,
+        "            stale = result.version == known.version",
+        "            if result.version == known.version:\n                return Answer(reply, sample.at, again)\n"
+        "            stale = False",
+    ),
+    Mutant(
+        "nobody is woken after an unknown outcome",
+        rows.an_unknown_leave_wakes_whom_it_admitted, CAS,
+        "                    await self._wake_unsure(known.record)\n",
+        "",
+    ),
+    Mutant(
+        "an unknown write is forgotten with the step that made it",
+        rows.an_unknown_write_is_settled_by_the_next_step_if_not_by_this, CAS,
+        "        settle = bool(self._doubts) and key in self._doubts\n",
+        "        settle = False\n",
+    ),
+    Mutant(
+        "a lost wake-up is waited for",
+        doubt.a_lost_wake_up_costs_a_second_at_most, ACQUIRE,
+        "nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6",
+        "nap = 10.0",
+    ),
+]

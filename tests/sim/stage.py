@@ -1,0 +1,93 @@
+"""A small world for one scenario: a store, a few clients, and a script with exact times."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.sim.client import Client
+from tests.sim.house import House
+from tests.sim.rows import Rows
+from tests.sim.server import Server
+from tests.sim.witness import Stay, Witness
+from tests.sim.world import Task, Violation, World
+
+STAGES: list[Stage] = []  # to be closed after each test
+
+
+class Stage:
+    """`store`: hints or grants (a server), rows (a table), cached (a table whose clock and rows clients know)."""
+
+    def __init__(self, house: House, store: str = "hints", clients: int = 2, seed: int = 1) -> None:
+        self.house = house
+        self.world = World(seed)
+        self.witness = Witness(self.world)
+        self.witness.calm = False
+        self.store: Any
+        if store == "rows":
+            self.store = Rows(self.world, house)
+        elif store == "cached":
+            self.store = Rows(self.world, house, "shared", 10.0)
+        else:
+            self.store = Server(self.world, house, pushes_grants=store == "grants")
+        self.clients = [Client(self.world, house, self.witness, self.store, name) for name in "abcdefgh"[:clients]]
+        self.tasks: list[Task] = []
+        random.seed(seed)
+        STAGES.append(self)
+
+    def add(self, name: str, **clock: float) -> Client:
+        client = Client(self.world, self.house, self.witness, self.store, name, **clock)
+        self.clients.append(client)
+        return client
+
+    def go(self, client: Client, work: Coroutine[Any, Any, Any], name: str = "visitor") -> Task:
+        task = client.start(work, name)
+        task.when_done.append(lambda: None)  # its error is looked at by the scenario
+        self.tasks.append(task)
+        return task
+
+    def at(self, seconds: float, call: Callable[..., object], *args: Any) -> None:
+        self.world.after(seconds - self.world.now, call, *args)
+
+    def until(self, seconds: float) -> None:
+        self.world.run(seconds)
+
+    def result(self, task: Task) -> Any:
+        """What it returned; a Violation if it is still at it or has failed."""
+        if task.error is not None:
+            raise self.wrong(f"{task.name} of {task.process.name} ended with {task.error!r}")
+        if not task.done:
+            raise self.wrong(f"{task.name} of {task.process.name} is not through by {self.world.now:.2f} s")
+        return task.result
+
+    def holding(self, client: Client, seconds: float, **wish: Any) -> Stay:
+        """Have this client inside by then."""
+        task = self.go(client, client.get(client.wish(**wish)))
+        self.until(seconds)
+        stay: Stay = self.result(task)
+        return stay
+
+    def wrong(self, sentence: str) -> Violation:
+        return Violation(f"{sentence}\n{self.world.tell()}")
+
+    def expect(self, true: object, sentence: str) -> None:
+        if not true:
+            raise self.wrong(sentence)
+
+    def inside(self, name: str = "x") -> list[str]:
+        """Whose leases are running, by owner."""
+        now = self.store.now()
+        return [e.owner for e in self.store.record(name).inside if e.expires > now]
+
+    def line(self, name: str = "x") -> list[str]:
+        now = self.store.now()
+        return [e.owner for e in self.store.record(name).line if e.expires > now]
+
+    def cut(self, cut: bool = True) -> None:
+        for wire in self.store.wires():
+            wire.cut = cut
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.process.crash()
