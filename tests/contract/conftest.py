@@ -1,6 +1,6 @@
 """The matrix: every store of this house, for threads and for tasks. A store that is not in it fails test_matrix.py.
 
-Those that can live by a clock turned by hand do, and the whole suite takes them seconds. SQLite is there twice: by hand,
+Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
 and in real time with its own clock; of the latter the other kinds of lock are left to the long runs.
 """
 

@@ -314,6 +314,7 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         desk.unseat(seat)
         if not quiet:
             raise
+        _over(hold)
         from .events import warn
 
         warn(f"The release of {seat.name!r} did not reach the store ({error}); it is tried again until the lease ends.")

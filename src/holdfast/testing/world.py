@@ -24,7 +24,7 @@ from ..client.colour import ThreadColour
 from ..flow import check
 from ..flow.run import run
 from .colour import HandTaskColour, HandThreadColour
-from .dress import dress
+from .dress import dress, undress
 from .faults import Faults, install
 from .sites import Site
 
@@ -58,6 +58,9 @@ class World:
 
     def _dress(self, made: Any) -> aio.Locks:
         raise NotImplementedError
+
+    def _undressed(self, client: aio.Locks) -> Any:
+        return client
 
     @property
     def eye(self) -> aio.Locks:
@@ -115,6 +118,15 @@ class World:
             return not now.inside and not now.line
 
         await self.until(check, f"nobody inside or in line for {name!r}")
+
+    async def forget(self, name: str) -> None:
+        """The store loses what it knows about this name, as after a restore from an old copy."""
+        backend: Any = self._undressed(self.eye)._desk.backend
+        if hasattr(backend, "store"):
+            seen = await backend.store.read(backend.prefix + name)
+            assert await backend.store.delete(backend.prefix + name, seen.version)
+        else:
+            del backend.hub.records[backend.prefix + name]
 
     async def close(self) -> None:
         for each in reversed(self._clients):
@@ -187,6 +199,9 @@ class ThreadWorld(World):
 
     def _dress(self, made: Any) -> aio.Locks:
         return cast(aio.Locks, dress(made))
+
+    def _undressed(self, client: aio.Locks) -> Any:
+        return undress(client)
 
     async def pass_time(self, seconds: float) -> None:
         if self.hand is not None:

@@ -14,7 +14,7 @@ import pytest
 
 from .stage import matrix as matrix
 
-PARTS = ("getting_in", "letting_go", "line", "kinds")
+PARTS = ("getting_in", "letting_go", "line", "kinds", "leases")
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
 
