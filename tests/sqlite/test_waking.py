@@ -91,6 +91,25 @@ def test_the_step_that_lets_somebody_in_sends_the_hint(client: Client) -> None:
     assert isinstance(step(two, "k", enter("B", two.ear)), Admitted)
 
 
+def test_after_a_long_hold_the_next_one_gets_the_cpu_first(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    yielded: list[str] = []
+    monkeypatch.setattr("holdfast.backends.sqlite.store._yield_cpu", lambda: yielded.append("yes"))
+    one, two = client(), client()
+    for hold in (-10.0, 10.0):  # as if the last write were still to come: no delay of this machine can spoil it
+        step(one, "k", enter("A", one.ear))
+        step(two, "k", enter("B", two.ear))
+        one._wrote_at = one._clock() - hold
+        step(one, "k", leave("A"))
+        assert bool(yielded) == (hold > 0), "in a tight loop it pays to get back in line first"
+        step(two, "k", leave("B"))
+    one._colour.blocking = False  # an event loop has other things to do
+    step(one, "k", enter("A", one.ear))
+    step(two, "k", enter("B", two.ear))
+    one._wrote_at = 0.0
+    step(one, "k", leave("A"))
+    assert len(yielded) == 1
+
+
 def test_a_hint_that_comes_before_the_waiting_is_not_lost(client: Client) -> None:
     one, two = client(), client()
     assert two.ear
