@@ -1,6 +1,6 @@
 """Stands in for the wrapper in the guard's tests: posts a real guard, starts a real command, but keeps no lease.
 
-    standin.py ON_LOST GRACE EARLY GROUP|SHARED|UNTOLD SECONDS -- CMD…
+    standin.py ON_LOST EARLY GROUP|SHARED|UNTOLD SECONDS -- CMD…
 
 Deadlines are moved by hand: each line on stdin is SECONDS from now, `over`, or `listen`. stdout tells pids and answers.
 The guard gets the write end of a pipe as its beacon; its read end is descriptor 9 of whoever started us.
@@ -15,8 +15,8 @@ TICKET = "standin-" + os.urandom(8).hex()
 
 
 def main() -> None:
-    on_lost, grace, early, kind, seconds, _, *command = sys.argv[1:]
-    post = guard.post(on_lost, float(grace))
+    on_lost, early, kind, seconds, _, *command = sys.argv[1:]
+    post = guard.post(on_lost)
     mask = signals.block()
     post.tell("ticket", TICKET, early)
     post.tell("deadline", guard.clock() + float(seconds))

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.cli.guard import NEVER, Watch
 from holdfast.cli.undertaker import look, process
+from tests.cli.conftest import alive, until
 
 STANDIN = str(Path(__file__).with_name("standin.py"))
 
@@ -59,20 +60,6 @@ def test_term_mode_never_kills_and_warn_mode_does_nothing() -> None:
 
 
 # The real thing, with real processes.
-
-
-def alive(pid: int) -> bool:
-    seen = look(pid)
-    return seen is not None and seen.state not in "ZX"
-
-
-def until(what: Callable[[], object], seconds: float = 10) -> float:
-    """Wait for it; how long that took."""
-    began = time.monotonic()
-    while not what():
-        assert time.monotonic() - began < seconds, "it never came"
-        time.sleep(0.002)
-    return time.monotonic() - began
 
 
 HUSH = "exec </dev/null >/dev/null 2>&1; "  # or whoever reads our pipes waits for the command's family as well
@@ -142,7 +129,7 @@ FAMILY = """
 
 @pytest.mark.parametrize("kind", ["GROUP", "SHARED"])
 def test_the_family_is_dead_at_the_deadline_after_a_term(start: Callable[..., Standin], kind: str) -> None:
-    it = start("kill", 10, 0.3, kind, 600, text="trap 'echo > termed' TERM; " + FAMILY + "while :; do sleep 600; done")
+    it = start("kill", 0.3, kind, 600, text="trap 'echo > termed' TERM; " + FAMILY + "while :; do sleep 600; done")
     pids = it.pids("child", "near", "far", "naked")
     began = time.monotonic()
     it.say(0.8)
@@ -155,7 +142,7 @@ def test_the_family_is_dead_at_the_deadline_after_a_term(start: Callable[..., St
 
 
 def test_a_stopped_wrapper_changes_nothing(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 0.1, "SHARED", 600, text=FAMILY)
+    it = start("kill", 0.1, "SHARED", 600, text=FAMILY)
     pids = it.pids("child", "near", "far", "naked")
     it.say(0.6)
     it.say("listen")
@@ -169,7 +156,7 @@ def test_a_stopped_wrapper_changes_nothing(start: Callable[..., Standin]) -> Non
 def test_killing_the_wrapper_ends_the_whole_family_at_once_and_only_then_puts_out_the_beacon(
     start: Callable[..., Standin], kind: str
 ) -> None:
-    it = start("kill", 10, 5, kind, 600, text=FAMILY)
+    it = start("kill", 5, kind, 600, text=FAMILY)
     pids = it.pids("child", "near", "far", "naked")
     it.process.kill()
     it.process.wait()
@@ -180,14 +167,14 @@ def test_killing_the_wrapper_ends_the_whole_family_at_once_and_only_then_puts_ou
 
 
 def test_a_command_that_ignores_everything_is_killed_too(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 0.2, "SHARED", 600, text="trap '' TERM HUP INT; echo $$ > child; sleep 600; sleep 600")
+    it = start("kill", 0.2, "SHARED", 600, text="trap '' TERM HUP INT; echo $$ > child; sleep 600; sleep 600")
     (pid,) = it.pids("child")
     it.say(0.3)
     until(lambda: not alive(pid))
 
 
 def test_a_stopped_command_hears_term(start: Callable[..., Standin]) -> None:
-    it = start("term", 10, 0.2, "SHARED", 600, text="trap 'echo > termed; exit' TERM; echo $$ > child; kill -STOP $$")
+    it = start("term", 0.2, "SHARED", 600, text="trap 'echo > termed; exit' TERM; echo $$ > child; kill -STOP $$")
     (pid,) = it.pids("child")
     until(lambda: (seen := look(pid)) and seen.state == "T")
     it.say(0.3)
@@ -195,7 +182,7 @@ def test_a_stopped_command_hears_term(start: Callable[..., Standin]) -> None:
 
 
 def test_neighbours_in_the_same_process_group_are_spared(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 0.1, "SHARED", 600, text="echo $$ > child; exec sleep 600")
+    it = start("kill", 0.1, "SHARED", 600, text="echo $$ > child; exec sleep 600")
     (pid,) = it.pids("child")
     mine, its, wrappers = (look(p) for p in (os.getpid(), pid, it.process.pid))
     assert mine and its and wrappers
@@ -207,7 +194,7 @@ def test_neighbours_in_the_same_process_group_are_spared(start: Callable[..., St
 
 
 def test_a_wrapper_killed_while_it_starts_the_command_leaves_nothing(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 5, "UNTOLD", 600, text="echo $$ > child; exec sleep 600")
+    it = start("kill", 5, "UNTOLD", 600, text="echo $$ > child; exec sleep 600")
     (pid,) = it.pids("child")
     it.process.kill()
     until(lambda: not it.burning())
@@ -217,7 +204,7 @@ def test_a_wrapper_killed_while_it_starts_the_command_leaves_nothing(start: Call
 @pytest.mark.parametrize("mode", ["term", "warn"])
 def test_with_term_and_warn_the_command_may_go_on(start: Callable[..., Standin], mode: str) -> None:
     text = "trap 'echo > termed' TERM; echo $$ > child; while :; do sleep 0.05; done"
-    it = start(mode, 10, 0.1, "GROUP", 600, text=text)
+    it = start(mode, 0.1, "GROUP", 600, text=text)
     (pid,) = it.pids("child")
     it.say(0.2)
     it.say("listen")
@@ -231,7 +218,7 @@ def test_with_term_and_warn_the_command_may_go_on(start: Callable[..., Standin],
 
 
 def test_what_a_command_left_in_the_background_is_left_alone(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 5, "SHARED", 600, text="sleep 600 & echo $! > near")
+    it = start("kill", 5, "SHARED", 600, text="sleep 600 & echo $! > near")
     (pid,) = it.pids("near")
     it.say("over")
     assert it.line() == "clean"
@@ -244,7 +231,7 @@ def test_what_a_command_left_in_the_background_is_left_alone(start: Callable[...
 
 def test_a_family_that_was_told_to_go_is_gone_before_the_guard_says_clean(start: Callable[..., Standin]) -> None:
     text = "(trap '' TERM; sleep 600) & echo $! > near; trap exit TERM; wait"
-    it = start("kill", 600, 600, "SHARED", 9999, text=text)
+    it = start("kill", 600, "SHARED", 9999, text=text)
     (pid,) = it.pids("near")
     it.say(600)  # TERM at once, KILL in ten minutes
     until(lambda: not alive(it.child))
@@ -256,13 +243,13 @@ def test_a_family_that_was_told_to_go_is_gone_before_the_guard_says_clean(start:
 
 
 def test_the_guard_keeps_nothing_of_the_wrapper_but_stderr_and_the_beacon(start: Callable[..., Standin]) -> None:
-    it = start("kill", 10, 5, "GROUP", 600, text="echo $$ > child; exec sleep 600")
+    it = start("kill", 5, "GROUP", 600, text="echo $$ > child; exec sleep 600")
     it.pids("child")
-    until(lambda: len(os.listdir(f"/proc/{it.guard}/fd")) == 5)
-    held = {int(fd): os.readlink(f"/proc/{it.guard}/fd/{fd}") for fd in os.listdir(f"/proc/{it.guard}/fd")}
-    assert held[0] == held[1] == "/dev/null"
-    assert held[3].startswith("socket:")
-    assert held[4].startswith("pipe:")
+    fds = f"/proc/{it.guard}/fd"
+    until(lambda: os.path.exists(f"{fds}/4") and os.readlink(f"{fds}/4").startswith("pipe:"))  # it has the beacon
+    assert sorted(os.listdir(fds)) == ["0", "1", "2", "3", "4"]
+    assert os.readlink(f"{fds}/0") == os.readlink(f"{fds}/1") == "/dev/null"
+    assert os.readlink(f"{fds}/3").startswith("socket:")
     assert os.getsid(it.guard) == it.guard
     assert os.readlink(f"/proc/{it.guard}/cwd") == "/"
 

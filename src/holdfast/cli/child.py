@@ -85,6 +85,7 @@ class Attendant:
         self.remaining = remaining
         self.quietly = quietly
         self.typed: set[int] = set()
+        self.stopping = False
         self.ended: int | None = None
 
     def until_its_end(self) -> tuple[int, int]:
@@ -92,6 +93,11 @@ class Attendant:
         passed_on = signals.wanted()
         fetched = passed_on | signals.STOP | {signal.SIGCHLD, signal.SIGCONT, signals.NUDGE}
         self.refresh()
+        while (early := signals.fetch(passed_on | signals.STOP, 0))[0]:
+            # Typed while the command was being started: it may not have been there yet to get it. Twice does no harm.
+            self.typed |= {early[0]} if early[1] else set()
+            self.send(early[0])
+            self.stopping = early[0] in signals.STOP
         self.reap()  # it may have ended before SIGCHLD was looked for
         while self.ended is None:
             tick = min(TICK, self.watch.next() - clock()) if self.guard.dead else TICK
@@ -99,9 +105,9 @@ class Attendant:
             if signum == signal.SIGCHLD:
                 self.reap()
             elif signum in signals.STOP:
+                self.stopping = True  # we stop when the command has: a pager tidies the terminal up first
                 if self.own_group or not by_kernel:
                     self.send(signum)
-                self.halt()
             elif signum == signal.SIGCONT:
                 self.send(signum)
             elif signum in passed_on:
@@ -136,12 +142,13 @@ class Attendant:
             if pid == self.guard.pid:
                 self.guard.dead = True
             elif pid == self.pid and os.WIFSTOPPED(status):
-                if not self.own_group:
-                    self.halt()  # stopped by its own hand (less, an editor): the shell watches us, not it
+                if self.stopping or not self.own_group:  # the shell watches us, not it
+                    self.halt()
             elif pid == self.pid:
                 self.ended = status
 
     def halt(self) -> None:
+        self.stopping = False
         signals.halt(self.quietly)
         self.send(signal.SIGCONT)
 

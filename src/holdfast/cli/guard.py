@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NEVER = float("inf")
 STUCK = 5.0  # how long past the deadline the guard tries to kill what does not die
-BIRTH = 0.1  # a wrapper killed while it starts the command: until its ticket shows. (End of file comes after exec.)
+BIRTH = 0.1  # by then a command that was being started shows its ticket
 
 
 def clock() -> float:
@@ -121,7 +121,7 @@ class Guard:
         self.sock.close()
 
 
-def post(on_lost: str, grace: float) -> Guard:
+def post(on_lost: str) -> Guard:
     """Fork the guard. Call this while the process has one thread and no store."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     wrapper = os.getpid()
@@ -129,17 +129,17 @@ def post(on_lost: str, grace: float) -> Guard:
     if pid:
         theirs.close()
         return Guard(ours, pid)
-    keep_watch(ours, theirs, wrapper, on_lost, grace)
+    keep_watch(ours, theirs, wrapper, on_lost)
 
 
-def keep_watch(ours: socket.socket, theirs: socket.socket, wrapper: int, on_lost: str, grace: float) -> NoReturn:
+def keep_watch(ours: socket.socket, theirs: socket.socket, wrapper: int, on_lost: str) -> NoReturn:
     status = 0
     try:
         from . import undertaker  # noqa: F401  # while sys.path still means what it meant; the wrapper need not wait
 
         ours.close()
         sock = alone(theirs)
-        Watchman(sock, wrapper, on_lost, grace).work()
+        Watchman(sock, wrapper, on_lost).work()
     except BaseException as bug:  # a traceback out of a process nobody started would help no one
         say.err(f"the guard of process {wrapper} failed: {bug!r}")
         status = 1
@@ -166,11 +166,10 @@ def alone(theirs: socket.socket) -> socket.socket:
 class Watchman:
     """What the guard process does."""
 
-    def __init__(self, sock: socket.socket, wrapper: int, on_lost: str, grace: float) -> None:
+    def __init__(self, sock: socket.socket, wrapper: int, on_lost: str) -> None:
         self.sock = sock
         self.wrapper = wrapper
-        self.grace = grace
-        self.watch = Watch(on_lost, grace)
+        self.watch = Watch(on_lost, early=0.0)
         self.undertaker: Undertaker | None = None
         self.beacon: int | None = None
         self.starting = False
@@ -178,9 +177,13 @@ class Watchman:
     def work(self) -> None:
         while True:
             left = self.watch.next() - clock()
+            if self.starting:
+                left = min(left, BIRTH)
             ready = select.select([self.sock], [], [], None if left == NEVER else max(0.0, left))[0]
             if ready and not self.obey():
                 return
+            if not ready and self.starting:
+                self.free()
             due = self.watch.due(clock())
             if due and self.undertaker is not None:
                 self.tell(due)  # before the signal: a wrapper that sees the command die knows why
@@ -200,7 +203,7 @@ class Watchman:
             from .undertaker import Undertaker
 
             self.undertaker = Undertaker(rest[0], spare=[self.wrapper])
-            self.watch.early = min(self.grace, float(rest[1]))
+            self.watch.early = float(rest[1])
         elif word == "deadline":
             self.watch.moved(float(rest[0]))
         elif word == "beacon":
@@ -218,6 +221,16 @@ class Watchman:
             self.died()
             return False
         return True
+
+    def free(self) -> None:
+        """A Ctrl-Z that hits the command between vfork and exec stops it, and the wrapper hangs in vfork until it goes
+        on, with everything blocked: not even the shell notices."""
+        from .undertaker import children, look
+
+        for pid in children(self.wrapper):
+            seen = look(pid)
+            if pid != os.getpid() and seen is not None and seen.state == "T":
+                os.kill(pid, signal.SIGCONT)
 
     def over(self) -> None:
         """The command itself has ended. If we had begun to end it, its family must follow; else it may stay."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import reach, say
+from . import lock, reach, say
 from .words import Said
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def look(said: Said) -> int:
     with reach.client(said) as locks:
         if said.command.name == "show":
-            show(said, locks, said.words[0])
+            show(said, locks, lock.name(said.words[0]))
         elif said["watch"]:
             watch(said, locks)
         else:

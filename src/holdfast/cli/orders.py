@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.flow.events import short
 
-from . import exits, reach, say, who
+from . import exits, lock, reach, say, who
 from .words import Said, count
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def orders(said: Said) -> int:
 
 
 def evict(said: Said) -> int:
-    name = said.words[0]
+    name = lock.name(said.words[0])
     if not (said["reason"] or "").strip():
         raise exits.Usage("evict wants --reason TEXT: the holder is told, and so is whoever reads the log.")
     terminal = os.isatty(0)

@@ -32,7 +32,7 @@ def run(said: Said) -> int:
     file = child.find(command[0])
     if not hasattr(signal, "sigtimedwait") or not os.path.isdir("/proc/self"):
         raise exits.Exit(exits.CONFIG, "`holdfast run` needs Linux with /proc; the library works without it.")
-    post = guard.post(said["on_lost"] or "kill", GRACE if said["grace"] is None else said["grace"])
+    post = guard.post(said["on_lost"] or "kill")
     try:
         Run(said, name, file, command, post).whole()
     finally:
@@ -68,6 +68,8 @@ class Run:
         self.locks: Locks | None = None
         self.main = threading.get_ident()
         self.attending = False
+        self.entered = 0.0
+        self.early = 0.0  # how long before the end of the lease TERM comes
         self.mercy = 0.0  # until when an evicted command may go on
 
     def whole(self) -> NoReturn:
@@ -95,9 +97,12 @@ class Run:
 
     def attend(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
+        self.entered = guard.clock()
         post, length = self.post, reach.lease_of(self.locks)
         remaining = self.measure(lease, length)
-        post.tell("ticket", lease.ticket, length / 3)
+        grace = GRACE if self.said["grace"] is None else self.said["grace"]
+        self.early = min(grace, min(length, self.said["max_hold"] or length) / 3)
+        post.tell("ticket", lease.ticket, self.early)
         post.tell("deadline", guard.clock() + remaining())
         beacon = reach.beacon(self.locks)
         if beacon is not None:
@@ -107,7 +112,7 @@ class Run:
         post.tell("child", pid, pid if own_group else 0)
         self.attending = True
         gc.enable()
-        watch = guard.Watch(self.said["on_lost"] or "kill", min(self.grace, length / 3))
+        watch = guard.Watch(self.said["on_lost"] or "kill", self.early)
 
         def undertaker() -> "Undertaker":
             from .undertaker import Undertaker
@@ -117,10 +122,6 @@ class Run:
             return one
 
         return child.Attendant(pid, own_group, post, watch, undertaker, remaining, self.quietly).until_its_end()
-
-    @property
-    def grace(self) -> float:
-        return GRACE if self.said["grace"] is None else float(self.said["grace"])
 
     def measure(self, lease: "Lease", length: float) -> Callable[[], float]:
         def remaining() -> float:
@@ -152,16 +153,22 @@ class Run:
         else:
             self.post.tell("over")
         signals.let_go()
-        loss = str(lease.loss()) if lease.lost else ""
+        loss = ""
         try:
+            lease.ensure_held()
             lease.release()
         except LeaseLost as late:
-            loss = loss or str(late)
+            loss = str(late)
         except BackendError as error:
             left = say.span(lease.remaining())
             say.err(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
         if stopped:
-            loss = loss or f"The lease on {self.name!r} could not be renewed in time."
+            if not loss:
+                held = guard.clock() - self.entered
+                limit = self.said["max_hold"]
+                too_long = limit is not None and held >= limit - self.early
+                why = "was held for as long as --max-hold allows" if too_long else "could not be renewed in time"
+                loss = f"{self.name!r} {why}."
             say.err(f"{loss} {self.command[0]!r} was stopped.")
             return exits.LOST
         if loss:

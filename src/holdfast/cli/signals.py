@@ -7,6 +7,8 @@ with sigtimedwait, which also tells who sent them: the terminal (the kernel, to 
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 
 FROM_KERNEL = 128  # si_code: typed at the terminal, or a hang-up
@@ -43,12 +45,21 @@ def halt(quietly: Callable[[Callable[[], None]], None]) -> None:
 
 
 def let_go() -> None:
-    """The command is over: forget what came for it, and let a second Ctrl-C end us the hard way."""
+    """The command is over: forget what came for it. If giving the lock back takes long, a signal may end us.
+
+    Not at once: a hang-up or a kill of the job often comes twice, and would cost the others the rest of the lease.
+    """
     while fetch(PASS_ON | {signal.SIGCHLD, signal.SIGCONT}, 0)[0]:
         pass
     if signal.SIGINT in wanted():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASS_ON)
+
+    def listen() -> None:
+        time.sleep(1.0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASS_ON)  # in this thread: from now on they are delivered to it
+        time.sleep(threading.TIMEOUT_MAX)
+
+    threading.Thread(target=listen, name="holdfast-leaving", daemon=True).start()
 
 
 def end_by(signum: int) -> None:

@@ -1,0 +1,270 @@
+"""The commands for scripts and operators: ls, show, acquire, renew, release, evict, resize, doctor, schema."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import TOOL, Tool, until
+
+
+def test_ls_names_the_store_and_says_who_holds_what(holdfast: Tool) -> None:
+    assert holdfast("ls").stdout == f"no names in {holdfast.url}\n"
+    holdfast.holding("run", "--owner", "web-3", "--note", "ship order", "orders", "sleep", "60", name="orders")
+    holdfast("run", "idle", "true")
+    lines = holdfast("ls").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "KIND", "HELD", "BY", "FOR", "LEASE", "LINE", "NOTE"]
+    assert lines[1].split() == ["idle", "lock"]
+    assert lines[2].split()[:3] == ["orders", "lock", "web-3"]
+    assert lines[2].endswith("ship order")
+    assert lines[3] == f"2 names in {holdfast.url}"
+    assert "idle" not in holdfast("ls", "--held").stdout
+    assert holdfast("ls", "--waited").stdout.startswith("no names")
+    assert holdfast("ls", "--stale").stdout.startswith("no names")
+    assert holdfast("ls", "id*").stdout.splitlines()[-1].startswith("1 name in")
+
+
+def test_ls_shows_lines_and_slots(holdfast: Tool) -> None:
+    holdfast.holding("run", "--slots", "1", "gpu", "sleep", "60", name="gpu")
+    holdfast.start("run", "--slots", "1", "gpu", "true")
+    until(lambda: holdfast.line("gpu"))
+    row = holdfast("ls", "--waited").stdout.splitlines()[1].split()
+    assert row[:3] == ["gpu", "semaphore", "1/1"]
+    assert row[6] == "1"
+
+
+def test_json_has_the_keys_of_the_snapshot(holdfast: Tool) -> None:
+    holdfast.holding("run", "--owner", "web-3", "x", "sleep", "60")
+    holdfast.start("run", "--owner", "web-4", "x", "true")
+    until(lambda: holdfast.line("x"))
+    seen = json.loads(holdfast("--json", "ls").stdout)
+    assert set(seen) == set(json.loads(holdfast("show", "x", "--json").stdout)) == {"store", "now", "resources"}
+    assert seen["store"] == holdfast.url
+    (it,) = seen["resources"]
+    assert set(it) == {"name", "kind", "capacity", "fence", "inside", "line"}
+    assert set(it["inside"][0]) == {"owner", "note", "ticket", "fence", "weight", "held_for", "left"}
+    assert set(it["line"][0]) == {"owner", "note", "ticket", "weight", "waited", "left"}
+    assert (it["inside"][0]["owner"], it["line"][0]["owner"]) == ("web-3", "web-4")
+
+
+def test_show_tells_everything_about_one_name(holdfast: Tool) -> None:
+    assert holdfast("show", "x").stdout == f"'x' was never used in {holdfast.url}\n"
+    holdfast.holding("run", "-s", "--owner", "web-3", "x", "sleep", "60")
+    holdfast.start("run", "--owner", "web-4", "--note", "rebuild", "x", "true")
+    until(lambda: holdfast.line("x"))
+    out = holdfast("show", "x").stdout
+    assert out.startswith("x: rwlock, last fence ")
+    assert [word in out for word in ("inside", "web-3", "reader", "in line", "web-4", "alone", "rebuild")] == [True] * 7
+
+
+def test_a_name_with_a_star_is_a_name_to_show_and_a_pattern_to_ls(holdfast: Tool) -> None:
+    holdfast("run", "a*", "true")
+    holdfast("run", "ab", "true")
+    assert len(json.loads(holdfast("show", "a*", "--json").stdout)["resources"]) == 1
+    assert len(json.loads(holdfast("ls", "a*", "--json").stdout)["resources"]) == 2
+
+
+def test_a_reader_of_the_table_may_leave_early(holdfast: Tool) -> None:
+    holdfast("run", "x", "true")
+    text = f"{' '.join(TOOL)} ls | true"
+    done = subprocess.run(["sh", "-c", text], env=holdfast.env, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+# A lease without a process.
+
+
+def test_a_lease_that_lives_without_a_process(holdfast: Tool) -> None:
+    ticket = holdfast("acquire", "x", "--lease", "10m", "--note", "deploy").stdout.strip()
+    assert len(ticket) == 32
+    refused = holdfast("run", "-n", "x", "true")
+    assert refused.returncode == 75
+    assert "(deploy)" in refused.stderr
+    assert holdfast("acquire", "-n", "x").returncode == 75
+    assert holdfast("renew", "x", "--ticket", ticket).stdout == "'x' is yours for another 10m00s\n"
+    assert holdfast("release", "x", "--ticket", ticket).returncode == 0
+    assert holdfast("run", "-n", "x", "true").returncode == 0
+    late = holdfast("renew", "x", HOLDFAST_TICKET=ticket)
+    assert late.returncode == 79
+    assert late.stderr.startswith("holdfast: Nobody holds 'x' by this ticket: released, or run out.")
+    assert holdfast("release", "x", "--ticket", ticket).returncode == 79
+
+
+def test_it_ends_by_itself(holdfast: Tool) -> None:
+    holdfast("acquire", "x", "--lease", "1")
+    assert holdfast("run", "-w", "20", "x", "echo", "in").stdout == "in\n"
+
+
+def test_acquire_in_json(holdfast: Tool) -> None:
+    got = json.loads(holdfast("acquire", "x", "--lease", "60", "--json").stdout)
+    assert set(got) == {"name", "ticket", "fence", "lease"}
+    assert (got["name"], got["lease"]) == ("x", 60)
+    again = json.loads(holdfast("renew", "x", "--ticket", got["ticket"], "--json").stdout)
+    assert (again["name"], again["fence"]) == ("x", got["fence"])
+    assert 59 < again["left"] <= 60
+    done = json.loads(holdfast("release", "x", "--ticket", got["ticket"], "--json").stdout)
+    assert done == {"name": "x", "held": True}
+
+
+def test_with_a_ticket_of_its_own_an_acquire_may_be_repeated(holdfast: Tool) -> None:
+    first, second = (holdfast("acquire", "x", "--ticket", "job4711", "--json", "-n") for _ in range(2))
+    assert json.loads(first.stdout) == json.loads(second.stdout)
+    assert holdfast("acquire", "x", "--ticket", "another1", "-n").returncode == 75
+    assert holdfast("acquire", "x", "--ticket", "no good").returncode == 64
+
+
+def test_readers_and_slots_can_be_acquired_too(holdfast: Tool) -> None:
+    assert [holdfast("acquire", "-s", "-n", "r").returncode for _ in range(2)] == [0, 0]
+    assert [holdfast("acquire", "--slots", "2", "-n", "s").returncode for _ in range(3)] == [0, 0, 75]
+
+
+def test_which_lease_is_a_fair_question(holdfast: Tool) -> None:
+    done = holdfast("renew", "x")
+    assert done.returncode == 64
+    assert "Which lease?" in done.stderr
+
+
+def test_ctrl_c_while_acquiring_leaves_nothing(holdfast: Tool) -> None:
+    holdfast("acquire", "x")
+    it = holdfast.start("acquire", "x")
+    until(lambda: holdfast.line("x"))
+    it.send_signal(signal.SIGINT)
+    assert it.wait(20) == 130
+    assert it.stderr is not None
+    assert it.stderr.read() == ""
+    assert holdfast.line("x") == []
+
+
+# An operator's orders.
+
+
+def test_evict_needs_a_reason_and_without_a_terminal_a_yes(holdfast: Tool) -> None:
+    holdfast("acquire", "x", "--lease", "60")
+    assert holdfast("evict", "x", "-y").returncode == 64
+    assert holdfast("evict", "x", "-y", "--reason", " ").returncode == 64
+    unsure = holdfast("evict", "x", "--reason", "stuck")
+    assert unsure.returncode == 64
+    assert "say -y if you mean it" in unsure.stderr
+
+
+def test_evict_stops_renewals_and_at_once_frees(holdfast: Tool) -> None:
+    ticket = holdfast("acquire", "x", "--lease", "60").stdout.strip()
+    done = holdfast("evict", "x", "--reason", "stuck", "-y")
+    assert done.stdout.startswith("'x' is taken from its holder and free when the lease ends, in ")
+    late = holdfast("renew", "x", "--ticket", ticket)
+    assert late.returncode == 79
+    assert "(stuck)" in late.stderr
+    assert holdfast("run", "-n", "x", "true").returncode == 75
+    assert holdfast("evict", "x", "--reason", "really", "-y", "--at-once").stdout.endswith("free now\n")
+    assert holdfast("run", "-n", "x", "true").returncode == 0
+
+
+def test_evict_one_of_many_by_the_ticket_that_show_prints(holdfast: Tool) -> None:
+    for _ in range(2):
+        holdfast("acquire", "--slots", "2", "x")
+    seen = json.loads(holdfast("show", "x", "--json").stdout)["resources"][0]["inside"]
+    met = json.loads(
+        holdfast("evict", "x", "--reason", "one", "-y", "--at-once", "--json", "--ticket", seen[0]["ticket"]).stdout
+    )
+    assert met == {"name": "x", "evicted": [seen[0]["ticket"]]}
+    left = json.loads(holdfast("show", "x", "--json").stdout)["resources"][0]["inside"]
+    assert [one["ticket"] for one in left] == [seen[1]["ticket"]]
+
+
+def test_evicting_nobody_is_no_error(holdfast: Tool) -> None:
+    done = holdfast("evict", "x", "--reason", "just in case", "-y")
+    assert done.returncode == 0
+    assert "so nobody is evicted" in done.stderr
+
+
+def test_resize(holdfast: Tool) -> None:
+    holdfast("acquire", "--slots", "1", "x")
+    assert holdfast("acquire", "-n", "--slots", "1", "x").returncode == 75
+    assert holdfast("resize", "x", "2").stdout == "'x' has 2 slots now\n"
+    assert holdfast("acquire", "-n", "--slots", "2", "x").returncode == 0
+    assert holdfast("resize", "x", "0").returncode == 64
+    assert json.loads(holdfast("resize", "x", "1", "--json").stdout) == {"name": "x", "slots": 1}
+
+
+def test_doctor_says_what_it_found(holdfast: Tool) -> None:
+    done = holdfast("doctor")
+    assert done.returncode == 0
+    assert f"the store is {holdfast.url}, chosen by HOLDFAST_URL" in done.stdout
+    assert "it answers in" in done.stdout
+    found = json.loads(holdfast("doctor", "--json").stdout)
+    assert found["span"] == "machine"
+    assert {check["level"] for check in found["checks"]} <= {"ok", "note", "warning", "error"}
+
+
+def test_schema_prints_and_runs_nothing(holdfast: Tool) -> None:
+    other = holdfast.folder / "other.db"
+    done = holdfast("schema", f"sqlite:///{other}")
+    assert "CREATE TABLE holdfast_locks" in done.stdout
+    assert not other.exists()
+
+
+# What cannot be.
+
+
+@pytest.mark.parametrize(
+    "name, says",
+    [("", "A name must not be empty"), ("a" * 201, "at most 200 bytes"), ("é" * 101, "at most 200 bytes"),
+     ("a\nb", "no control characters"), ("a\x1b[31mb", "no control characters"), ("a\udc80", "UTF-8"),
+     ("a" * 100_000, "at most 200 bytes")],
+)
+@pytest.mark.parametrize("command", ["run", "acquire", "release", "evict", "show"])
+def test_a_bad_name_is_a_sentence_and_78(holdfast: Tool, command: str, name: str, says: str) -> None:
+    args = {"run": ["run", name, "true"], "evict": ["evict", name, "--reason", "x", "-y"], "show": ["show", name]}
+    done = holdfast(*args.get(command, [command, name, "--ticket", "t"]))
+    assert done.returncode == 78
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args, code, says",
+    [
+        (["-u", "nosuch://host", "ls"], 78, "nosuch"),
+        (["-u", "not a url", "ls"], 78, "not a store's URL"),
+        (["-u", "memory://", "run", "x", "true"], 78, "ends with this process"),
+        (["--span", "machines", "run", "x", "true"], 78, "reaches only this machine"),
+        (["run", "--lease", "0", "x", "true"], 78, "lease"),
+        (["run", "--lease", "100ms", "x", "true"], 78, "at least 0.5 s"),
+        (["run", "--lease", "9999999999999", "x", "true"], 78, "ten years"),
+        (["run", "--lease", "nan", "x", "true"], 64, "--lease wants a duration"),
+        (["run", "--note", "a\nb", "x", "true"], 78, "no control characters"),
+        (["run", "--slots", "9999999999", "x", "true"], 78, "slots"),
+        (["run", "--max-hold", "0", "x", "true"], 78, "max_hold"),
+        (["-u", "sqlite:////proc/nowhere/locks.db", "run", "x", "true"], None, "/proc/nowhere"),
+        (["-u", "sqlite:///plain.txt", "run", "x", "true"], None, "plain.txt"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_its_code(holdfast: Tool, args: list[str], code: int | None, says: str) -> None:
+    (holdfast.folder / "plain.txt").write_text("This is not a database. " * 100)
+    done = holdfast(*args)
+    assert done.returncode in ([code] if code else [69, 77, 78])
+    assert says in done.stderr
+    assert done.stderr.startswith("holdfast: ")
+    assert done.stderr.count("\n") == 1
+    assert "bug" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_a_url_it_is_a_file_of_this_user(holdfast: Tool) -> None:
+    del holdfast.env["HOLDFAST_URL"]
+    done = holdfast("run", "hello", "--", "echo", "hi")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+    assert str(holdfast.folder) in holdfast("ls").stdout
+
+
+def test_verbose_says_what_happens_and_quiet_does_not(holdfast: Tool) -> None:
+    loud = holdfast("-v", "run", "x", "true").stderr
+    assert "holdfast: 'x' acquired, fence " in loud
+    assert "holdfast: 'x' released.\n" in loud
+    assert holdfast("-q", "run", "x", "true").stderr == ""
+
+
+def test_version(holdfast: Tool) -> None:
+    assert holdfast("--version").stdout.startswith("holdfast 0.")

@@ -1,0 +1,127 @@
+"""What happens to the command when its lease cannot be kept, or its wrapper is stopped or killed."""
+
+import os
+import signal
+import time
+
+from holdfast.cli.undertaker import children
+from tests.cli.conftest import Tool, alive, until
+
+# A child of its own, a grandchild in another session, one without its environment. None of them keeps our pipes.
+FAMILY = """
+    exec </dev/null >/dev/null 2>&1
+    echo $$ > child
+    sleep 600 & echo $! > near
+    setsid sh -c 'echo $$ > far; exec sleep 600' &
+    (exec env -i sh -c 'echo $$ > naked; exec sleep 600') &
+    wait
+"""
+
+
+def guard_of(wrapper: int) -> int:
+    (pid,) = [pid for pid in children(wrapper) if os.getsid(pid) == pid]
+    return pid
+
+
+def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "x", "-c", FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    second = holdfast.start("run", "x", "-c", "date +%s%N > began")
+    until(lambda: holdfast.line("x"))
+    killed = time.time_ns()
+    first.kill()
+    assert second.wait(20) == 0
+    assert not any(map(alive, pids))
+    (began,) = holdfast.pids("began")
+    assert began - killed < 1_000_000_000  # 30 s would be a lease; a quiet machine needs about 20 ms
+
+
+def test_a_stopped_wrapper_loses_its_command_before_its_lease(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--lease", "1.5", "x", "-c", FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    second = holdfast.start("run", "x", "-c", "date +%s%N > began")
+    until(lambda: holdfast.line("x"))
+    first.send_signal(signal.SIGSTOP)
+    until(lambda: not any(map(alive, pids)))
+    assert not (holdfast.folder / "began").exists()
+    assert second.wait(20) == 0
+    first.send_signal(signal.SIGCONT)
+    _, err = first.communicate(timeout=20)
+    assert first.returncode == 79
+    assert err.startswith("holdfast: The lease on 'x' was lost: it was not renewed in time")
+    assert err.count("\n") == 1
+
+
+def test_killing_the_guard_does_not_end_the_protection(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--max-hold", "3", "x", "-c", FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    os.kill(guard_of(first.pid), signal.SIGKILL)
+    assert first.wait(20) == 79
+    assert not any(map(alive, pids))
+
+
+def test_killing_the_guard_harms_nobody(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "x", "-c", "read line; exit 4")
+    os.kill(guard_of(first.pid), signal.SIGKILL)
+    first.communicate("go\n", timeout=20)
+    assert first.returncode == 4
+    assert holdfast.inside("x") == []
+
+
+def test_a_command_that_holds_too_long_is_stopped(holdfast: Tool) -> None:
+    text = "trap 'echo > termed; exit' TERM; sleep 60"
+    done = holdfast("run", "--max-hold", "700ms", "--grace", "300ms", "x", "-c", text)
+    assert done.returncode == 79
+    assert (holdfast.folder / "termed").exists()
+    assert done.stderr.endswith("'x' was held for as long as --max-hold allows. '/bin/sh' was stopped.\n")
+
+
+def test_an_evicted_command_is_told_to_stop(holdfast: Tool) -> None:
+    text = "trap 'echo > termed; exit' TERM; echo $$ > up; sleep 60 & wait"
+    first = holdfast.holding("run", "--lease", "3", "x", "-c", text)
+    holdfast.pids("up")
+    assert holdfast("evict", "x", "--reason", "maintenance", "-y").returncode == 0
+    _, err = first.communicate(timeout=20)
+    assert first.returncode == 79
+    assert "maintenance" in err
+    assert (holdfast.folder / "termed").exists()
+    assert holdfast.inside("x") == []
+
+
+def test_with_warn_the_command_runs_on_and_keeps_its_exit_code(holdfast: Tool) -> None:
+    done = holdfast("run", "--on-lost", "warn", "--max-hold", "300ms", "x", "-c", "sleep 0.6; exit 6")
+    assert done.returncode == 6
+    assert done.stderr.startswith("holdfast: The lease on 'x' was lost")
+    assert done.stderr.endswith("'/bin/sh' ran on.\n")
+
+
+def test_with_term_a_stubborn_command_is_not_killed(holdfast: Tool) -> None:
+    text = "trap 'echo > termed' TERM; sleep 0.3 & wait; sleep 0.6; exit 6"
+    done = holdfast("run", "--on-lost", "term", "--max-hold", "400ms", "--grace", "300ms", "x", "-c", text)
+    assert (holdfast.folder / "termed").exists()
+    assert done.returncode == 79
+
+
+def test_a_family_outside_the_lease_is_gone_before_the_next_one_comes(holdfast: Tool) -> None:
+    text = "trap '' TERM; (sleep 600) & echo $! > near; wait"
+    first = holdfast.holding("run", "--max-hold", "700ms", "x", "-c", text)
+    (pid,) = holdfast.pids("near")
+    second = holdfast.start("run", "x", "-c", "date +%s%N > began")
+    until(lambda: (holdfast.folder / "began").exists())
+    assert not alive(pid)
+    assert first.wait(20) == 79
+    assert second.wait(20) == 0
+
+
+def test_a_wrapper_killed_in_line_leaves_no_place_behind(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "x", "-c", "read line")
+    dead = holdfast.start("run", "x", "true")
+    until(lambda: holdfast.line("x"))
+    living = holdfast.start("run", "x", "true")
+    until(lambda: len(holdfast.line("x")) == 2)
+    dead.kill()
+    dead.wait()
+    first.communicate("go\n", timeout=20)
+    began = time.monotonic()
+    assert living.wait(20) == 0
+    assert time.monotonic() - began < 1.5  # its patience would be longer
