@@ -125,3 +125,13 @@ def test_a_wrapper_killed_in_line_leaves_no_place_behind(holdfast: Tool) -> None
     began = time.monotonic()
     assert living.wait(20) == 0
     assert time.monotonic() - began < 1.5  # its patience would be longer
+
+
+def test_an_evicted_command_is_dead_before_the_next_one_comes(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--lease", "6", "x", "-c", "trap '' TERM; echo $$ > up; while :; do sleep 0.05; done")
+    (pid,) = holdfast.pids("up")
+    second = holdfast.start("run", "x", "-c", f"kill -0 {pid} 2>/dev/null && echo two were inside")
+    until(lambda: holdfast.line("x"))
+    holdfast("evict", "x", "--reason", "maintenance", "-y")
+    assert first.wait(20) == 79
+    assert second.communicate(timeout=20)[0] == ""

@@ -197,7 +197,7 @@ class Desk:
             for hold in holds:
                 hold._reason = reason
             if reason != "forked":
-                due = clock if reason == "evicted" else clock + seat.margin
+                due = clock + seat.margin  # also of an evicted one, whose seat stays: its holder has not looked yet
                 bury = seat.doubtful or self.backend.doubles
                 self.owe(Debt(seat.name, seat.ticket, bury, due, clock + max(seat.lease, FORGET)))
         self.unseat(seat)
