@@ -129,7 +129,7 @@ FAMILY = """
 
 @pytest.mark.parametrize("kind", ["GROUP", "SHARED"])
 def test_the_family_is_dead_at_the_deadline_after_a_term(start: Callable[..., Standin], kind: str) -> None:
-    it = start("kill", 0.3, kind, 600, text="trap 'echo > termed' TERM; " + FAMILY + "while :; do sleep 600; done")
+    it = start("kill", 0.3, kind, 600, text="trap 'echo >> termed' TERM; " + FAMILY + "while :; do sleep 600; done")
     pids = it.pids("child", "near", "far", "naked")
     began = time.monotonic()
     it.say(0.8)
@@ -137,6 +137,7 @@ def test_the_family_is_dead_at_the_deadline_after_a_term(start: Callable[..., St
     assert 0.4 < time.monotonic() - began < 0.8
     until(lambda: not any(map(alive, pids)))
     assert 0.75 < time.monotonic() - began < 1.5
+    assert (it.folder / "termed").read_text() == "\n"  # once
     it.say("listen")
     assert it.line() == "kill term"
 

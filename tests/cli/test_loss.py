@@ -32,6 +32,8 @@ def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(hold
     first.kill()
     assert second.wait(20) == 0
     assert not any(map(alive, pids))
+    assert first.stderr is not None
+    assert first.stderr.read() == ""  # not even "Killed" from a shell inside
     (began,) = holdfast.pids("began")
     assert began - killed < 1_000_000_000  # 30 s would be a lease; a quiet machine needs about 20 ms
 
@@ -128,7 +130,8 @@ def test_a_wrapper_killed_in_line_leaves_no_place_behind(holdfast: Tool) -> None
 
 
 def test_an_evicted_command_is_dead_before_the_next_one_comes(holdfast: Tool) -> None:
-    first = holdfast.holding("run", "--lease", "6", "x", "-c", "trap '' TERM; echo $$ > up; while :; do sleep 0.05; done")
+    text = "trap '' TERM; echo $$ > up; while :; do sleep 0.05; done"
+    first = holdfast.holding("run", "--lease", "6", "x", "-c", text)
     (pid,) = holdfast.pids("up")
     second = holdfast.start("run", "x", "-c", f"kill -0 {pid} 2>/dev/null && echo two were inside")
     until(lambda: holdfast.line("x"))

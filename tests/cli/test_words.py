@@ -77,7 +77,7 @@ def test_a_double_dash_lets_a_name_begin_with_a_dash() -> None:
 @pytest.mark.parametrize(
     "argv, sentence",
     [
-        ((), "holdfast wants a command"),
+        ((), "Which command?"),
         (("frobnicate",), "There is no command 'frobnicate'."),
         (("pool",), "There is no command 'pool'"),
         (("realese", "x"), "Did you mean `re"),

@@ -28,6 +28,7 @@ def make(said: Said, locks: "Locks", name: str, note: str, **options: Any) -> "L
     options["note"] = said["note"] if said["note"] is not None else note
     if said["slots"] is not None:
         return locks.semaphore(name, said["slots"], **options)
+    options["local_handoff"] = False  # one holder in this process: there is nobody to hand it to
     if said["shared"]:
         return locks.rwlock(name, **options).read()
     return locks.lock(name, **options)

@@ -41,7 +41,7 @@ def evict(said: Said) -> int:
     if said["json"]:
         say.json({"name": name, "evicted": [short(ticket) for ticket in met]})
     elif not said["quiet"]:
-        left = say.span(max((one.left for one in it.inside), default=0.0))
+        left = say.for_(max((one.left for one in it.inside), default=0.0))
         when = "now" if said["at_once"] else f"when the lease ends, in {left} at most"
         say.out(f"{name!r} is taken from its holder and free {when}\n" if met else "nobody was met\n")
     return 0

@@ -160,7 +160,7 @@ class Run:
         except LeaseLost as late:
             loss = str(late)
         except BackendError as error:
-            left = say.span(lease.remaining())
+            left = say.for_(lease.remaining())
             say.err(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
         if stopped:
             if not loss:
@@ -198,7 +198,7 @@ class Run:
     def remark(self) -> None:
         """We have waited for a second. Who sits at a terminal wants to know for whom."""
         if self.locks is not None and not self.said["quiet"] and (self.said["verbose"] or os.isatty(2)):
-            say.err(who.waiting_for(who.find(self.locks, self.name), self.name))
+            say.err(who.waiting_for(who.find(self.locks, self.name), self.name, reach.owner(self.locks)))
 
     def told(self, event: "Event") -> None:
         """From the client, maybe from its keeper: the main thread has to look at the lease again."""

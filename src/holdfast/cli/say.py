@@ -41,6 +41,11 @@ def span(seconds: float) -> str:
     return f"{whole}s"
 
 
+def for_(seconds: float) -> str:
+    """A duration in a sentence, as the library writes it: 0.4 s, 41 s; or 3m05s."""
+    return f"{span(seconds)[:-1]} s" if seconds < 60 else span(seconds)
+
+
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Columns as wide as their widest cell; the last one is free."""
     cells = [head, *[tuple(plain(cell) for cell in row) for row in rows]]

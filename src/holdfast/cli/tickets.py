@@ -52,7 +52,7 @@ def renew(said: Said, ticket: str) -> int:
     if said["json"]:
         say.json({"name": name, "fence": reply.fence, "left": reply.left / 1e6})
     elif not said["quiet"]:
-        say.out(f"{name!r} is yours for another {say.span(reply.left / 1e6)}\n")
+        say.out(f"{name!r} is yours for another {say.for_(reply.left / 1e6)}\n")
     return 0
 
 

@@ -121,6 +121,15 @@ def marked(ticket: str) -> set[int]:
     return found
 
 
+def newest_first(those: set[Process]) -> list[Process]:
+    return sorted(those, key=lambda p: (p.start, p.pid), reverse=True)
+
+
+def with_continue(signum: int) -> tuple[int, ...]:
+    """A stopped one does not hear TERM before it goes on."""
+    return (signum, signal.SIGCONT) if signum == signal.SIGTERM else (signum,)
+
+
 class Undertaker:
     """For one command: `root` may be unknown (the wrapper died while it started), `group` is 0 if it has none."""
 
@@ -140,30 +149,32 @@ class Undertaker:
     @property
     def living(self) -> list[Process]:
         """Those known who are alive, the newest first: a command dies before the guard that answers for it."""
-        return sorted((p for p in self.known if p.alive), key=lambda p: (p.start, p.pid), reverse=True)
+        return newest_first({p for p in self.known if p.alive})
 
     def send(self, signum: int) -> int:
         """To everyone, once; how many the last sweep found who had escaped until then."""
         self.known |= self._seen(descendants({p.pid for p in self.known if p.alive}))
+        if self.group:  # all at once: a shell that outlives its children for a moment would complain about it
+            for one in with_continue(signum):
+                try:
+                    os.killpg(self.group, one)
+                except OSError:  # nobody is left in it
+                    pass
         self._tell(self.living, signum)
-        if self.group:
-            try:
-                os.killpg(self.group, signum)
-            except OSError:  # nobody is left in it
-                pass
         late = self._seen(marked(self.ticket)) - self.known
         self.known |= late
-        self._tell(sorted(late, key=lambda p: (p.start, p.pid), reverse=True), signum)
+        self._tell(newest_first(late), signum)
         return len(late)
+
+    def _tell(self, those: list[Process], signum: int) -> None:
+        for process in those:
+            seen = look(process.pid)
+            if seen is not None and (not self.group or seen.group != self.group):  # the group was told as a whole
+                for one in with_continue(signum):
+                    process.send(one)
 
     def _seen(self, found: set[int]) -> set[Process]:
         return {p for pid in found - self.spare if (p := process(pid)) is not None}
-
-    def _tell(self, those: list[Process], signum: int) -> None:
-        for one in those:
-            one.send(signum)
-            if signum == signal.SIGTERM:  # a stopped one hears nothing before it goes on
-                one.send(signal.SIGCONT)
 
     @property
     def gone(self) -> bool:

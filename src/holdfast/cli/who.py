@@ -18,19 +18,21 @@ def label(one: "Insider | Waiter") -> str:
 
 
 def holders(resource: "Resource") -> str:
-    """'web-3:4117 (ship order) for 41s', or with more of them 'a, b and 2 others'."""
+    """'web-3:4117 (ship order) for 41 s', or with more of them 'a, b and 2 others'."""
     inside = resource.inside
     if len(inside) == 1:
-        return f"{label(inside[0])} for {say.span(inside[0].held_for)}"
+        return f"{label(inside[0])} for {say.for_(inside[0].held_for)}"
     names = [label(one) for one in inside[:3]] + ([f"{len(inside) - 3} others"] if len(inside) > 3 else [])
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def waiting_for(resource: "Resource | None", name: str) -> str:
-    """What to tell somebody who has waited a second."""
+def waiting_for(resource: "Resource | None", name: str, owner: str) -> str:
+    """What to tell somebody who has waited a second. If several in line have the same label, not which one is you."""
     if resource is None or not resource.inside:
         return f"waiting for {name!r}."
-    return f"{name!r} is held by {holders(resource)}; waiting, {len(resource.line)} in line."
+    mine = [number for number, one in enumerate(resource.line, 1) if one.owner == owner]
+    place = f"you are number {mine[0]} of {len(resource.line)}" if len(mine) == 1 else f"{len(resource.line)} are"
+    return f"{name!r} is held by {holders(resource)}; {place} in line."
 
 
 def happened(event: "Event") -> str:

@@ -119,7 +119,7 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     if options.get("help") or options.get("version"):
         return Said(nothing, options, [])
     if not rest:
-        raise Usage("holdfast wants a command, such as `holdfast run NAME -- CMD`. `holdfast --help` lists them.")
+        raise Usage("Which command? For example `holdfast run NAME -- CMD`; `holdfast --help` lists them all.")
     word = rest.pop(0)
     if word == "help":
         options["help"] = True
