@@ -38,6 +38,13 @@ def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(hold
     assert began - killed < 1_000_000_000  # 30 s would be a lease; a quiet machine needs about 20 ms
 
 
+def test_who_was_killed_is_not_shown_as_a_holder(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "x", "sleep", "600")
+    first.kill()
+    until(lambda: not holdfast.inside("x"))
+    assert holdfast("ls", "--held").stdout.startswith("no names")
+
+
 def test_a_stopped_wrapper_loses_its_command_before_its_lease(holdfast: Tool) -> None:
     first = holdfast.holding("run", "--lease", "1.5", "x", "-c", FAMILY)
     pids = holdfast.pids("child", "near", "far", "naked")

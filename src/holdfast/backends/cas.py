@@ -182,7 +182,7 @@ class CasBackend:
 
     async def look(self, name: str) -> tuple[Record, int]:
         seen = await self.store.read(self.prefix + name)
-        return self._know(seen).record, seen.now
+        return self._living(self._know(seen).record), seen.now
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         matches = glob(pattern)
@@ -192,9 +192,18 @@ class CasBackend:
             now = seen.now
             name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
             if SEPARATOR not in name and matches(name):
-                found.append((name, self._know(seen).record))
+                found.append((name, self._living(self._know(seen).record)))
         found.sort()
         return found, now
+
+    def _living(self, record: Record) -> Record:
+        """Without those whose process is gone: anybody's next step would drop them, so nobody should read of them."""
+        ears = {e.ear for e in (*record.inside, *record.line)} - {"", self.store.ear}
+        gone = self.store.silent(ears)[1] if ears else _NOBODY
+        if not gone:
+            return record
+        inside = tuple(e for e in record.inside if e.ear not in gone)
+        return record._replace(inside=inside, line=tuple(e for e in record.line if e.ear not in gone))
 
     async def tidy(self) -> None:
         await self.store.tidy()

@@ -204,7 +204,7 @@ class Backend(Protocol):
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 
     async def look(self, name: str) -> tuple[Record, int]:
-        """The record as it is, and the store's time. Changes nothing."""
+        """The record as it is, less those known to be dead, and the store's time. Changes nothing."""
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         """All records whose name matches this pattern of * and ?, by name, and the store's time."""
