@@ -101,6 +101,7 @@ class RowStore:
         self.fates: list[tuple[str, str]] = []
         self.write_fates: list[tuple[str, str]] = []
         self.push_fate = ""
+        self.cut = False  # nothing of this client gets through
         self._sample: Any = None
         self._hints: dict[str, Any] = {}
         self._waiting: dict[str, Park] = {}
@@ -123,6 +124,7 @@ class RowStore:
             await process_sleep(process, 0.0005)
             raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")
         park = Park()
+        go = "lost" if self.cut else go
 
         def arrive() -> None:
             if not rows.refuses:

@@ -97,6 +97,7 @@ class ServerBackend:
         self.ear = f"ear-{process.name}"
         self.fates: list[tuple[str, str]] = []  # of the next messages, by decree: (request, reply)
         self.push_fate = ""
+        self.cut = False  # nothing of this client gets through
         self._hints: dict[str, Any] = {}
         self._waiting: dict[str, Park] = {}
         server.backends[self.ear] = self
@@ -105,7 +106,7 @@ class ServerBackend:
         server, process = self.server, self.process
         at = process.clock()
         park = Park()
-        go, back = self.fates.pop(0) if self.fates else ("", "")
+        go, back = ("lost", "") if self.cut else self.fates.pop(0) if self.fates else ("", "")
         who = process.name
         server.asked[who] = server.asked.get(who, 0) + 1
         if server.refuses:

@@ -87,9 +87,10 @@ class Witness:
         self.grants += 1
         stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
         self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.seat.deadline)
-        if not stay.believed and client.process.thawed != self.world.now:
+        if stay.believed:
+            self._fence_rises(stay)
+        elif client.process.thawed != self.world.now:  # unless it was stopped on the very last step of getting it
             raise Violation(f"handed out although its time is over: {stay}")
-        self._fence_rises(stay)
         self._passing_is_bounded(stay)
         self.stays.setdefault(stay.name, []).append(stay)
         self._past.setdefault(stay.name, []).append(stay)
@@ -124,9 +125,9 @@ class Witness:
                 raise Violation(f"the fence did not rise: {stay} came after {other}")
 
     def _passing_is_bounded(self, stay: Stay) -> None:
-        count, first = self._seats.get(stay.hold.ticket, (0, self.world.now))
+        count, first = self._seats.get(stay.hold.ticket, (0, stay.hold._since))
         self._seats[stay.hold.ticket] = (count + 1, first)
         if stay.weight == stay.capacity and count:
-            span = (self.world.now - first) * stay.client.process.rate
+            span = stay.hold._since - first
             if count > 32 or span > 0.1 + 0.001:
                 raise Violation(f"passed on {count} times and for {span:.3f} s in a row: {stay}")

@@ -119,6 +119,7 @@ class Task:
         self.done = False
         self.awaits = 0  # how often it has waited
         self.cancel_at: int | None = None  # cancel it at this wait
+        self.when_cancelled: Callable[[], object] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.when_done: list[Callable[[], object]] = []
@@ -138,6 +139,8 @@ class Task:
             park.task, self.parked = self, park
             if self.awaits == self.cancel_at:
                 self.cancel()
+                if self.when_cancelled is not None:
+                    self.when_cancelled()
         finally:
             self.process.current = None
 
