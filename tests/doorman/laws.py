@@ -218,7 +218,8 @@ def the_patience_fits_the_answer(s: Step) -> None:
         e = s.after.line[s.reply.ahead]
         assert e.ticket == s.asker
         assert e.place == s.reply.place
-        ahead = s.after.line[:1] if s.reply.ahead else s.after.inside
+        unsure = tuple(x for x in s.after.inside if not x.sure)
+        ahead = s.after.line[:1] + unsure if s.reply.ahead else s.after.inside
         soon = min([x.expires for x in ahead]) - s.now
         if e.lease < WINDOW:
             soon = min(soon, e.lease // 2 * (s.reply.ahead + 1))

@@ -364,6 +364,14 @@ def test_retry_in_of_the_others_is_when_the_head_loses_its_place(door: Door) -> 
     assert door.enter("d").retry_in == patience(0) - SECOND
 
 
+def test_retry_in_of_the_others_is_also_when_an_unheard_one_loses_its_turn(door: Door) -> None:
+    """Or a line of dead ones is noticed only as fast as their patience ends, not as fast as their turns do."""
+    for ticket in "abcd":
+        door.enter(ticket)
+    door.leave("a")  # b is let in and has not been heard
+    assert door.enter("d").retry_in == WINDOW
+
+
 def test_one_with_a_lease_shorter_than_the_window_looks_more_often_or_it_would_sleep_through_its_turns(
     door: Door,
 ) -> None:

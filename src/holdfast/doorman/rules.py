@@ -388,11 +388,12 @@ class _Step:
     def _retry_in(self, ahead: int, lease: int) -> int:
         """When those directly ahead expire: for the head of the line whoever is inside, for the others the head.
 
-        That is enough to notice every death in turn, and its cost does not grow with the line. Whoever has a lease
+        And for everybody whoever was let in and not heard yet: if that one is dead, the next in line may be, too, and
+        somebody must be there when its turn is over. That is enough to notice every death in turn. Whoever has a lease
         shorter than the window must look more often, or it would sleep through every turn that it gets without a wake.
         """
         if ahead:
-            soon = self.line[0].expires - self.now
+            soon = min([self.line[0].expires, *[e.expires for e in self.inside if not e.sure]]) - self.now
         else:
             soon = min([e.expires for e in self.inside], default=self.now) - self.now
         if lease < WINDOW:
