@@ -21,7 +21,7 @@ def line_of(stage: Stage, count: int, gap: float = 0.003) -> list[tuple[Client, 
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("dead, within", [(1, 2.1), (5, 10.1), (64, 25.0)])
+@pytest.mark.parametrize("dead, within", [(1, 2.01), (5, 10.2), (64, 32.0)])
 @pytest.mark.parametrize("before", [0.0, 0.7, 1.3, 2.9])
 def test_dead_waiters_in_front_cost_their_turns(store: str, dead: int, within: float, before: float) -> None:
     """They died just now, or some time `before` the lock was given back; nobody knows."""
@@ -93,7 +93,7 @@ def test_a_hand_off_to_another_process_takes_a_few_messages(store: str) -> None:
     task = stage.go(b, b.get(b.wish()))
     stage.until(0.5)
     stage.go(a, a.give_back(stay))
-    stage.until(0.503)
+    stage.until(0.503 if store in ("hints", "grants") else 0.504)  # reads before writes
     assert stage.result(task)
 
 

@@ -178,7 +178,10 @@ class CasBackend:
         ears: set[str] = set()
         if known is not None:
             ears = {e.ear for e in (*known.record.inside[:8], *known.record.line[:1]) if e.ear and e.ticket != ticket}
-        return await self.store.changed(key, ticket, timeout, ears)
+        pushed = await self.store.changed(key, ticket, timeout, ears)
+        if pushed is not None:
+            self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
+        return pushed
 
     async def look(self, name: str) -> tuple[Record, int]:
         seen = await self.store.read(self.prefix + name)
