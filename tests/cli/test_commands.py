@@ -190,8 +190,8 @@ def test_resize(holdfast: Tool) -> None:
 def test_doctor_says_what_it_found(holdfast: Tool) -> None:
     done = holdfast("doctor")
     assert done.returncode == 0
-    assert f"the store is {holdfast.url}, chosen by HOLDFAST_URL" in done.stdout
-    assert "it answers in" in done.stdout
+    assert f"The store is {holdfast.url}, chosen by HOLDFAST_URL." in done.stdout
+    assert "It answers in" in done.stdout
     found = json.loads(holdfast("doctor", "--json").stdout)
     assert found["span"] == "machine"
     assert {check["level"] for check in found["checks"]} <= {"ok", "note", "warning", "error"}

@@ -12,7 +12,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   would wait for.
 """
 
-import random
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -122,7 +122,7 @@ class CasBackend:
                 )
             stale = result.version == known.version  # refused for its time, or an old row shown: read again
             if conflicts > 3:
-                await self.colour.sleep(random.random() * min(0.0001 * conflicts, 0.002))
+                await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * conflicts, 0.002))
                 stale = True  # what was shown before the pause would only conflict again
             known = None if stale else self._know(result)
             sample, fresh = Sample(result.now, result.at), True

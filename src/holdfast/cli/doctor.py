@@ -40,26 +40,33 @@ def doctor(said: Said) -> int:
         say.json({"store": store, "span": span, "checks": [{"level": level, "text": text} for level, text in checks]})
     else:
         loud = [c for c in checks if c[0] in ("warning", "error")] if said["quiet"] else checks
-        say.out("".join(f"{level:<8} {say.plain(text)}\n" for level, text in loud))
+        say.out("".join(lines(level, say.plain(text)) for level, text in loud))
     return code
+
+
+def lines(level: str, text: str) -> str:
+    """On a terminal the sentences are folded, so that the first column stays one."""
+    if not sys.stdout.isatty():
+        return f"{level:<8} {text}\n"
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = max(40, get_terminal_size().columns)
+    return fill(text, width, initial_indent=f"{level:<8} ", subsequent_indent=" " * 9) + "\n"
 
 
 def about_us(said: Said, locks: "Locks") -> list[tuple[str, str]]:
     version = ".".join(map(str, sys.version_info[:3]))
-    found = [("ok", f"holdfast {holdfast.__version__} on Python {version}")]
+    found = [("ok", f"holdfast {holdfast.__version__} on Python {version}.")]
     source = "-u" if said["url"] else "HOLDFAST_URL" if os.environ.get("HOLDFAST_URL") else ""
-    found.append(("ok", f"the store is {locks.store}, " + (f"chosen by {source}" if source else "the default")))
-    if reach.span(locks) != "machines":
-        found.append(("note", f"its locks reach this {reach.span(locks)}; --span machines would refuse it"))
-    if not source:
-        found.append(("note", "each user has a default store: root's cron and www-data do not exclude each other"))
+    found.append(("ok", f"The store is {locks.store}, " + (f"chosen by {source}." if source else "the default.")))
     return found
 
 
 def latency(locks: "Locks") -> tuple[str, str]:
     locks.ping()  # the first one opens the store
     best = min(locks.ping() for _ in range(PINGS))
-    return ("ok" if best < SLOW else "warning", f"it answers in {best * 1000:.2g} ms")
+    return ("ok" if best < SLOW else "warning", f"It answers in {best * 1000:.2g} ms.")
 
 
 def schema(said: Said) -> int:

@@ -7,8 +7,6 @@ with sigtimedwait, which also tells who sent them: the terminal (the kernel, to 
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable
 
 FROM_KERNEL = 128  # si_code: typed at the terminal, or a hang-up
@@ -54,12 +52,9 @@ def let_go() -> None:
     if signal.SIGINT in wanted():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    def listen() -> None:
-        time.sleep(1.0)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASS_ON)  # in this thread: from now on they are delivered to it
-        time.sleep(threading.TIMEOUT_MAX)
-
-    threading.Thread(target=listen, name="holdfast-leaving", daemon=True).start()
+    signal.signal(signal.SIGALRM, lambda *_: signal.pthread_sigmask(signal.SIG_UNBLOCK, PASS_ON))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
 
 
 def end_by(signum: int) -> None:

@@ -11,12 +11,11 @@ written down as a debt first and then tried, so that the keeper pays it if this 
 
 from __future__ import annotations
 
-from random import random
-
 from ..doorman import ALL, Admitted, Enter, Gone, Keep, Leave, Left, Mismatch, Refused, Waiting
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
+from .clock import chance
 from .desk import FORGET, Debt, Desk
 from .party import Guest, Party, key_of
 from .seat import NEVER, Hold, Seat, Wish
@@ -117,7 +116,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
                 return None
             nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
             if reply.ahead > 1:  # all of the line look at the same expiry: not at the same instant, or they collide
-                nap += random() * min(SPREAD * reply.ahead, 0.2)
+                nap += chance() * min(SPREAD * reply.ahead, 0.2)
             nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
             pushed = await backend.changed(name, party.ticket, nap)
             if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:

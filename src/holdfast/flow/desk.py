@@ -7,10 +7,7 @@ A *debt* is a Leave that has to reach the store: of a withdrawn wish, of a relea
 that was lost. It is written down before it is tried, so neither a second Ctrl-C nor a cancelled task can forget it.
 """
 
-from __future__ import annotations
-
 import os
-import random
 import sys
 from collections.abc import Callable, Hashable
 from itertools import count
@@ -19,6 +16,7 @@ from typing import NamedTuple
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import Command, Enter
 from ..errors import BackendError, ConfigError
+from .clock import chance
 from .events import QUIET, Event, log, short
 from .party import Party
 from .seat import Hold, Seat, Wish
@@ -97,7 +95,7 @@ class Desk:
                     raise BackendError(
                         f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
                     ) from None
-            await self.colour.sleep(random.uniform(0.5, 1.0) * min(0.005 * 4**turn, 0.5))
+            await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 4**turn, 0.5))
         self.heard = answer.at
         if self.down:
             self.down = False

@@ -1,7 +1,5 @@
 """Looking and intervening: who holds what, who waits, evict, resize. Nothing here changes a record by looking at it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply

@@ -8,8 +8,6 @@ less a margin, so `lost` turns true before the store could give the seat away, w
 seen, it is final: nobody is told "lost" and then "held" again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,7 +34,7 @@ class Wish(NamedTuple):
     note: str = ""
     max_hold: float | None = None
     at_least: float | None = None
-    on_lost: Callable[[Hold], object] | None = None
+    on_lost: "Callable[[Hold], object] | None" = None
 
     @property
     def exclusive(self) -> bool:
@@ -80,7 +78,7 @@ class Seat:
         weight: int,
         lease: float,
         skew: float,
-        party: Party | None = None,
+        party: "Party | None" = None,
     ) -> None:
         self.name = name
         self.ticket = ticket
@@ -110,10 +108,10 @@ class Hold:
     _released = False
     _reason = ""
     _who: Hashable = None
-    _home: list[Hold] | None = None
+    _home: "list[Hold] | None" = None
     _entered: tuple[str, int] | None = None  # the file and line of its `with`
 
-    def __init__(self, desk: Desk, seat: Seat, fence: int, wish: Wish, since: float) -> None:
+    def __init__(self, desk: "Desk", seat: Seat, fence: int, wish: Wish, since: float) -> None:
         self._desk = desk
         self._seat = seat
         self._wish = wish
