@@ -2,6 +2,9 @@
 
 import os
 import signal
+import sqlite3
+import subprocess
+import sys
 import time
 
 from holdfast.cli.undertaker import children
@@ -145,3 +148,40 @@ def test_an_evicted_command_is_dead_before_the_next_one_comes(holdfast: Tool) ->
     holdfast("evict", "x", "--reason", "maintenance", "-y")
     assert first.wait(20) == 79
     assert second.communicate(timeout=20)[0] == ""
+
+
+def test_a_store_that_hangs_costs_the_command_in_time(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--lease", "1.5", "x", "-c", FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    blocker = sqlite3.connect(holdfast.folder / "locks.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")  # nobody else can write
+    took = until(lambda: not any(map(alive, pids)))
+    assert took < 1.5 + 0.5  # the lease may have been renewed just before
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    _, err = first.communicate(timeout=30)
+    assert first.returncode == 79
+    assert "was stopped." in err
+
+
+def test_a_bug_in_the_wrapper_costs_the_command_too(holdfast: Tool) -> None:
+    program = """
+import sys
+from holdfast.cli import child, main
+def stumble(self):
+    import os, time
+    while not os.path.exists("child"):
+        time.sleep(0.01)
+    raise RuntimeError("oops")
+child.Attendant.reap = stumble
+sys.exit(main(["run", "x", "-c", "sleep 600 & echo $$ > child; exec >/dev/null 2>&1; wait"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=holdfast.folder, env=holdfast.env, start_new_session=True,
+        capture_output=True, text=True,
+    )
+    assert done.returncode == 70
+    assert done.stderr == "holdfast: This is a bug: RuntimeError: oops. HOLDFAST_DEBUG=1 shows where.\n"
+    (pid,) = holdfast.pids("child")
+    until(lambda: not alive(pid))
+    assert holdfast("run", "-w", "5", "x", "echo", "next").stdout == "next\n"

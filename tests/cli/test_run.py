@@ -1,13 +1,15 @@
 """`holdfast run`: one at a time, the command's own exit code, its own signals, its own standard input."""
 
 import os
+import shlex
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.cli.conftest import Tool, alive, until
+from tests.cli.conftest import TOOL, Tool, alive, until
 
 
 def test_it_runs_the_command(holdfast: Tool) -> None:
@@ -201,11 +203,7 @@ def test_signals_are_passed_on(holdfast: Tool, signum: signal.Signals) -> None:
 
 
 def test_an_ignored_hang_up_stays_ignored(holdfast: Tool) -> None:
-    import subprocess
-
-    from tests.cli.conftest import TOOL
-
-    text = f"trap '' HUP; exec {' '.join(TOOL)} run x -c 'echo $$ > up; sleep 0.5; echo done'"
+    text = f"trap '' HUP; exec {shlex.join(TOOL)} run x -c 'echo $$ > up; sleep 0.5; echo done'"
     it = subprocess.Popen(["sh", "-c", text], cwd=holdfast.folder, env=holdfast.env, stdout=subprocess.PIPE, text=True)
     holdfast.pids("up")
     it.send_signal(signal.SIGHUP)
@@ -268,3 +266,27 @@ def test_a_second_term_does_not_cost_the_others_the_lease(holdfast: Tool) -> Non
         it.terminate()
     assert it.wait(20) == 143
     assert holdfast.inside("x") == []
+
+
+def test_closed_standard_files_stay_closed_for_the_command_and_harm_nobody(holdfast: Tool) -> None:
+    text = f"exec {shlex.join(TOOL)} run x -c 'ls /proc/self/fd > fds; echo $HOLDFAST_NAME > name' <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", text], cwd=holdfast.folder, env=holdfast.env).returncode == 0
+    assert (holdfast.folder / "name").read_text() == "x\n"
+    assert (holdfast.folder / "fds").read_text().split() == ["0", "1"]  # ls: its folder, its output
+    assert holdfast("doctor").returncode == 0
+
+
+def test_an_answer_that_cannot_be_written_is_a_sentence(holdfast: Tool) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(TOOL)} ls > /dev/full"], env=holdfast.env, capture_output=True, text=True
+    )
+    assert done.returncode == 74
+    assert done.stderr == "holdfast: The answer cannot be written: No space left on device.\n"
+
+
+def test_many_shells_count_without_losing_one(holdfast: Tool) -> None:
+    (holdfast.folder / "n").write_text("0\n")
+    loop = f"for i in 1 2 3 4 5; do {shlex.join(TOOL)} run n -c 'echo $(($(cat n) + 1)) > n'; done"
+    shells = [subprocess.Popen(["sh", "-c", loop], cwd=holdfast.folder, env=holdfast.env) for _ in range(6)]
+    assert [shell.wait(60) for shell in shells] == [0] * 6
+    assert (holdfast.folder / "n").read_text() == "30\n"

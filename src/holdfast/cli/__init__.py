@@ -16,6 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The whole tool: sentences on stderr, never a traceback; the exit code."""
     quiet = False
     try:
+        fill_standard()
         said = sort(sys.argv[1:] if argv is None else argv, COMMANDS)
         quiet = bool(said["quiet"])
         return perform(said)
@@ -37,6 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not (quiet and code == exits.NOT_ACQUIRED):
             say.err(sentence)
         return code
+
+
+def fill_standard() -> None:
+    """If 0, 1 or 2 is closed, the next file that is opened gets that number, and what is printed ends up in it.
+
+    Filled, and closed again for the command: what Python opens is not inherited.
+    """
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def perform(said: Said) -> int:

@@ -7,6 +7,7 @@ that sysexits.h set aside, and to 126, 127 and 128+N, which every shell already 
 USAGE = 64
 UNREACHABLE = 69
 BUG = 70
+CANNOT_WRITE = 74
 NOT_ACQUIRED = 75
 REFUSED = 77
 CONFIG = 78

@@ -117,7 +117,12 @@ class Guard:
             self.listen(left)
 
     def dismiss(self) -> None:
+        """All is well: no command runs any more."""
         self.tell("done")
+        self.sock.close()
+
+    def abandon(self) -> None:
+        """We end without knowing whether all is well, as if we had been killed: the guard sees to it."""
         self.sock.close()
 
 

@@ -36,7 +36,7 @@ def run(said: Said) -> int:
     try:
         Run(said, name, file, command, post).whole()
     finally:
-        post.dismiss()
+        post.abandon()
 
 
 def command_in(words: list[str]) -> list[str]:
@@ -86,7 +86,8 @@ class Run:
             code, typed = self.attend(lease, mask, own_group)
             self.end(self.leave(lease) or code, typed)
         finally:
-            self.close()
+            if not self.attending:  # else something is wrong with us: the guard ends the command, then the lock is free
+                self.close()
 
     def enter(self) -> "Lease":
         said = self.said
@@ -109,8 +110,8 @@ class Run:
             post.tell("beacon", fd=beacon)
         post.tell("starting")
         pid = child.spawn(self.file, self.command, self.environment(lease, length), mask, own_group)
-        post.tell("child", pid, pid if own_group else 0)
         self.attending = True
+        post.tell("child", pid, pid if own_group else 0)
         gc.enable()
         watch = guard.Watch(self.said["on_lost"] or "kill", self.early)
 
@@ -121,7 +122,11 @@ class Run:
             one.watch(pid, pid if own_group else 0)
             return one
 
-        return child.Attendant(pid, own_group, post, watch, undertaker, remaining, self.quietly).until_its_end()
+        try:
+            return child.Attendant(pid, own_group, post, watch, undertaker, remaining, self.quietly).until_its_end()
+        finally:
+            if post.dead and post.heard & {"term", "kill"}:  # nobody else will see to what is left of its family
+                undertaker().bury(remaining() + guard.STUCK)
 
     def measure(self, lease: "Lease", length: float) -> Callable[[], float]:
         def remaining() -> float:

@@ -15,8 +15,10 @@ def err(sentence: str) -> None:
 
 
 def out(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """On stdout. Whoever closed it does not want to know; if it is full, the caller hears of it."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def json(value: Any) -> None:
