@@ -29,7 +29,7 @@ class Client:
         self.desk = house.desk.Desk(self.backend, self.colour, name, self.events.append)
         self.desk._prefix = name.ljust(24, "-")
         self.ledger_wire = Wire(world)
-        self.waiting: dict[Task, tuple[float, float | None]] = {}  # who asks, since when, and for how long at most
+        self.slack = store.slack
 
     def wish(self, name: str = "x", weight: int = ALL, capacity: int = ALL, lease: float = 4.0, **more: Any) -> Any:
         return self.house.seat.Wish(name, capacity, weight, lease, **more)
@@ -45,7 +45,6 @@ class Client:
         asked = self.world.now
         task = self.process.current
         assert task is not None
-        self.waiting[task] = (asked, limit)
         try:
             hold = await self.house.enter.get(self.desk, wish, limit, guest, task, False)
         except GeneratorExit:
@@ -53,13 +52,19 @@ class Client:
         except BaseException as error:
             self.world.note(self.process.name, f"asks no longer: {error!r}")
             await self.colour.shield(self.house.acquire.withdraw(self.desk, guest))
+            self._in_time(asked, limit)
             raise
-        finally:
-            self.waiting.pop(task, None)
+        self._in_time(asked, limit)
         if hold is None:
             self.world.note(self.process.name, "did not get it in time")
             return None
         return self.witness.got(self, hold, wish.capacity, asked)
+
+    def _in_time(self, asked: float, limit: float | None) -> None:
+        """Every acquire ends: with its time-out, plus what a silent store costs."""
+        spent = (self.world.now - asked) * self.process.rate
+        if limit is not None and self.process.thawed < asked and spent > limit + self.slack(limit == 0):
+            raise Violation(f"{self.process.name} asked for {limit} s and got its answer after {spent:.2f} s")
 
     async def give_back(self, stay: Stay) -> None:
         """Release, with a few tries. A loss that cannot have been one is a violation."""
@@ -99,19 +104,19 @@ class Client:
                 return
             await self.colour.sleep(min(rest, seconds / 3 + 0.0001))
 
-    async def errand(self, wish: Any, limit: float | None, seconds: float) -> Stay | None:
-        """The whole of it. None: it was not to be had."""
+    async def errand(self, wish: Any, limit: float | None, seconds: float, doing: Any = None) -> Stay | None:
+        """The whole of it. None: it was not to be had. doing: something else to do with it than to work."""
         stay = None
         try:
             stay = await self.get(wish, limit)
             if stay is not None:
-                await self.work(stay, seconds)
+                await (self.work if doing is None else doing)(stay, seconds)
         except self.house.errors.LockError as error:
-            if self.witness.calm:
+            if self.witness.calm and (stay is None or stay.seat.reason != "max_hold"):
                 raise Violation(f"in fine weather: {error!r}") from error
         except Cancelled:
             if stay is None:
                 return None
-        if stay is not None:
+        if stay is not None and not stay.given_back:
             await self.give_back(stay)
         return stay

@@ -177,6 +177,24 @@ MUTANTS = [
         "Renew(seat.ticket, seat.fence, seat.weight if seat.lowered and not seat.failed else None)",
     ),
     Mutant(
+        "a shorter lease counts from its answer",
+        doubt.a_shorter_lease_counts_from_its_first_sending, CHANGE,
+        "            seat.shorten(desk.clock(), lease)\n",
+        "",
+    ),
+    Mutant(
+        "a renewal lengthens a lease that was shortened after it",
+        doubt.an_older_renewal_does_not_lengthen_a_lease_again, SEAT,
+        "seconds = min(left / 1e6, self.lease)",
+        "seconds = left / 1e6",
+    ),
+    Mutant(
+        "who attaches a hold knows all about its past",
+        doubt.a_late_enter_finds_a_grave_whoever_has_left, CHANGE,
+        "    seat.doubtful = True",
+        "    seat.doubtful = False",
+    ),
+    Mutant(
         "one fence for all local holders",
         party.each_local_holder_has_a_fence_of_its_own, ACQUIRE,
         "seat.fence + seat.given, guest.wish",

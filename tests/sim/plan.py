@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
+from tests.sim import doings
 from tests.sim.client import ALL, Client
 from tests.sim.house import REAL, House
 from tests.sim.rows import Rows
@@ -36,12 +38,12 @@ class Run:
         self.lease = chance.choice((0.5, 1.0, 2.0, 4.0, 8.0))
         self.kind = chance.choice(("lock", "lock", "lock", "rw", "semaphore"))
         self.slots = chance.randint(2, 4)
+        self.names = chance.choice((["x"], ["x"], ["x", "y"], ["x", "y", "z"]))
         self.clients = [
             Client(world, house, self.witness, self.store, f"c{i}", rate=chance.uniform(0.96, 1.04), offset=1000.0 * i)
             for i in range(chance.randint(1, 4))
         ]
         self.longest = chance.choice((0.01, 0.1, 1.0, 3.0))  # an errand's work
-        self.errands = 0
         self.tasks = [
             (c, c.start(self._visitor(c), f"visitor {j}")) for c in self.clients for j in range(chance.randint(1, 3))
         ]
@@ -84,8 +86,9 @@ class Run:
             weight, capacity = chance.randint(1, self.slots), self.slots
         lease = self.lease * chance.choice((1, 1, 1, 2))
         wish = client.wish(
-            "x", weight, capacity, lease, fair=chance.random() > 0.1, handoff=chance.random() > 0.1,
-            max_hold=chance.choice((None, None, None, 1.5)),
+            chance.choice(self.names), weight, capacity, lease,
+            fair=chance.random() > 0.1, handoff=chance.random() > 0.1,
+            max_hold=chance.choice((None, None, None, 1.5)), at_least=1.0 if chance.random() < 0.05 else None,
         )  # fmt: skip
         return wish, chance.choice((None, None, 0.0, 0.2, 2.0, 10.0))
 
@@ -95,8 +98,22 @@ class Run:
             wish, limit = self._wish(client)
             if chance.random() < 0.5:
                 await client.colour.sleep(chance.random() * chance.choice((0.01, 0.5, 4.0)))
-            self.errands += 1
-            await client.errand(wish, limit, chance.random() * self.longest)
+            await client.errand(wish, limit, chance.random() * self.longest, self._doing(client, wish))
+
+    def _doing(self, client: Client, wish: Any) -> Any:
+        chance = self.chance
+        what = chance.choice(("work",) * 6 + ("blind", "renew", "lower", "hand over", "once more"))
+        if what == "blind":
+            return partial(doings.blindly, client)
+        if what == "renew":
+            return partial(doings.renewing, client)
+        if what == "lower":
+            return partial(doings.lowering, client)
+        if what == "hand over":
+            return partial(doings.handing_over, client, others=self.clients, chance=chance)
+        if what == "once more":
+            return partial(doings.once_more, client, wish=wish)
+        return None
 
     # -- what befalls them
 
@@ -131,7 +148,7 @@ class Run:
             self.witness.evicted = True
             if at_once:
                 self.witness.excuse("evicted at once")
-            store.step("x", self.house.doorman.Evict(None, "ops", "stuck", at_once))
+            store.step(chance.choice(self.names), self.house.doorman.Evict(None, "ops", "stuck", at_once))
         elif fault == "back":
             store.step_clock(-chance.choice((0.001, 0.5, 5.0, 100.0)))
         elif fault == "forward":
@@ -189,13 +206,17 @@ class Run:
         world.run(world.now + 120.0, lambda: not any(w.under_way for w in self.store.wires()) and not self._owing())
         if owing := self._owing():
             raise Violation(f"never paid: {owing}")
+        for name in self.names:
+            self._nobody_in(name)
+
+    def _nobody_in(self, name: str) -> None:
         crashed = {c.process.name for c in self.clients if c.process.crashed}
-        self.store.step("x", self.house.doorman.Leave("a passer-by"))  # time that has run back is put right by a step
+        self.store.step(name, self.house.doorman.Leave("a passer-by"))  # time that has run back is put right by a step
         now = self.store.now()
-        record = self.store.record("x")
+        record = self.store.record(name)
         for where, entrants in (("inside", record.inside), ("in line", record.line)):
             for e in entrants:
-                if e.expires > now and e.owner not in crashed:
+                if e.expires > now and e.owner not in crashed and e.ear:
                     left = (e.expires - now) / 1e6
                     raise Violation(f"a ghost {where}: {e.ticket} of {e.owner}, for another {left:.1f} s")
                 if e.expires > now + max(e.lease, 30_000_000):

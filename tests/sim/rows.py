@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.sim.house import House
-from tests.sim.server import START, process_sleep
+from tests.sim.server import START, TIME_OUT, process_sleep
 from tests.sim.wire import Wire
 from tests.sim.world import Park, Process, World
 
@@ -42,6 +42,10 @@ class Rows:
 
     def now(self) -> int:
         return int(self.world.now * 1e6) + self.clock_offset
+
+    def slack(self, trying: bool) -> float:
+        """As for a server, but one step may need four writes of unknown outcome and as many reads."""
+        return 8 * (2 * TIME_OUT + 0.5 + (4 * TIME_OUT + 1.0 if trying else 0.0))
 
     def wires(self) -> list[Wire]:
         return [self.requests, self.replies, self.pushes]
@@ -86,7 +90,7 @@ class RowStore:
     where = "sim://rows"
     span = "machines"
     skew = 0.0
-    time_out = 0.5
+    time_out = TIME_OUT
 
     def __init__(self, rows: Rows, process: Process) -> None:
         from tests.sim.world import SimColour

@@ -163,3 +163,52 @@ def a_downgrade_is_repeated_until_it_arrives(house: House) -> None:
     reader = stage.go(b, b.get(b.wish(weight=1)))
     stage.until(8.0)
     stage.result(reader)
+
+
+# -- holds that live on without their client
+
+
+def a_shorter_lease_counts_from_its_first_sending(house: House) -> None:
+    """The holder detaches for half a second and never hears whether it was done: it was."""
+    stage = Stage(house)
+    a, b = stage.clients
+    stay = stage.holding(a, 0.1, lease=8.0)
+    a.backend.fates = [("", "lost")] + [("lost", "")] * 99
+    stage.go(a, house.change.detach(a.desk, stay.hold, 0.5))
+    second = stage.go(b, b.get(b.wish()))
+    stage.until(2.0)
+    stage.result(second)
+
+
+def an_older_renewal_does_not_lengthen_a_lease_again(house: House) -> None:
+    """It was under way when the lease was shortened, and arrives after that."""
+    stage = Stage(house)
+    a, b = stage.clients
+    stay = stage.holding(a, 0.1, lease=8.0)
+    a.backend.time_out = 5.0
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.3, jitter=0)
+    stage.go(a, house.change.renew(a.desk, stay.hold))
+    stage.until(0.2)
+    a.backend.fates = [("", "lost")] + [("lost", "")] * 99
+    stage.go(a, house.change.detach(a.desk, stay.hold, 0.5))
+    second = stage.go(b, b.get(b.wish()))
+    stage.until(2.0)
+    stage.result(second)
+
+
+def a_late_enter_finds_a_grave_whoever_has_left(house: House) -> None:
+    """The first Enter is under way; meanwhile the hold is handed over by its ticket, and released elsewhere."""
+    stage = Stage(house)
+    a, b = stage.clients
+    a.backend.fates = [("late", "")]
+    task = stage.go(a, a.get(a.wish()))
+    stage.until(0.8)
+    stay = stage.result(task)
+    detached = stage.go(a, house.change.detach(a.desk, stay.hold, 5.0))
+    stage.until(0.9)
+    stage.witness.gives_back(stay)
+    attached = stage.go(b, house.change.attach(b.desk, "x", stage.result(detached)))
+    stage.until(1.0)
+    stage.go(b, house.acquire.release(b.desk, stage.result(attached)))
+    stage.until(5.0)
+    stage.expect(not stage.inside(), "nobody is inside who does not know of it")

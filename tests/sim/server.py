@@ -13,6 +13,7 @@ from tests.sim.house import House
 from tests.sim.wire import FINE, Wire
 from tests.sim.world import Park, Process, World
 
+TIME_OUT = 0.5  # after so long without an answer the outcome is unknown
 START = 1_000_000_000  # the store's clock when the world begins, in microseconds
 
 
@@ -36,6 +37,10 @@ class Server:
 
     def now(self) -> int:
         return int(self.world.now * 1e6) + self.clock_offset
+
+    def slack(self, trying: bool) -> float:
+        """What silence may cost beyond a time-out: the last question and the Leave; for a try five questions."""
+        return 2 * TIME_OUT + 0.5 + (4 * TIME_OUT + 1.0 if trying else 0.0)
 
     def wires(self) -> list[Wire]:
         return [self.requests, self.replies, self.pushes]
@@ -86,7 +91,7 @@ class ServerBackend:
     where = "sim://server"
     span = "machines"
     skew = 0.0
-    time_out = 0.5
+    time_out = TIME_OUT
 
     def __init__(self, server: Server, process: Process) -> None:
         self.server = server

@@ -83,15 +83,19 @@ class Witness:
 
     # -- what the clients report
 
-    def got(self, client: Client, hold: Any, capacity: int, asked: float) -> Stay:
+    def got(self, client: Client, hold: Any, capacity: int, asked: float, before: Stay | None = None) -> Stay:
+        """Somebody holds it. before: it was taken over from that one, by the ticket, with its fence."""
         self.grants += 1
         stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
         self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.seat.deadline)
-        if stay.believed:
+        if before is not None:
+            stay.turn = before.turn
+        elif stay.believed:
             self._fence_rises(stay)
         elif client.process.thawed != self.world.now:  # unless it was stopped on the very last step of getting it
             raise Violation(f"handed out although its time is over: {stay}")
-        self._passing_is_bounded(stay)
+        if before is None:
+            self._passing_is_bounded(stay)
         self.stays.setdefault(stay.name, []).append(stay)
         self._past.setdefault(stay.name, []).append(stay)
         return stay

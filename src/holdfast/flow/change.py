@@ -36,11 +36,18 @@ async def downgrade(desk: Desk, hold: Hold) -> None:
 
 
 async def detach(desk: Desk, hold: Hold, lease: float) -> str:
-    """Let the hold live on for so long without this client. The ticket that releases or attaches it."""
+    """Let the hold live on for so long without this client. The ticket that releases or attaches it.
+
+    From the first sending on its lease counts as no longer than that, whatever the answer: the message may have arrived.
+    """
     hold.ensure_held()
     seat = hold._seat
     if len(seat.holds) > 1:
         raise NotHeld(f"Other readers of this client share this place in {seat.name!r}; detach needs one of its own.")
+    with desk.mutex:
+        if lease < seat.lease:
+            seat.shorten(desk.clock(), lease)
+            desk.ring(seat.renew_at)
     answer = await desk.ask(seat.name, Keep(seat.ticket, seat.fence, int(lease * 1e6)))
     if not isinstance(answer.reply, Admitted):
         desk.lose(seat)
@@ -64,6 +71,7 @@ async def attach(desk: Desk, name: str, ticket: str) -> Hold:
     assert isinstance(reply, Admitted)
     lease = reply.left / 1e6
     seat = Seat(name, ticket, reply.fence, 1, 1, lease, desk.backend.skew)
+    seat.doubtful = True  # what may still be under way of its first holder's messages is not known here
     seat.confirm(answer.at, reply.left)
     with desk.mutex:
         hold = desk.new_hold(seat, reply.fence, Wish(name, 0, 1, lease))

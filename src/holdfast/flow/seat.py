@@ -92,11 +92,17 @@ class Seat:
 
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
-        seconds = left / 1e6
+        seconds = min(left / 1e6, self.lease)
         deadline = at + seconds - min(self.margin, seconds / 2)
         if deadline > self.deadline:
             self.deadline = deadline
             self.renew_at = at + seconds / 3
+
+    def shorten(self, at: float, lease: float) -> None:
+        """From `at` on its lease is shorter, or may be: no older or later word makes it last longer."""
+        self.lease = lease
+        self.deadline = min(self.deadline, at + lease - min(self.margin, lease / 2))
+        self.renew_at = min(self.renew_at, at + lease / 3)
 
     def end(self) -> float:
         return min(self.deadline, self.cap)
