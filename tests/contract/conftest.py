@@ -53,10 +53,22 @@ def tmp_path() -> Iterator[Path]:
         yield Path(name)
 
 
+# Of what is played in real time, these wait for time to pass; they are left to the long runs, but for the named ones.
+SLOW = {"TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults"}
+ALL_THE_SAME = {
+    "test_a_lease_renews_itself",
+    "test_a_loss_is_known_before_anybody_else_gets_in",
+    "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         called = getattr(item, "callspec", None)
-        if called is not None and called.id.startswith("sqlite_in_real_time"):
-            kind = called.params.get("kind")
-            if kind is not None and kind.label != "lock":
-                item.add_marker(pytest.mark.soak)
+        if called is None or not called.id.startswith("sqlite_in_real_time"):
+            continue
+        assert isinstance(item, pytest.Function)
+        kind = called.params.get("kind")
+        slow = item.cls is not None and item.cls.__name__ in SLOW and item.originalname not in ALL_THE_SAME
+        if slow or (kind is not None and kind.label != "lock"):
+            item.add_marker(pytest.mark.soak)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 STUCK = 10.0  # real seconds after which somebody known to us is surely not going to wait again
 STRANGERS = 0.2  # real seconds that threads of the test itself are given
-ROUNDS = 50  # turns of the event loop: more than the longest chain of tasks that wake each other
+ROUNDS = 2000  # turns of the event loop after which we no longer wait for it to be quiet
 
 
 class Alarm:
@@ -63,6 +63,8 @@ class HandClock:
         self._strangers: set[int] = set()
         self._alarms: dict[int, Alarm] = {}
         self._numbers = count()
+        self.turner: int | None = None
+        """The thread that alone turns this clock, if it is only one: when it waits for others in vain, that is told."""
 
     # -- what it says
 
@@ -115,8 +117,14 @@ class HandClock:
 
     async def aio_settle(self) -> None:
         """Let the tasks run until they all wait."""
+        ready: Sequence[object] | None = getattr(asyncio.get_running_loop(), "_ready", None)
+        quiet = 0
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
+            if ready is not None:  # another loop than asyncio's own may not show it; then all the rounds are made
+                quiet = quiet + 1 if not ready else 0
+                if quiet == 3:  # and not 1: between two rounds the loop looks whether something can be read
+                    break
         if self._ours:
             await asyncio.to_thread(self.settle)
 
@@ -181,7 +189,9 @@ class HandClock:
             self._changed.notify_all()
             try:
                 while not self._is_over(sleeper):
-                    self._changed.wait()
+                    if me == self.turner and not self._busy(True) and not self._is_over(sleeper):
+                        raise RuntimeError("The thread that turns the clock waits, and so does everybody else.")
+                    self._changed.wait(0.02 if me == self.turner else None)
             finally:
                 del self._asleep[me]
 

@@ -110,6 +110,13 @@ class World:
 
         await self.until(check, f"{number} in line for {name!r}")
 
+    async def empty_line(self, name: str) -> None:
+        await self.in_line(name, 0)
+
+    async def rest(self) -> None:
+        """Give others the chance to do something wrong."""
+        raise NotImplementedError
+
     async def empty(self, name: str) -> None:
         """Wait until nobody is inside and nobody in line."""
 
@@ -209,6 +216,9 @@ class ThreadWorld(World):
         else:
             time.sleep(seconds)
 
+    async def rest(self) -> None:
+        time.sleep(0.0005)
+
     def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
         return RunningThread(self, work, name)
 
@@ -219,6 +229,8 @@ class ThreadWorld(World):
             finally:
                 await self.close()
 
+        if self.hand is not None:
+            self.hand.turner = threading.get_ident()
         return run(all_of_it())
 
 
@@ -268,6 +280,9 @@ class TaskWorld(World):
             await self.hand.aio_turn(seconds)
         else:
             await asyncio.sleep(seconds)
+
+    async def rest(self) -> None:
+        await asyncio.sleep(0)
 
     def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
         return RunningTask(self, work, name)

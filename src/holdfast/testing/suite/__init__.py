@@ -14,7 +14,9 @@ import pytest
 
 from .stage import matrix as matrix
 
-PARTS = ("getting_in", "letting_go", "line", "kinds", "leases")
+PARTS = (
+    "getting_in", "letting_go", "line", "kinds", "leases", "lost_replies", "looking", "ones_own", "words",
+)  # fmt: skip
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
 

@@ -17,7 +17,7 @@ SHORT = 0.5  # the shortest lease there is
 class TestKeeping(Behaviours):
     async def test_a_lease_renews_itself(self, world: World, kind: Kind) -> None:
         lease = await take(kind.mine(world.connect(lease=SHORT), "x"))
-        await world.pass_time(100 if world.hand else 1.2)
+        await world.pass_time(20 if world.hand else 1.2)
         assert lease.held
         assert [e.fence for e in (await world.resource("x")).inside] == [lease.fence]
         assert await kind.rival(world.connect(), "x").acquire(False) is None
@@ -29,7 +29,7 @@ class TestKeeping(Behaviours):
             await world.pass_time(0.3)
         assert "Renew" in faults.said
         faults.said.clear()
-        await world.pass_time(100 if world.hand else 0.6)
+        await world.pass_time(20 if world.hand else 0.6)
         assert "Renew" not in faults.said
 
     async def test_renewing_begins_again_after_a_rest(self, world: World, kind: Kind) -> None:
@@ -38,7 +38,7 @@ class TestKeeping(Behaviours):
             pass
         await world.pass_time(5 if world.hand else 1.2)
         lease = await take(lock)
-        await world.pass_time(100 if world.hand else 0.8)
+        await world.pass_time(20 if world.hand else 0.8)
         assert lease.held
 
     async def test_a_short_silence_of_the_store_is_survived_and_told(self, world: World, kind: Kind) -> None:
@@ -61,7 +61,7 @@ class TestKeeping(Behaviours):
         try:
             client = world.connect(lease=SHORT, on_event=stumble)
             lease = await take(kind.mine(client, "x"))
-            await world.pass_time(100 if world.hand else 0.8)
+            await world.pass_time(20 if world.hand else 0.8)
         finally:
             logging.getLogger("holdfast").disabled = False
         assert lease.held
@@ -242,7 +242,7 @@ class TestLosing(Behaviours):
         try:
             await take(kind.mine(client, "x", on_lost=fail, max_hold=0.2))
             other = await take(kind.mine(client, "y"))
-            await world.pass_time(100 if world.hand else 0.8)
+            await world.pass_time(20 if world.hand else 0.8)
         finally:
             logging.getLogger("holdfast").disabled = False
         assert called == ["x"]
