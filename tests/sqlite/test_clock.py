@@ -131,8 +131,8 @@ def test_two_first_openers_of_a_boot_do_not_take_each_other_for_survivors(
     step(old, "job", enter("A", old.ear))
     run(old.close())
     one, two = store_at(path, boot_id="bbbb"), store_at(path, boot_id="bbbb")
-    assert one.ear
-    assert two.ear  # both are bound before either opens the database
+    assert one._ears.open()
+    assert two._ears.open()  # both are bound before either opens the database
     row = get(one, "job").row
     assert row is not None
     assert wire.decode(row.body).inside == ()

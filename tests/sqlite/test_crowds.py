@@ -37,18 +37,19 @@ def add_one(file: Path) -> None:
     file.write_text(str(value + 1))
 
 
-def test_thirty_two_processes_count_to_three_thousand_two_hundred(path: Path) -> None:
+@pytest.mark.parametrize("times", [25, pytest.param(100, marks=pytest.mark.soak)])
+def test_thirty_two_processes_count_and_lose_nothing(path: Path, times: int) -> None:
     counter = path.with_name("counter")
     counter.write_text("0")
 
     def work() -> None:
         with holdfast.connect(f"sqlite:///{path}") as locks:
-            for _ in range(100):
+            for _ in range(times):
                 with locks.lock("k"):
                     add_one(counter)
 
     assert processes(32, work)
-    assert counter.read_text() == "3200"
+    assert counter.read_text() == str(32 * times)
 
 
 def test_threads_of_several_processes_count_together(path: Path) -> None:

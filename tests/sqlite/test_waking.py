@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.backends.contract import Pushed
 from holdfast.backends.sqlite import SqliteStore
+from holdfast.backends.sqlite.waiting import Waiter as WaiterOfTheRoom
 from holdfast.doorman import Admitted, Waiting, Wake
 from tests.sqlite.plumbing import ThreadColour, enter, get, leave, put, run, step, store_at
 
@@ -191,6 +192,21 @@ def test_a_reader_that_is_interrupted_passes_it_on(path: Path) -> None:
     hint(two, two, "B")
     assert waiting.woken()
     run(two.close())
+
+
+def test_a_reader_that_was_interrupted_while_leaving_is_replaced(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.backends.sqlite.waiting.LOOK", 0.02)
+    one, two = client(), client()
+    step(one, "k", enter("A", one.ear))
+    step(two, "k", enter("B", two.ear))
+    assert run(two.changed("k", "B", 0, ())) is None
+    two._room._reader = WaiterOfTheRoom("gone", ())
+    waiting = Waiter(two, "B")
+    until(lambda: two._room._reader is not None and two._room._reader.ticket == "B")
+    hint(one, two, "B")
+    assert waiting.woken()
 
 
 def test_a_full_queue_wakes_everybody(client: Client) -> None:

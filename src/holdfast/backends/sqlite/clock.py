@@ -135,11 +135,12 @@ def _first_of_boot(
     now = max(time.time_ns() // 1000, highest + 1)
     base = now - elapsed
     for key, record in records:
-        record = after_boot(record, now)
-        execute(
-            "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE key=?",
-            (wire.owners(record), wire.encode(record), version(), key),
-        )
+        if record.inside or record.line or record.graves:
+            record = after_boot(record, now)
+            execute(
+                "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE key=?",
+                (wire.owners(record), wire.encode(record), version(), key),
+            )
     execute("DELETE FROM holdfast_meta")
     execute("INSERT INTO holdfast_meta (boot, base) VALUES (?, ?)", (boot, base))
     return base

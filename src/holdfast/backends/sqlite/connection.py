@@ -40,6 +40,7 @@ TABLES = (
     base INTEGER NOT NULL      -- microseconds; now = base + time since boot
 )""",
 )
+FORK = 10.0  # seconds; a fork waits so long for the statements and the checkpoint of other threads
 SETTINGS = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
 
 
@@ -169,17 +170,17 @@ class Connection:
 
     def before_fork(self) -> bool:
         """Close, and keep everybody else out until the fork is over. False if that cannot be done in time."""
-        if not self.guard.acquire(timeout=1):
+        if not self.aside.acquire(timeout=FORK):
             return False  # a signal handler forks in the middle of a statement of this very thread
-        if not self.aside.acquire(timeout=1):
-            self.guard.release()
+        if not self.guard.acquire(timeout=FORK):
+            self.aside.release()
             return False
         self._close()
         return True
 
     def after_fork(self) -> None:
-        self.aside.release()
         self.guard.release()
+        self.aside.release()
 
     def in_child(self) -> None:
         self.guard = threading.Lock()

@@ -53,7 +53,6 @@ class Housekeeping:
                 self.checkpoint()
             if time.monotonic() >= self._sweep_at:
                 self._sweep_at = time.monotonic() + SWEEP_EVERY
-                self._ears.heal()
                 self._ears.clean()
                 self.sweep()
         except (sqlite3.Error, OSError, Closed):

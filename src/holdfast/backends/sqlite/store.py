@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ...doorman import Wake, wire
-from ...errors import ConfigError
+from ...errors import ConfigError, LockError
 from ..contract import Colour, Pushed, Row, Sample, Seen, Written
 from . import clock, forks, place, sentences
 from .connection import SETTINGS, TABLES, Closed, Connection, random_version
@@ -27,9 +27,9 @@ INSERT = (
 )
 SELECT = "SELECT score, owner, body, version FROM holdfast_locks WHERE key=?"
 SCAN = "SELECT key, score, owner, body, version FROM holdfast_locks WHERE key > ? ORDER BY key LIMIT 1000"
+FIRST_SCAN = SCAN.replace("key > ?", "key >= ?")
 DELETE = "DELETE FROM holdfast_locks WHERE key=? AND version=?"
 LOOK = "SELECT version FROM holdfast_locks WHERE key=?"
-
 CLAIM = "UPDATE holdfast_locks SET version=? WHERE key=?"
 
 UNHURRIED = 0.001  # seconds since our last write: this is no tight loop
@@ -86,11 +86,20 @@ class SqliteStore:
 
     @property
     def ear(self) -> str:
-        name = self._ears.name
-        if not name and not self._closed:
-            with self._opening:
-                name = self._ears.open()
-        return name
+        return self._ears.name or self._make_ear()
+
+    def _make_ear(self) -> str:
+        if self._closed:
+            return ""
+        try:
+            self._open()  # first: it checks the place, and the rights to the file are those to the ear
+        except LockError:
+            return ""  # whoever asks the store next will be told
+        except sqlite3.Error as error:
+            if not sentences.is_busy(error):
+                return ""
+        with self._opening:
+            return self._ears.open()
 
     def now(self) -> Sample | None:
         db = self._db
@@ -108,6 +117,7 @@ class SqliteStore:
         if self._lost and self._lost.get(key, 0) >= LOSSES:
             # Somebody quicker has won every race so far, for it writes from what it knows and we must read first. A new
             # version makes its knowledge stale: now it has to read, too, and we have the start.
+            del self._lost[key]
             await self._run(self._db.change, CLAIM, (random_version(), key))
         db = self._db
         try:
@@ -155,12 +165,10 @@ class SqliteStore:
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = []
         last = prefix
-        first = await self.read(prefix) if prefix else None
-        if first is not None and first.row is not None:
-            found.append(first)
+        await self._check(self._clock())
         while True:
             at = self._clock()
-            rows = await self._run(self._db.rows, SCAN, (last,))
+            rows = await self._run(self._db.rows, SCAN if found else FIRST_SCAN, (last,))
             now = self._db.now()
             for key, score, owner, body, version in rows:
                 if not key.startswith(prefix):
@@ -210,11 +218,11 @@ class SqliteStore:
     async def _check(self, at: float) -> bool:
         """Every now and then: are the files still ours? If not, what we write goes nowhere: begin anew, and say so."""
         self._check_at = at + CHECK
+        self._ears.heal()
         if not self._db.replaced():
             return False
         self._db.close()
         await self._run(lambda: None)
-        self._ears.heal()
         import logging
 
         logging.getLogger("holdfast").warning(

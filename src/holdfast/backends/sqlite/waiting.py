@@ -56,9 +56,9 @@ class WaitingRoom:
         now = clock()
         end = now + timeout
         me = Waiter(ticket, ears)
-        if self._enter(me):
-            return True
         try:
+            if self._enter(me):
+                return True
             look_at = now + LOOK
             while True:
                 until = min(end, look_at, now + QUICK if me.suspects else end)
@@ -139,11 +139,11 @@ class WaitingRoom:
                     self._ears.forget_unwatched(self._needed())
 
     def _stand_in(self, me: Waiter) -> None:
-        """Nobody reads, for whatever reason: then it is me."""
-        if self._reader is None:
-            with self._mutex:
-                if self._reader is None:
-                    self._reader = me
+        """If nobody reads, or one who has left (Ctrl-C in the middle of leaving), it is me from now on."""
+        with self._mutex:
+            reader = self._reader
+            if reader is None or reader not in self._waiters.get(reader.ticket, ()):
+                self._reader = me
 
     def _needed(self) -> set[str]:
         return {ear for waiters in self._waiters.values() for w in waiters for ear in w.ears}
