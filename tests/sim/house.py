@@ -9,9 +9,11 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
@@ -39,6 +41,23 @@ class House:
         self.change = module("flow.change")
         self.enter = module("flow.enter")
         self.look = module("flow.look")
+
+    @contextmanager
+    def loaded_dice(self, dice: Random) -> Iterator[None]:
+        """Have the flows and the engine take their chances from here, so that the same seed plays the same."""
+        replaced: list[tuple[Any, str, Any]] = [
+            (self.desk, "chance", dice.random),
+            (self.acquire, "chance", dice.random),
+            (self.cas, "os", types.SimpleNamespace(urandom=dice.randbytes)),
+        ]
+        before = [getattr(module, name) for module, name, _ in replaced]
+        for module, name, ours in replaced:
+            setattr(module, name, ours)
+        try:
+            yield
+        finally:
+            for (module, name, _), theirs in zip(replaced, before, strict=True):
+                setattr(module, name, theirs)
 
 
 REAL = House()

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
+from random import Random
 from typing import Any
 
 from tests.sim import doings
@@ -175,16 +175,14 @@ class Run:
     # -- playing it
 
     def play(self) -> None:
-        state = random.getstate()
-        random.seed(self.seed)  # the flows' own back-off
         try:
-            self._befall()
-            self._everyone_comes_through()
-            self._nothing_stays_behind()
+            with self.house.loaded_dice(Random(self.seed)):
+                self._befall()
+                self._everyone_comes_through()
+                self._nothing_stays_behind()
         except Violation as violation:
             raise Violation(f"{violation}\n\n{self.world.tell()}\n\n{self}\n{violation}") from None
         finally:
-            random.setstate(state)
             for client in self.clients:
                 client.process.crash()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Coroutine
+from random import Random
 from typing import Any
 
 from tests.sim.client import Client
@@ -33,7 +33,8 @@ class Stage:
             self.store = Server(self.world, house, pushes_grants=store == "grants")
         self.clients = [Client(self.world, house, self.witness, self.store, name) for name in "abcdefgh"[:clients]]
         self.tasks: list[Task] = []
-        random.seed(seed)
+        self._dice = house.loaded_dice(Random(seed))
+        self._dice.__enter__()
         STAGES.append(self)
 
     def add(self, name: str, **clock: float) -> Client:
@@ -91,3 +92,4 @@ class Stage:
     def close(self) -> None:
         for client in self.clients:
             client.process.crash()
+        self._dice.__exit__(None, None, None)

@@ -74,6 +74,7 @@ class Witness:
         self.grants = 0
         self._past: dict[str, list[Stay]] = {}
         self._seats: dict[str, tuple[int, float]] = {}
+        self._asked: dict[str, float] = {}
         world.watchers.append(self.look)
 
     def excuse(self, why: str) -> None:
@@ -86,6 +87,7 @@ class Witness:
     def got(self, client: Client, hold: Any, capacity: int, asked: float, before: Stay | None = None) -> Stay:
         """Somebody holds it. before: it was taken over from that one, by the ticket, with its fence."""
         self.grants += 1
+        asked = self._asked.setdefault(hold.ticket, asked)  # what is passed on was asked for by the first one
         stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
         self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.seat.deadline)
         if before is not None:

@@ -38,7 +38,7 @@ async def downgrade(desk: Desk, hold: Hold) -> None:
 async def detach(desk: Desk, hold: Hold, lease: float) -> str:
     """Let the hold live on for so long without this client. The ticket that releases or attaches it.
 
-    From the first sending on its lease counts as no longer than that, whatever the answer: the message may have arrived.
+    From the first sending on its lease counts as no longer than that, whatever the answer: it may have arrived.
     """
     hold.ensure_held()
     seat = hold._seat
