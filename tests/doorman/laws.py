@@ -25,6 +25,7 @@ from holdfast.doorman import (
     Wake,
 )
 from holdfast.doorman.record import HEARD, SILENT
+from holdfast.doorman.rules import SWEEP
 from tests.doorman.door import SECOND
 from tests.doorman.step import Broken, Step
 
@@ -161,6 +162,8 @@ def the_deaf_go_first_only_when_all_are_deaf(s: Step) -> None:
             for y in s.after.line:
                 newcomer = y.ticket == s.asker and y.place > s.before.places
                 assert newcomer or s.may_be_passed(y), f"{x.ticket} is deaf and was let in although {y.ticket} listens"
+                earlier = y.place < x.place and y.ticket in s.was_in_line
+                assert not earlier or y.passed == SILENT, f"{x.ticket} was let in before {y.ticket}, both deaf"
 
 
 def the_silent_wait_until_they_poll(s: Step) -> None:
@@ -205,11 +208,22 @@ def a_lost_turn_is_not_a_lost_place(s: Step) -> None:
             continue
         assert old.ticket in s.in_line, f"{old.ticket} lost its place with its turn"
         assert s.in_line[old.ticket].place > s.before.places, "an old number: old pushes would count"
-        assert s.in_line[old.ticket].passed == SILENT or (s.entering and old.ticket == s.asker)
+        if not (s.entering and old.ticket == s.asker):
+            assert s.in_line[old.ticket].passed == SILENT, f"{old.ticket} had its turn and is not passed over"
+            until = min(old.since, s.now) + old.patience
+            assert s.in_line[old.ticket].expires == until, f"the patience of {old.ticket} changed with its turn"
         back.append(old.ticket)
     assert [e.ticket for e in s.after.line[: len(back)]] == back, "not at the head of the line"
     for new in s.after.line[len(back) :]:
         assert new.place <= s.before.places or new.ticket == s.asker, f"{new.ticket} should not have come back"
+
+
+def the_patience_goes_along_into_the_window(s: Step) -> None:
+    for new in s.admitted:
+        old = s.was_in_line.get(new.ticket)
+        if old and new.place == old.place and not new.sure:
+            left = min(old.expires, s.now + old.patience) - s.now
+            assert new.patience == left, f"what was left of the patience of {new.ticket} is forgotten"
 
 
 def the_patience_fits_the_answer(s: Step) -> None:
@@ -237,8 +251,9 @@ def the_expired_and_the_dead_are_gone(s: Step) -> None:
         assert e.expires > s.now or e.lease <= 0, f"{e.ticket} has expired and is inside"
     for e in s.after.line:
         assert not s.is_dead(e), f"{e.ticket} is dead and in line"
-    for e in s.after.line[:1]:
-        assert e.expires > s.now, f"{e.ticket} has expired and is the head of the line"
+    few = len(s.before.line) <= SWEEP  # of more than that some may be left for later, but never the head
+    for e in s.after.line if few else s.after.line[:1]:
+        assert e.expires > s.now, f"{e.ticket} has expired and is in line"
     for g in s.after.graves:
         assert g.until > s.now
 
@@ -360,6 +375,9 @@ def entering_is_answered_as_the_table_says(s: Step) -> None:
         assert c.ticket in s.in_line
         assert c.wait or c.ticket in s.was_in_line or c.ticket in s.was_inside
         assert 1 <= c.weight <= s.after.capacity
+        if not c.fair and c.ticket not in s.was_in_line and c.ticket not in s.was_inside:
+            room = s.after.capacity - sum(e.weight for e in s.after.inside)
+            assert c.weight > room, "fair=False, it fits, and yet it waits"
     else:
         assert isinstance(s.reply, Admitted)
     if c.ticket not in s.was_inside and c.ticket not in s.was_in_line and here:
@@ -460,6 +478,7 @@ LAWS: tuple[Law, ...] = (
     the_passed_over_are_remembered,
     the_first_who_listens_does_not_fit,
     a_lost_turn_is_not_a_lost_place,
+    the_patience_goes_along_into_the_window,
     the_patience_fits_the_answer,
     the_expired_and_the_dead_are_gone,
     an_expired_seat_is_renewed_only_if_nobody_waits,

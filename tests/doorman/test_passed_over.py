@@ -270,6 +270,18 @@ def test_an_unsure_one_whose_patience_ran_out_too_is_dropped(door: Door) -> None
     assert (door.inside, door.line) == (["b"], [])
 
 
+def test_an_unsure_one_whose_patience_ran_out_too_joins_at_the_tail_when_it_comes(door: Door) -> None:
+    door.enter("a")
+    door.enter("late")
+    door.enter("b")
+    door.enter("c")
+    door.pass_time(2)
+    door.leave("a")
+    door.pass_time(WINDOW_S)
+    assert door.enter("late").ahead == 1
+    assert (door.inside, door.line) == (["b"], ["c", "late"])
+
+
 def test_several_put_back_keep_their_order(door: Door) -> None:
     door.slot("a", 2)
     for ticket in ("one", "two", "three", "four"):

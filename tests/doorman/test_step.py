@@ -234,6 +234,16 @@ def test_a_fence_is_taken_from_the_clock_so_that_it_rises_even_after_data_loss(d
     assert door.enter("b").fence > first
 
 
+def test_a_fence_is_taken_from_the_clock_for_those_in_line_and_those_beside_others_too(door: Door) -> None:
+    door.enter("a")
+    door.read("b")
+    door.pass_time(1)
+    door.leave("a")
+    assert door.seat("b").fence == door.now
+    door.pass_time(1)
+    assert door.read("c").fence == door.now
+
+
 def test_two_grants_in_one_microsecond_have_two_fences(door: Door) -> None:
     assert [door.read(t).fence - START for t in "abc"] == [0, 1, 2]
 

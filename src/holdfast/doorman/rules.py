@@ -216,7 +216,7 @@ class _Step:
         """
         now = self.now
         if self.line:
-            expired = sorted((e.expires, e.ticket) for e in self.line if e.expires <= now)[:SWEEP]
+            expired = sorted([(e.expires, e.ticket) for e in self.line if e.expires <= now])[:SWEEP]
             if expired or self.dead:
                 tickets = {ticket for _, ticket in expired}
                 self.line = [e for e in self.line if e.ticket not in tickets and not self._is_dead(e)]
@@ -249,7 +249,7 @@ class _Step:
         c = self.command
         if isinstance(c, Enter):
             return c.ticket == e.ticket and not (c.ear and c.ticket in self.dead)
-        return isinstance(c, Renew | Keep) and c.ticket == e.ticket and c.fence in (None, e.fence)
+        return isinstance(c, (Renew, Keep)) and c.ticket == e.ticket and c.fence in (None, e.fence)
 
     def _returned(self, e: Entrant) -> Entrant:
         """Admitted, not heard in time, but not given up either: to the head of the line, under a new place number."""
@@ -267,7 +267,10 @@ class _Step:
         return e.expires <= self.now or self._is_dead(e)
 
     def _buried(self, ticket: str) -> Why | None:
-        return next((g.why for g in self.graves if g.ticket == ticket), None)
+        for g in self.graves:
+            if g.ticket == ticket:
+                return g.why
+        return None
 
     # -- admitting
 
@@ -301,7 +304,7 @@ class _Step:
         return fallback
 
     def room(self) -> int:
-        return self.capacity - sum(e.weight for e in self.inside)
+        return self.capacity - sum([e.weight for e in self.inside])
 
     def _let_in(self, e: Entrant) -> None:
         fence = max(self.fence + 1, self.now)
@@ -381,7 +384,8 @@ class _Step:
                 return Admitted(e.fence, e.expires - self.now)
         for i, e in enumerate(self.line):
             if e.ticket == self.asker:
-                self.line[i] = self._heard(e, i)  # its patience fits the place it is told, not the one it came from
+                if e.patience != patience(i):  # it must fit the place that is told, not the one before the step
+                    self.line[i] = self._heard(e, i)
                 return Waiting(i, e.place, self._retry_in(i, e.lease))
         raise AssertionError(f"{self.asker} neither inside nor in line")
 
