@@ -313,10 +313,10 @@ def leaving_leaves(s: Step) -> None:
         elif old and not s.over(old):
             assert c.ticket not in s.inside
             assert s.reply == Left(not s.buried(c.ticket))
-        elif c.ticket not in s.was_in_line or s.over(s.was_in_line[c.ticket]):
-            assert s.reply == Left(False), "it held nothing any more"
+        else:
+            assert s.reply == Left(False), "it held nothing, or nothing any more"
         assert c.ticket not in s.in_line
-        assert c.ticket not in s.inside or foreign
+        assert c.ticket not in s.inside or (old and foreign)
     if isinstance(c, Evict):
         for ticket in [c.ticket] if c.ticket else []:
             assert ticket not in s.in_line

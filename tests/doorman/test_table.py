@@ -312,6 +312,14 @@ def test_leave_in_line_gives_up_the_place(door: Door) -> None:
     assert door.line == ["c"]
 
 
+def test_leave_in_line_with_any_fence_gives_up_the_place_even_if_this_step_let_it_in(door: Door) -> None:
+    door.enter("a", lease=2 * SECOND)
+    door.enter("b")
+    door.pass_time(2)
+    assert door.leave("b", fence=7) == Left(False)
+    assert (door.inside, door.line) == ([], [])
+
+
 def test_leave_inside_makes_room_for_the_next(door: Door) -> None:
     door.enter("a")
     door.enter("b")

@@ -408,10 +408,11 @@ class _Step:
         held = False
         for i, e in enumerate(self.inside):
             if e.ticket == c.ticket:
-                if c.fence is not None and not e.fence <= c.fence < e.fence + e.block:
-                    return Left(False)
+                let_in_just_now = e.fence > self.before.fence
+                if not (let_in_just_now or c.fence is None or e.fence <= c.fence < e.fence + e.block):
+                    return Left(False)  # the seat of another incarnation
                 del self.inside[i]
-                held = self._buried(c.ticket) is None
+                held = not let_in_just_now and self._buried(c.ticket) is None
                 break
         else:
             self.line = [e for e in self.line if e.ticket != c.ticket]

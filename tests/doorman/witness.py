@@ -1,0 +1,96 @@
+"""Two witnesses who know no rule, only what everybody may rely on.
+
+`Holders` is all the clients together: it sees what they say and hear, never the record. Whoever was told that it is
+inside believes so until the time it was told is over on its own clock, and those who believe it never weigh more than
+fits. `Queue` is the plainest line there is, for days on which nothing expires and everybody listens.
+"""
+
+from collections.abc import Collection
+
+from holdfast.doorman import WINDOW, Admitted, Command, Done, Enter, Evict, Leave, Renew, Reply, Resize, Waiting, Wake
+
+
+class Holders:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.until: dict[tuple[str, int], int] = {}  # (ticket, fence): how long its holder believes to be inside
+        self.weights: dict[tuple[str, int], int] = {}  # of every grant that was ever told
+        self.blocks: dict[tuple[str, int], int] = {}
+        self.limits: dict[tuple[str, int], int] = {}  # what fitted when it was granted; whoever is inside may stay
+        self.asked: dict[str, Enter] = {}
+        self.polled: dict[str, tuple[int, int]] = {}  # when the last poll was sent that was answered Waiting, and place
+
+    def hear(
+        self, time: int, command: Command, reply: Reply, woken: Collection[Wake], dead: Collection[str] = ()
+    ) -> None:
+        """What was said and answered at this time of the clients' clock, which unlike the store's never jumps."""
+        self.until = {grant: end for grant, end in self.until.items() if end > time and grant[0] not in dead}
+        if isinstance(command, Enter):
+            self.asked.setdefault(command.ticket, command)
+        if isinstance(command, Leave):
+            self._gives_up(command.ticket)
+        if isinstance(command, Renew) and command.weight is not None:  # counts from the sending, whatever the answer
+            for grant in self.weights:
+                if grant[0] == command.ticket and command.fence in (None, grant[1]):
+                    self.weights[grant] = max(1, min(self.weights[grant], command.weight))
+        if isinstance(command, Resize):
+            self.capacity = max(self.capacity, command.capacity)  # some are let in just before
+        if isinstance(command, Evict) and command.at_once and isinstance(reply, Done):
+            for ticket in reply.tickets:
+                self._gives_up(ticket)
+        if isinstance(command, Enter) and isinstance(reply, Waiting):
+            self.polled[command.ticket] = (time, reply.place)
+        for wake in woken:
+            sent, place = self.polled.get(wake.ticket, (0, 0))
+            if wake.fence and wake.place == place and wake.ticket not in dead:  # a push is a grant, if it is in time
+                self._believes(time, wake.ticket, wake.fence, sent + min(self.asked[wake.ticket].lease, WINDOW))
+        if isinstance(reply, Admitted):
+            self._believes(time, str(getattr(command, "ticket", "")), reply.fence, time + reply.left)
+        if isinstance(command, Resize):
+            self.capacity = command.capacity
+
+    def _gives_up(self, ticket: str) -> None:
+        self.until = {grant: end for grant, end in self.until.items() if grant[0] != ticket}
+
+    def _believes(self, time: int, ticket: str, fence: int, until: int) -> None:
+        grant = ticket, fence
+        if grant not in self.weights:
+            asked = self.asked[ticket]
+            self.weights[grant] = asked.weight
+            self.blocks[grant] = asked.block if asked.weight == asked.capacity else 1
+            self.limits[grant] = self.capacity
+            last = fence + self.blocks[grant] - 1
+            for other in self.weights:
+                first = other[1]
+                apart = fence >= first + self.blocks[other] or last < first
+                assert apart or other == grant, f"{other} and {grant} share a fence"
+        if until > time:
+            self.until[grant] = until
+            weight = sum(self.weights[g] for g in self.until)
+            limit = max(self.limits[g] for g in self.until)
+            assert weight <= limit, f"{weight} inside, {limit} fit: {self.until}"
+
+
+class Queue:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.inside: dict[str, int] = {}
+        self.line: dict[str, int] = {}
+
+    def fits(self, weight: int) -> bool:
+        return sum(self.inside.values()) + weight <= self.capacity
+
+    def hear(self, command: Command) -> None:
+        if isinstance(command, Leave):
+            self.inside.pop(command.ticket, None)
+            self.line.pop(command.ticket, None)
+        elif isinstance(command, Renew) and command.ticket in self.inside:
+            self.inside[command.ticket] = min(self.inside[command.ticket], command.weight or self.capacity)
+        elif isinstance(command, Enter) and command.ticket not in self.inside | self.line:
+            if self.fits(command.weight) and not (self.line and command.fair):
+                self.inside[command.ticket] = command.weight
+            elif command.wait:
+                self.line[command.ticket] = command.weight
+        while self.line and self.fits(next(iter(self.line.values()))):
+            ticket = next(iter(self.line))
+            self.inside[ticket] = self.line.pop(ticket)
