@@ -65,7 +65,7 @@ class World(NamedTuple):
                 yield Renew(t, fences.get(t), weight=1)
             if self.strangers and t in fences:
                 yield Renew(t, fences[t] - 1)
-                yield Renew(t, fences[t] + self.block)
+                yield Renew(t, fences[t] + 1)
                 yield Leave(t, fence=fences[t] - 1)
                 yield Leave(t, fence=fences[t] + self.block)
             if t in self.keep:
@@ -100,12 +100,12 @@ def state(r: Record, alike: str = "") -> tuple[Any, ...]:
         0 if ahead < 0 else 1 if ahead < SECOND else 2,  # the next fence: the clock, or the counter, or for long
         tuple(
             (
-                e.ticket, e.weight, e.lease, e.ear, e.sure, max(e.expires - now, 0),
+                e.ticket, e.weight, e.lease, e.block, e.ear, e.sure, max(e.expires - now, 0),
                 0 if e.sure else max(e.since + e.patience - now, 0),
             )
             for e in r.inside
         ),
-        tuple((e.ticket, e.weight, max(e.expires - now, 0), e.patience, e.passed) for e in r.line),
+        tuple((e.ticket, e.weight, e.block, max(e.expires - now, 0), e.patience, e.passed) for e in r.line),
         tuple(sorted((g.ticket, g.until - now, g.span, g.why.kind) for g in r.graves)),
     )
 

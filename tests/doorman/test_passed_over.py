@@ -278,7 +278,7 @@ def test_an_unsure_one_whose_patience_ran_out_too_joins_at_the_tail_when_it_come
     door.pass_time(2)
     door.leave("a")
     door.pass_time(WINDOW_S)
-    assert door.enter("late").ahead == 1
+    assert isinstance(door.enter("late"), Waiting)
     assert (door.inside, door.line) == (["b"], ["c", "late"])
 
 

@@ -277,10 +277,13 @@ def test_the_block_is_reserved_as_asked_whatever_the_capacity_is_at_the_grant(do
 
 def test_a_block_of_nothing_still_takes_a_fence_of_its_own(door: Door) -> None:
     fences = []
-    for ticket in "abc":
+    for ticket, waiting in ("ab", "cd"):
         fences.append(door.enter(ticket, block=0).fence)
+        door.enter(waiting, block=0)
         door.leave(ticket)
-    assert len(set(fences)) == 3
+        fences.append(door.seat(waiting).fence)
+        door.leave(waiting)
+    assert len(set(fences)) == 4
 
 
 # -- waking
@@ -423,6 +426,13 @@ def test_a_grave_lasts_a_minute_at_least(door: Door) -> None:
     door.enter("a", lease=SECOND)
     door.leave("a", bury=True)
     assert door.grave("a").until == door.now + 60 * SECOND
+
+
+def test_a_grave_outlasts_the_lease_of_one_evicted(door: Door) -> None:
+    door.enter("a", lease=600 * SECOND)
+    door.evict("a")
+    door.pass_time(599)
+    assert isinstance(door.enter("a"), Gone)
 
 
 def test_a_leave_that_is_sent_twice_does_not_lengthen_the_grave(door: Door) -> None:

@@ -333,6 +333,13 @@ def test_leave_inside_takes_any_fence_of_the_block(door: Door) -> None:
     assert door.inside == []
 
 
+def test_leave_inside_takes_any_fence_of_the_block_while_others_are_there(door: Door) -> None:
+    fence = door.enter("a", block=32).fence
+    door.enter("b")
+    assert door.leave("a", fence=fence + 31) == Left(True)
+    assert door.inside == ["b"]
+
+
 def test_leave_inside_with_a_fence_that_is_not_its_own_is_not_honoured(door: Door) -> None:
     fence = door.enter("a", block=32).fence
     assert door.leave("a", fence=fence - 1) == Left(False)

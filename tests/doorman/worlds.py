@@ -22,7 +22,7 @@ WORLDS = {
     "a semaphore": (1000, World(capacity=2, weights=dict.fromkeys("abcd", 1), advances=(0, 2), alike="abcd")),
     "mixed weights": (1200, World(capacity=3, weights={"a": 1, "b": 2, "c": 3}, advances=(0, 2))),
     "one that barges": (1100, World(capacity=2, weights=MIXED, unfair=C, advances=(0, 2))),
-    "one that only tries": (600, World(weights=ABC, tries=C, advances=(0, 1, 2), alike="ab")),
+    "one that only tries": (400, World(capacity=2, weights=MIXED, tries=C, advances=(0, 2))),
     "a lease shorter than the window": (600, World(weights=ABC, lease=1, advances=(0, 1, 2), alike="abc")),
     "evictions": (
         150,
@@ -36,7 +36,7 @@ WORLDS = {
         ),
     ),
     "burials": (100, World(weights=AB, renew=A | B, bury=A | B, advances=(0, 1, 2, 4), alike="ab", grave=SHORT)),
-    "another size": (600, World(capacity=2, weights={"a": 1, "b": 2}, resize=(1, 2, 3))),
+    "another size": (600, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 2, 3))),
     "another size with a line": (
         1500, World(capacity=2, weights={"a": 1, "b": 2, "c": 2}, resize=(1, 2), advances=(0, 2), alike="bc"),
     ),

@@ -96,7 +96,7 @@ def apply(
     """One atomic step of the doorman. Pure: the same input gives the same output, and nothing is changed in place."""
     if isinstance(command, Look):
         return record, Looked(record), ()
-    if not (record.line or record.graves or dead or now < record.seen):
+    if not (record.line or record.graves or dead):
         outcome = _alone(record, command, now)
         if outcome is not None:
             return outcome
