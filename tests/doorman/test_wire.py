@@ -1,0 +1,70 @@
+"""A record as text: one line of JSON that comes back as it was, and a sentence for whatever is not a record."""
+
+import json
+
+import pytest
+
+from holdfast.doorman import EMPTY, wire
+from tests.doorman.door import Door
+
+
+def full(door: Door) -> Door:
+    door.enter("a", owner="web-3:4117", note='ship "42"\n\u2028')
+    door.enter("b", note="schön")
+    door.enter("c")
+    door.leave("d", bury=True)
+    door.evict("c")
+    return door
+
+
+def test_a_record_comes_back_as_it_was(door: Door) -> None:
+    record = full(door).record
+    assert record.inside and record.line and len(record.graves) == 2
+    assert wire.decode(wire.encode(record)) == record
+    assert wire.decode(wire.encode(EMPTY)) == EMPTY
+
+
+def test_a_decoded_record_is_as_good_as_the_first(door: Door) -> None:
+    full(door)
+    other = Door()
+    other.record = wire.decode(wire.encode(door.record))
+    assert other.leave("a") == door.leave("a")
+    assert (other.record, other.woken) == (door.record, door.woken)
+
+
+def test_it_is_one_line_of_plain_json_that_names_its_format_first(door: Door) -> None:
+    text = wire.encode(full(door).record)
+    assert "\n" not in text
+    assert json.loads(text)[0] == wire.FORMAT
+    assert "schön" in text  # for whoever reads it with a SELECT
+
+
+def test_with_or_without_the_encoder_in_c_it_is_the_same_text(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = full(door).record
+    text = wire.encode(record)
+    monkeypatch.setattr(wire, "_pieces", None)
+    assert wire.encode(record) == text
+
+
+def test_a_newer_format_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="format 2; this version of holdfast reads format 1"):
+        wire.decode(wire.encode(EMPTY).replace("[1,", "[2,", 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "x", "5", "{}", "[]", "null", "[1]", "[1,0,false,0,0,0,[[1]],[],[]]", "[1,0,false,0,0,0,5,[],[]]",
+        "[1,0,false,0,0,0,[],[],[[1,2,3]]]", "[" * 100_000,
+    ],
+    ids=lambda text: text[:40],
+)  # fmt: skip
+def test_what_is_not_a_record_is_told_in_a_sentence(text: str) -> None:
+    with pytest.raises(ValueError, match="not a doorman's record"):
+        wire.decode(text)
+
+
+def test_who_is_inside_is_told_for_people(door: Door) -> None:
+    door.read("a", owner="one")
+    door.read("b", owner="two")
+    assert wire.owners(door.record) == "one, two"
