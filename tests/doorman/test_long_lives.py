@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -73,9 +74,7 @@ def say(word: str, ticket: str, number: int, record: Record) -> Command:
     return commands[word]
 
 
-@given(lives)
-@settings(max_examples=100)
-def test_no_law_is_broken_in_a_long_life(data: bytes) -> None:
+def no_law_is_broken(data: bytes) -> None:
     record, now = EMPTY, START
     for m in life(data, CLIENTS + OPERATORS, GAPS + BACK):
         now += m.gap
@@ -83,6 +82,12 @@ def test_no_law_is_broken_in_a_long_life(data: bytes) -> None:
         check(step)
         event(type(step.reply).__name__)
         record = step.after
+
+
+@given(lives)
+@settings(max_examples=100)
+def test_no_law_is_broken_in_a_long_life(data: bytes) -> None:
+    no_law_is_broken(data)
 
 
 def those_who_believe_to_be_inside_fit(data: bytes, apply: Apply) -> int:
@@ -101,7 +106,7 @@ def those_who_believe_to_be_inside_fit(data: bytes, apply: Apply) -> int:
 
 
 @given(lives)
-@settings(max_examples=400)
+@settings(max_examples=300)
 def test_those_who_believe_to_be_inside_always_fit(data: bytes) -> None:
     event(f"grants: {those_who_believe_to_be_inside_fit(data, true_apply) // 5 * 5}…")
 
@@ -124,3 +129,13 @@ def the_line_is_a_plain_queue(data: bytes, apply: Apply) -> int:
 @settings(max_examples=200)
 def test_on_a_quiet_day_the_line_is_a_plain_queue(data: bytes) -> None:
     event(f"grants: {the_line_is_a_plain_queue(data, true_apply) // 10 * 10}…")
+
+
+@pytest.mark.soak
+def test_no_law_is_broken_in_many_long_lives() -> None:
+    settings(max_examples=5_000)(given(lives)(no_law_is_broken))()
+
+
+@pytest.mark.soak
+def test_in_many_long_lives_those_who_believe_to_be_inside_fit() -> None:
+    settings(max_examples=20_000)(given(lives)(lambda data: those_who_believe_to_be_inside_fit(data, true_apply)))()

@@ -30,9 +30,8 @@ def records(draw: st.DrawFn) -> Record:
     if draw(st.integers(0, 3)) == 0:
         line, inside = [e._replace(fence=0, sure=False) for e in inside[:1]], inside[1:]
     dug = draw(st.lists(graves, max_size=1)) if draw(st.integers(0, 3)) == 0 else []
-    return Record(
-        draw(weights), draw(st.booleans()), draw(instants), 7, draw(instants), tuple(inside), tuple(line), tuple(dug)
-    )
+    last = max([draw(instants), *[e.fence + e.block - 1 for e in inside]])
+    return Record(draw(weights), draw(st.booleans()), last, 7, draw(instants), tuple(inside), tuple(line), tuple(dug))
 
 
 commands = st.one_of(

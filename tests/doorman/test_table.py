@@ -195,6 +195,14 @@ def test_renew_in_line_is_not_inside_and_changes_nothing(door: Door) -> None:
     assert door.record == before
 
 
+def test_renew_in_line_by_ticket_alone_is_as_inside_if_this_step_let_it_in(door: Door) -> None:
+    """As it would be if it were sent again."""
+    door.enter("a", lease=2 * SECOND)
+    door.enter("b")
+    door.pass_time(2)
+    assert door.renew("b") == Admitted(door.seat("b").fence, LEASE) == door.renew("b")
+
+
 def test_renew_inside_with_its_fence_starts_the_lease_anew(door: Door) -> None:
     fence = door.enter("a").fence
     door.pass_time(10)

@@ -29,10 +29,8 @@ class Holders:
             self.asked.setdefault(command.ticket, command)
         if isinstance(command, Leave):
             self._gives_up(command.ticket)
-        if isinstance(command, Renew) and command.weight is not None:  # counts from the sending, whatever the answer
-            for grant in self.weights:
-                if grant[0] == command.ticket and command.fence in (None, grant[1]):
-                    self.weights[grant] = max(1, min(self.weights[grant], command.weight))
+        if isinstance(command, Renew):
+            self._lowers(command)
         if isinstance(command, Resize):
             self.capacity = max(self.capacity, command.capacity)  # some are let in just before
         if isinstance(command, Evict) and command.at_once and isinstance(reply, Done):
@@ -45,18 +43,25 @@ class Holders:
             if wake.fence and wake.place == place and wake.ticket not in dead:  # a push is a grant, if it is in time
                 self._believes(time, wake.ticket, wake.fence, sent + min(self.asked[wake.ticket].lease, WINDOW))
         if isinstance(reply, Admitted):
-            self._believes(time, str(getattr(command, "ticket", "")), reply.fence, time + reply.left)
+            weight = command.weight if isinstance(command, Renew) else None
+            self._believes(time, str(getattr(command, "ticket", "")), reply.fence, time + reply.left, weight)
         if isinstance(command, Resize):
             self.capacity = command.capacity
+
+    def _lowers(self, c: Renew) -> None:
+        """A lower weight counts from the sending, whatever the answer."""
+        for grant, weight in self.weights.items():
+            if c.weight is not None and grant[0] == c.ticket and c.fence in (None, grant[1]):
+                self.weights[grant] = max(1, min(weight, c.weight))
 
     def _gives_up(self, ticket: str) -> None:
         self.until = {grant: end for grant, end in self.until.items() if grant[0] != ticket}
 
-    def _believes(self, time: int, ticket: str, fence: int, until: int) -> None:
+    def _believes(self, time: int, ticket: str, fence: int, until: int, weight: int | None = None) -> None:
         grant = ticket, fence
         if grant not in self.weights:
             asked = self.asked[ticket]
-            self.weights[grant] = asked.weight
+            self.weights[grant] = asked.weight if weight is None else max(1, min(weight, asked.weight))
             self.blocks[grant] = asked.block if asked.weight == asked.capacity else 1
             self.limits[grant] = self.capacity
             last = fence + self.blocks[grant] - 1
@@ -66,9 +71,9 @@ class Holders:
                 assert apart or other == grant, f"{other} and {grant} share a fence"
         if until > time:
             self.until[grant] = until
-            weight = sum(self.weights[g] for g in self.until)
+            total = sum(self.weights[g] for g in self.until)
             limit = max(self.limits[g] for g in self.until)
-            assert weight <= limit, f"{weight} inside, {limit} fit: {self.until}"
+            assert total <= limit, f"{total} inside, {limit} fit: {self.until}"
 
 
 class Queue:

@@ -44,43 +44,45 @@ WORLDS = {
         70,
         World(weights=AB, keep={"a": 5}, renew=A, strangers=True, dead=(NOBODY, A, B, A | B), advances=(0, 2, 5)),
     ),
-    "the dead": (1200, World(weights=ABC, dead=(NOBODY, A | B), advances=(0, 2))),
+    "the dead": (650, World(weights=ABC, dead=(NOBODY, A | B), advances=(0, 2), alike="ab")),
     "one without a process": (60, World(weights=AB, no_ear=A, dead=(NOBODY, A, B, A | B))),
-    "the deaf": (1500, World(weights=ABC, deaf=(NOBODY, A, A | B | C), advances=(0, 2))),
-    "the deaf and mixed weights": (1400, World(capacity=2, weights=MIXED, deaf=(NOBODY, A | B), advances=(0, 2))),
+    "the deaf": (800, World(weights=ABC, deaf=(NOBODY, A, A | B | C), advances=(0, 2), alike="bc")),
+    "the deaf and mixed weights": (
+        700, World(capacity=2, weights=MIXED, deaf=(NOBODY, A | C, B), advances=(0, 2), alike="ac"),
+    ),
     "a clock that goes back": (500, World(weights=ABC, renew=A, advances=(-2, 0, 3), alike="bc")),
     "a clock that goes back over graves": (200, World(weights=AB, bury=A, advances=(-3, 0, 1, 2), grave=SHORT)),
     "blocks and other people's fences": (50, World(weights=AB, block=3, renew=A | B, strangers=True, alike="ab")),
 }  # fmt: skip
 
 LARGE_WORLDS = {
-    "a lock for four": (10, World(weights=ABCD, advances=(0, 1, 3), alike="abcd")),
+    "a lock for four": (45000, World(weights=ABCD, advances=(0, 1, 3), alike="abcd")),
     "readers, a writer and renewals": (
-        10, World(weights={"a": 1, "b": 1, "w": ALL}, renew=A | B, downgrade=frozenset("w"), alike="ab"),
+        4800, World(weights={"a": 1, "b": 1, "w": ALL}, renew=A | B, downgrade=frozenset("w"), alike="ab"),
     ),
-    "mixed weights, every second": (10, World(capacity=3, weights={"a": 1, "b": 2, "c": 3}, advances=(0, 1, 2, 3))),
+    "mixed weights, every second": (5000, World(capacity=3, weights={"a": 1, "b": 2, "c": 3}, advances=(0, 1, 2, 3))),
     "four weights": (
-        10, World(capacity=3, weights={"a": 1, "b": 2, "c": 3, "d": 1}, advances=(0, 3), alike="ad"),
+        4500, World(capacity=3, weights={"a": 1, "b": 2, "c": 3, "d": 1}, advances=(0, 3), alike="ad"),
     ),
     "evictions with a line": (
-        10,
+        4000,
         World(
             weights=ABC, lease=4, evict=A | B, at_once=B, bury=C, advances=(0, 2, 4), grave=SHORT,
         ),
     ),
     "the dead and the deaf": (
-        10, World(weights=ABC, deaf=(NOBODY, A, A | B | C), dead=(NOBODY, B, C), advances=(0, 2)),
+        1500, World(weights=ABC, deaf=(NOBODY, A, A | B | C), dead=(NOBODY, B, C), advances=(0, 2)),
     ),
-    "the deaf, every second": (10, World(weights=ABC, deaf=(NOBODY, A, A | B, A | B | C), advances=(0, 1, 2))),
+    "the deaf, every second": (6000, World(weights=ABC, deaf=(NOBODY, A, A | B, A | B | C), advances=(0, 1, 2))),
     "a clock that goes back and a size that changes": (
-        10, World(capacity=2, weights=MIXED, resize=(1, 2), advances=(-2, 0, 2), alike="ac"),
+        3000, World(capacity=2, weights=MIXED, resize=(1, 2), advances=(-2, 0, 2), alike="ac"),
     ),
     "everything with two": (
-        10,
+        3000,
         World(
             capacity=2, weights={"a": 1, "b": 2}, block=2, renew=A | B, strangers=True, downgrade=B, bury=A, evict=B,
             at_once=A, evict_all=True, keep={"b": 5}, resize=(1, 2), deaf=(NOBODY, A, A | B), dead=(NOBODY, A, B),
-            advances=(-2, 0, 2, 3), grave=SHORT,
+            advances=(-2, 0, 3), grave=SHORT,
         ),
     ),
 }  # fmt: skip
