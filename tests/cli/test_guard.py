@@ -110,10 +110,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Standin]]:
 
     yield start
     for one in started:
-        for pid in (one.process.pid, one.child, one.guard):
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
+        one.process.kill()
         one.process.communicate()
+        until(lambda one=one: not alive(one.guard))  # it sees to the rest
+        if alive(one.child):
+            os.kill(one.child, signal.SIGKILL)
         os.close(one.beacon)
 
 

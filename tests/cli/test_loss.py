@@ -185,3 +185,24 @@ sys.exit(main(["run", "x", "-c", "sleep 600 & echo $$ > child; exec >/dev/null 2
     (pid,) = holdfast.pids("child")
     until(lambda: not alive(pid))
     assert holdfast("run", "-w", "5", "x", "echo", "next").stdout == "next\n"
+
+
+def test_a_script_does_not_go_on_with_its_next_line_while_it_is_killed(holdfast: Tool) -> None:
+    program = """
+import sys
+from holdfast.cli import child, main
+child.terminal = lambda: True  # the way it is done where a group of its own cannot be had
+sys.exit(main(sys.argv[1:]))
+"""
+    crowd = "sleep 600 & " * 100  # it takes a while to kill them all
+    text = f"exec >/dev/null 2>&1; {crowd} echo $$ > child; sleep 600; echo > next"
+    it = subprocess.Popen(
+        [sys.executable, "-c", program, "run", "x", "-c", text], cwd=holdfast.folder, env=holdfast.env,
+        start_new_session=True,
+    )
+    (pid,) = holdfast.pids("child")
+    until(lambda: len(children(pid)) == 101)
+    it.kill()
+    it.wait()
+    until(lambda: not alive(pid))
+    assert not (holdfast.folder / "next").exists()

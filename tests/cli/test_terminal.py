@@ -225,7 +225,7 @@ def test_a_hang_up_ends_the_command(terminal: Terminal, holdfast: Tool) -> None:
 
 
 def test_a_command_that_ignores_the_hang_up_goes_on_and_keeps_the_lock(terminal: Terminal, holdfast: Tool) -> None:
-    terminal.type("holdfast run x -- nohup sh -c 'echo $$ > child; sleep 60'\n")
+    terminal.type("holdfast run x -- nohup sh -c 'echo $$ > child; exec sleep 60'\n")
     (pid,) = holdfast.pids("child")
     terminal.close()
     terminal.shell.wait(10)

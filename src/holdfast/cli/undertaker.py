@@ -89,8 +89,8 @@ def children(pid: int) -> list[int]:
 LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
-def descendants(roots: set[int]) -> set[int]:
-    """All that came of these, themselves not included."""
+def descendants(roots: Iterable[int]) -> list[int]:
+    """All that came of these, themselves not included; parents before their children."""
     find = children
     if not LISTS_CHILDREN:  # a kernel built without it: ask everyone for its parent
         family: dict[int, list[int]] = {}
@@ -98,31 +98,25 @@ def descendants(roots: set[int]) -> set[int]:
             if seen := look(pid):
                 family.setdefault(seen.parent, []).append(pid)
         find = lambda pid: family.get(pid, [])  # noqa: E731
-    found: set[int] = set()
-    open_ends = list(roots)
-    while open_ends:
-        for child in find(open_ends.pop()):
-            if child not in found:
-                found.add(child)
-                open_ends.append(child)
-    return found
+    known = list(roots)
+    found = known.copy()
+    for pid in found:  # it grows while we walk along it
+        found += [child for child in find(pid) if child not in found]
+    return found[len(known) :]
 
 
-def marked(ticket: str) -> set[int]:
+def marked(ticket: str) -> list[int]:
     """All whose environment says that they run under this ticket; nested runs keep it in HOLDFAST_HELD."""
     mark = ticket.encode()
-    found = set()
+    found = []
     for pid in pids():
         text = read(f"/proc/{pid}/environ")
         if mark in text:
             for variable in text.split(b"\0"):
                 if variable.startswith((b"HOLDFAST_TICKET=", b"HOLDFAST_HELD=")) and mark in variable:
-                    found.add(pid)
+                    found.append(pid)
+                    break
     return found
-
-
-def newest_first(those: set[Process]) -> list[Process]:
-    return sorted(those, key=lambda p: (p.start, p.pid), reverse=True)
 
 
 def with_continue(signum: int) -> tuple[int, ...]:
@@ -138,32 +132,33 @@ class Undertaker:
         self.spare = set(spare) | {os.getpid()}
         self.root: Process | None = None
         self.group = 0
-        self.known: set[Process] = set()
+        self.known: dict[Process, None] = {}  # parents before their children, and so they die: see `send`
 
     def watch(self, pid: int, group: int) -> None:
         self.root = process(pid)
         self.group = group
         if self.root is not None:
-            self.known = {self.root}
+            self.known = {self.root: None}
 
     @property
     def living(self) -> list[Process]:
-        """Those known who are alive, the newest first: a command dies before the guard that answers for it."""
-        return newest_first({p for p in self.known if p.alive})
+        return [p for p in self.known if p.alive]
 
     def send(self, signum: int) -> int:
-        """To everyone, once; how many the last sweep found who had escaped until then."""
-        self.known |= self._seen(descendants({p.pid for p in self.known if p.alive}))
-        if self.group:  # all at once: a shell that outlives its children for a moment would complain about it
+        """To everyone, once; how many the last sweep found who had escaped until then.
+
+        Parents first: a shell that outlives its child for a moment would go on with the next line of its script.
+        """
+        self._know(descendants([p.pid for p in self.living]))
+        if self.group:  # all at once
             for one in with_continue(signum):
                 try:
                     os.killpg(self.group, one)
                 except OSError:  # nobody is left in it
                     pass
         self._tell(self.living, signum)
-        late = self._seen(marked(self.ticket)) - self.known
-        self.known |= late
-        self._tell(newest_first(late), signum)
+        late = self._know(marked(self.ticket))
+        self._tell(late, signum)
         return len(late)
 
     def _tell(self, those: list[Process], signum: int) -> None:
@@ -173,8 +168,12 @@ class Undertaker:
                 for one in with_continue(signum):
                     process.send(one)
 
-    def _seen(self, found: set[int]) -> set[Process]:
-        return {p for pid in found - self.spare if (p := process(pid)) is not None}
+    def _know(self, pids: list[int]) -> list[Process]:
+        """Those of them whom we did not know."""
+        seen = [p for pid in pids if pid not in self.spare and (p := process(pid)) is not None]
+        new = [p for p in seen if p not in self.known]
+        self.known.update(dict.fromkeys(new))
+        return new
 
     @property
     def gone(self) -> bool:
