@@ -189,6 +189,12 @@ MUTANTS = [
         "seconds = left / 1e6",
     ),
     Mutant(
+        "detached although it was lost meanwhile",
+        doubt.what_was_lost_while_it_was_detached_is_not_handed_over, CHANGE,
+        "    if seat.reason:  # a loss is final",
+        "    if False:  # a loss is final",
+    ),
+    Mutant(
         "who attaches a hold knows all about its past",
         doubt.a_late_enter_finds_a_grave_whoever_has_left, CHANGE,
         "    seat.doubtful = True",

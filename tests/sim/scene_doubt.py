@@ -212,3 +212,17 @@ def a_late_enter_finds_a_grave_whoever_has_left(house: House) -> None:
     stage.go(b, house.acquire.release(b.desk, stage.result(attached)))
     stage.until(5.0)
     stage.expect(not stage.inside(), "nobody is inside who does not know of it")
+
+
+def what_was_lost_while_it_was_detached_is_not_handed_over(house: House) -> None:
+    """The answer is slow, the hold is told lost meanwhile, and its Leave would take it from whoever attaches it."""
+    stage = Stage(house, clients=1)
+    (a,) = stage.clients
+    stay = stage.holding(a, 0.1, lease=8.0)
+    a.backend.time_out = 5.0
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.6, jitter=0)
+    task = stage.go(a, house.change.detach(a.desk, stay.hold, 0.5))
+    stage.until(0.65)
+    stage.expect(stay.hold.lost, "its time is over")
+    stage.until(1.0)
+    stage.expect(isinstance(task.error, house.errors.LeaseLost), f"not handed over: {task.result or task.error}")

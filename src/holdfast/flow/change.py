@@ -51,6 +51,7 @@ async def detach(desk: Desk, hold: Hold, lease: float) -> str:
     answer = await desk.ask(seat.name, Keep(seat.ticket, seat.fence, int(lease * 1e6)))
     if not isinstance(answer.reply, Admitted):
         desk.lose(seat)
+    if seat.reason:  # a loss is final, and its Leave is on the way: the ticket would be worth nothing
         raise hold._loss()
     seat.left = True
     desk.unseat(seat)
