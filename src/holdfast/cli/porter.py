@@ -3,18 +3,21 @@
 Signals stay blocked in every thread (see signals.py), so somebody has to fetch them while the main thread is busy
 waiting. On the first one the porter nudges the main thread, which raises `Called` out of the wait, so that the client
 leaves the line in good order; a second one ends the process on the spot, for a store that does not answer.
+
+Most waits are over at once, and a thread costs half a millisecond: so an alarm calls the porter after a moment. It
+starts from a signal handler, in the middle of anything, so it uses no lock of `threading`.
 """
 
 import os
 import signal
-import threading
+from _thread import allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
-from types import FrameType
 from typing import Self
 
 from . import signals
 from .exits import BY_SIGNAL
 
+MOMENT = 0.1
 FOREVER = 1e7
 
 
@@ -31,29 +34,49 @@ class Porter:
         self.signum = 0
         self.typed = False
         self.waiting = True
-        self.main = threading.main_thread().ident or 0
-        self.thread = threading.Thread(target=self.work, name="holdfast-porter", daemon=True)
+        self.main = get_ident()
+        self.thread = 0
+        self.gone = allocate_lock()
 
     def __enter__(self) -> Self:
-        self.thread.start()  # with everything blocked
-        signal.signal(signals.NUDGE, self.nudged)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signals.NUDGE})
+        signal.signal(signals.NUDGE, lambda *_: self.nudged())
+        self.alarm = signal.signal(signal.SIGALRM, lambda *_: self.start())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signals.NUDGE, signal.SIGALRM})
+        signal.setitimer(signal.ITIMER_REAL, MOMENT)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.waiting = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signals.NUDGE})
-        signal.pthread_kill(self.thread.ident or 0, signals.NUDGE)
-        self.thread.join()
+        signal.signal(signal.SIGALRM, self.alarm)
+        if self.thread:
+            signal.pthread_kill(self.thread, signals.NUDGE)
+            self.gone.acquire()
+        if not self.signum:
+            self.signum, self.typed = signals.fetch(signals.wanted(), 0)
 
-    def nudged(self, signum: int, frame: FrameType | None) -> None:
+    def nudged(self) -> None:
         if self.waiting and self.signum:
             self.waiting = False  # once
             raise Called
 
+    def start(self) -> None:
+        """In the main thread, from the alarm."""
+        if self.waiting and not self.thread:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signals.NUDGE})  # so that it begins with everything blocked
+            self.gone.acquire()
+            self.thread = start_new_thread(self.work, ())
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signals.NUDGE})
+
     def work(self) -> None:
-        ending = signals.wanted()
-        left = self.after
+        try:
+            self.attend(signals.wanted())
+        finally:
+            self.gone.release()
+
+    def attend(self, ending: set[signal.Signals]) -> None:
+        left = self.after - MOMENT
         while True:
             signum, by_kernel = signals.fetch(ending | signals.STOP | {signals.NUDGE}, left)
             if signum == signals.NUDGE:

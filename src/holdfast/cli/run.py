@@ -108,6 +108,7 @@ class Run:
         beacon = reach.beacon(self.locks)
         if beacon is not None:
             post.tell("beacon", fd=beacon)
+        lease.ensure_held()  # were we stopped on the way here? Then it is better not to begin
         post.tell("starting")
         pid = child.spawn(self.file, self.command, self.environment(lease, length), mask, own_group)
         self.attending = True
@@ -182,7 +183,7 @@ class Run:
 
     def end(self, code: int, typed: int) -> NoReturn:
         self.close()
-        if typed and code == exits.BY_SIGNAL + typed:
+        if typed == signal.SIGINT and code == exits.BY_SIGNAL + typed:
             signals.end_by(typed)
         self.post.dismiss()
         os._exit(code)  # everything is closed; taking the interpreter apart would cost another 5 ms
