@@ -25,6 +25,7 @@ class Crowd(NamedTuple):
     capacity: int = ALL
     weights: dict[str, int] = {"x": ALL, "a": ALL, "b": ALL}
     lease: float = 3
+    leases: dict[str, float] = {}  # those with a lease of their own
     hold: int = 2  # whoever is inside leaves after so many ticks at most
     tick: float = 1  # seconds
     mortal: frozenset[str] = NOBODY
@@ -85,8 +86,8 @@ def _moves(crowd: Crowd, apply: Apply, tickets: list[str], node: Node) -> Iterat
         command: Command = Leave(ticket)
         if what != HOLDS:
             command = Enter(
-                ticket, crowd.capacity, crowd.weights[ticket], round(crowd.lease * SECOND), ear="ear",
-                fair=ticket not in crowd.unfair,
+                ticket, crowd.capacity, crowd.weights[ticket],
+                round(crowd.leases.get(ticket, crowd.lease) * SECOND), ear="ear", fair=ticket not in crowd.unfair,
             )  # fmt: skip
         for deaf in crowd.deaf:
             record, reply, _ = apply(node.record, command, node.now, deaf)

@@ -20,6 +20,7 @@ CROWDS = {
     "the heaviest of a semaphore": (8, 1_000, Crowd(capacity=2, weights={"x": 2, "a": 1, "b": 1})),
     "the lightest of a semaphore": (11, 1_000, Crowd(capacity=3, weights={"x": 1, "a": 3, "b": 2})),
     "a lease shorter than the window": (4.5, 1_000, Crowd(lease=1, tick=0.5)),
+    "a short lease among longer ones": (7.5, 4_000, Crowd(leases={"x": 1}, tick=0.5)),
 }
 
 
