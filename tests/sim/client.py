@@ -46,7 +46,9 @@ class Client:
         task = self.process.current
         assert task is not None
         try:
-            hold = await self.house.enter.get(self.desk, wish, limit, guest, task, False)
+            hold = self.house.enter.get_at_once(self.desk, wish, limit, guest, task, False)
+            if hold is None:
+                hold = await self.house.enter.get(self.desk, wish, limit, guest, task, False)
         except GeneratorExit:
             raise  # a crash: nothing more is done
         except BaseException as error:
@@ -71,6 +73,8 @@ class Client:
         sound = stay.believed
         self.witness.gives_back(stay)
         self.world.note(self.process.name, "gives back the fence {}", stay.fence)
+        if self.house.short.leave(self.desk, stay.hold):
+            return
         for _ in range(4):
             try:
                 await self.colour.shield(self.house.acquire.release(self.desk, stay.hold))

@@ -37,6 +37,7 @@ class House:
         self.seat = module("flow.seat")
         self.party = module("flow.party")
         self.acquire = module("flow.acquire")
+        self.short = module("flow.short")
         self.keep = module("flow.keep")
         self.change = module("flow.change")
         self.enter = module("flow.enter")

@@ -28,8 +28,8 @@ MUTANTS = [
     Mutant(
         "the deadline counts from the reply",
         time.a_deadline_counts_from_the_request_not_from_the_reply, ACQUIRE,
-        "_take_seat(desk, guest, party, reply.fence, answer.at, reply.left)",
-        "_take_seat(desk, guest, party, reply.fence, desk.clock(), reply.left)",
+        "take_seat(desk, guest, party, reply.fence, answer.at, reply.left)",
+        "take_seat(desk, guest, party, reply.fence, desk.clock(), reply.left)",
     ),
     Mutant(
         "a renewal counts from its reply",
@@ -46,14 +46,14 @@ MUTANTS = [
     Mutant(
         "the deadline counts from the write, not from the read that sampled the time",
         time.a_row_that_was_read_long_ago_grants_only_what_is_left, CAS,
-        "return Answer(reply, sample.at, again)\n            conflicts += 1",
+        "return Answer(reply, at, again)\n            conflicts += 1",
         "return Answer(reply, result.at, again)\n            conflicts += 1",
     ),
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "_take_seat(desk, guest, party, pushed.fence, answer.at, window)",
-        "_take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
+        "take_seat(desk, guest, party, pushed.fence, answer.at, window)",
+        "take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
     ),
     Mutant(
         "a push grants a whole lease",
@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "a new ticket with every poll",
         doubt.a_poll_keeps_its_ticket, ACQUIRE,
-        "        if not party.ticket:\n            party.ticket = desk.ticket()\n        wish = party.wish",
-        "        party.ticket = desk.ticket()\n        wish = party.wish",
+        "    if not party.ticket:\n        party.ticket = desk.ticket()\n    party.sent",
+        "    party.ticket = desk.ticket()\n    party.sent",
     ),
     Mutant(
         "a new ticket after an unknown outcome",
@@ -341,25 +341,25 @@ MUTANTS = [
         "a conflict counts as written",
         rows.a_conflict_is_made_again_from_what_is_there, CAS,
         "            self.conflicts += 1",
-        "            return Answer(reply, sample.at, again)",
+        "            return Answer(reply, at, again)",
     ),
     Mutant(
         "a write refused for its time is taken for done",
         rows.a_time_ahead_of_the_stores_is_refused_and_read_again, CAS,
-        "            stale = result.version == known.version",
-        "            if result.version == known.version:\n                return Answer(reply, sample.at, again)\n"
+        "            stale = result.version == version",
+        "            if result.version == version:\n                return Answer(reply, at, again)\n"
         "            stale = False",
     ),
     Mutant(
         "nobody is woken after an unknown outcome",
         rows.an_unknown_leave_wakes_whom_it_admitted, CAS,
-        "                    await self._wake_unsure(known.record)\n",
+        "                    await self._wake_unsure(known[0])\n",
         "",
     ),
     Mutant(
         "an unknown write is forgotten with the step that made it",
         rows.an_unknown_write_is_settled_by_the_next_step_if_not_by_this, CAS,
-        "        settle = bool(self._doubts) and key in self._doubts\n",
+        "        settle = key in self._doubts\n",
         "        settle = False\n",
     ),
     Mutant(

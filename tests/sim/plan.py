@@ -59,7 +59,7 @@ class Run:
         chance, world = self.chance, self.world
         store: Any
         if self.store_kind == "rows":
-            estimates = chance.choice(("none", "shared", "elapsed"))
+            estimates = chance.choice(("none", "shared", "embedded", "elapsed"))
             store = Rows(world, self.house, estimates, chance.choice((0.0, 0.5, 10.0)), chance.random() < 0.8)
             store.spurious = chance.choice((0.0, 0.0, 0.2)) if self.faults else 0.0
         else:

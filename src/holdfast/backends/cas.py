@@ -4,6 +4,7 @@ A step is: take the record (from the last answer if that is young enough, else r
 result on condition that the version is still the same. A conflict brings what is there now, and the step is made again
 from that. Nothing else is needed for atomicity: no transaction, no session, no lock of the store.
 
+- Where the store writes without waiting (`put`), the commonest step is a plain call: `at_once`.
 - An optimistic step may only *change* something. "Refused", "not inside" and "still waiting" are said only after a
   fresh read, for they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
@@ -15,11 +16,10 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
-from .contract import Answer, Colour, Pushed, Row, Sample, Seen, Store, Unknown, Written
+from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
@@ -27,14 +27,11 @@ CACHED = 1024  # names whose last record is remembered
 SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
 
 _NOBODY: frozenset[str] = frozenset()
+_RESTS_ON_OTHERS = frozenset((Waiting, Refused))
 
 
-class _Known(NamedTuple):
-    """A record as this client last saw it."""
-
-    record: Record
-    version: int | str | None
-    at: float
+_Known = tuple[Record, int | str | None, float]
+"""A record as this client last saw it, its version, and when that was."""
 
 
 class CasBackend:
@@ -46,6 +43,7 @@ class CasBackend:
         self.colour = colour
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
+        self._may_put = hasattr(store, "put")
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
 
@@ -67,39 +65,56 @@ class CasBackend:
 
     # -- one step
 
+    def at_once(self, name: str, command: Command) -> Answer | None:
+        if not self._may_put:
+            return None
+        key = self.prefix + name
+        known, sample = self._recall(key)
+        if known is None or sample is None:
+            return None
+        before, version, _ = known
+        now, at = sample
+        record, reply, woken = self._step(before, command, now)
+        if version is None or _same(record, before):
+            return None
+        try:
+            version = self.store.put(  # type: ignore[attr-defined]
+                key, record.fence, wire.owners(record), wire.encode(record), version, woken, at
+            )
+        except BaseException:
+            self._doubt(key)
+            raise
+        if version is None:
+            return None
+        self._cache[key] = (record, version, at)
+        return Answer(reply, at)
+
     async def ask(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
         store = self.store
-        known = self._cache.get(key)
-        sample = store.now() if known is not None else None
-        if known is not None and (
-            sample is None or sample.at - known.at > store.trust or sample.now < known.record.seen
-        ):
-            known = None
+        settle = key in self._doubts
+        known, sample = self._recall(key)
         fresh = again = False
-        settle = bool(self._doubts) and key in self._doubts
-        if settle:
-            known = None
         conflicts = settles = 0
         while True:
             if known is None or sample is None:
                 seen = await store.read(key, settle)
-                known, sample, fresh = self._know(seen), Sample(seen.now, seen.at), True
+                known, sample, fresh = self._know(seen), (seen.now, seen.at), True
                 if settle:
-                    await self._wake_unsure(known.record)
+                    await self._wake_unsure(known[0])
                     self._doubts.discard(key)
-            record, reply, woken = self._step(known.record, command, sample.now)
-            if _same(record, known.record) and not (settle and isinstance(command, Leave)):
+            before, version, _ = known
+            now, at = sample
+            record, reply, woken = self._step(before, command, now)
+            if _same(record, before) and not (settle and isinstance(command, Leave)):
                 if not fresh:
                     known = None
                     continue
                 self._remember(key, known)
-                return Answer(reply, sample.at, again)
-            inside = record.inside
-            owner = inside[0].owner if len(inside) == 1 else wire.owners(record)
-            row = Row(key, record.fence, owner, wire.encode(record))
+                return Answer(reply, at, again)
+            row = Row(key, record.fence, wire.owners(record), wire.encode(record))
             try:
-                result = await store.write(row, known.version, sample.now, woken)
+                result = await store.write(row, version, now, woken)
             except Unknown:
                 self._doubt(key)
                 settles += 1
@@ -111,8 +126,8 @@ class CasBackend:
                 self._doubt(key)
                 raise
             if isinstance(result, Written):
-                self._remember(key, _Known(record, result.version, result.at))
-                return Answer(reply, sample.at, again)
+                self._remember(key, (record, result.version, result.at))
+                return Answer(reply, at, again)
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:
@@ -120,17 +135,31 @@ class CasBackend:
                     f"{name!r} changed {CONFLICTS} times while one step was tried. "
                     "Spread the work over more names, or use a store with a server."
                 )
-            stale = result.version == known.version  # refused for its time, or an old row shown: read again
+            stale = result.version == version  # refused for its time, or an old row shown: read again
             if conflicts > 3:
                 await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * conflicts, 0.002))
                 stale = True  # what was shown before the pause would only conflict again
             known = None if stale else self._know(result)
-            sample, fresh = Sample(result.now, result.at), True
+            sample, fresh = (result.now, result.at), True
+
+    def _recall(self, key: str) -> tuple[_Known | None, tuple[int, float] | None]:
+        """What is known of this one, and a time, if both are good enough for an optimistic step.
+
+        From now on it is known no more: whatever becomes of the step, only its end tells what is there.
+        """
+        known = self._cache.pop(key, None)
+        if known is None or key in self._doubts:
+            return None, None
+        store = self.store
+        sample = store.now()
+        if sample is None or sample[1] - known[2] > store.trust or sample[0] < known[0].seen:
+            return None, None
+        return known, sample
 
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
         """Apply the rules, asking about life and hearing only for those who decide the outcome."""
         outcome = apply(record, command, now)
-        if not outcome[2] and not isinstance(outcome[1], (Waiting, Refused)):
+        if not outcome[2] and type(outcome[1]) not in _RESTS_ON_OTHERS:
             return outcome  # nobody else had a part in it
         deaf = dead = _NOBODY
         asked: set[str] = {"", self.store.ear}
@@ -149,9 +178,9 @@ class CasBackend:
 
     def _know(self, seen: Seen) -> _Known:
         if seen.row is None:
-            return _Known(EMPTY, seen.version, seen.at)
+            return EMPTY, seen.version, seen.at
         try:
-            return _Known(wire.decode(seen.row.body), seen.version, seen.at)
+            return wire.decode(seen.row.body), seen.version, seen.at
         except ValueError as bad:
             name = seen.row.key.removeprefix(self.prefix)
             raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
@@ -177,7 +206,8 @@ class CasBackend:
         known = self._cache.get(key)
         ears: set[str] = set()
         if known is not None:
-            ears = {e.ear for e in (*known.record.inside[:8], *known.record.line[:1]) if e.ear and e.ticket != ticket}
+            record = known[0]
+            ears = {e.ear for e in (*record.inside[:8], *record.line[:1]) if e.ear and e.ticket != ticket}
         pushed = await self.store.changed(key, ticket, timeout, ears)
         if pushed is not None:
             self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
@@ -185,7 +215,7 @@ class CasBackend:
 
     async def look(self, name: str) -> tuple[Record, int]:
         seen = await self.store.read(self.prefix + name)
-        return self._living(self._know(seen).record), seen.now
+        return self._living(self._know(seen)[0]), seen.now
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         matches = glob(pattern)
@@ -195,7 +225,7 @@ class CasBackend:
             now = seen.now
             name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
             if SEPARATOR not in name and matches(name):
-                found.append((name, self._living(self._know(seen).record)))
+                found.append((name, self._living(self._know(seen)[0])))
         found.sort()
         return found, now
 
@@ -240,7 +270,7 @@ def _same(one: Record, other: Record) -> bool:
 def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
     """The ears of those on whose life this outcome rests: the admitted, and the ones directly ahead of the asker."""
     ears = [w.ear for w in woken if w.fence]
-    if isinstance(reply, (Waiting, Refused)):
+    if type(reply) in _RESTS_ON_OTHERS:
         ears += [e.ear for e in record.inside[:16]]
         ears += [e.ear for e in record.line[:1]]
     return ears

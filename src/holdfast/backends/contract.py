@@ -121,8 +121,8 @@ class Store(Protocol):
     skew: float
     """By how many seconds the clocks behind this store may differ; added to the client's margin."""
 
-    def now(self) -> Sample | None:
-        """The store's time without asking it, if that is provably not ahead of it; None: read first."""
+    def now(self) -> tuple[int, float] | None:
+        """A Sample of the store's time without asking it, if that is provably not ahead of it; None: read first."""
 
     async def read(self, key: str, settle: bool = False) -> Seen:
         """The row. settle: after an unknown outcome, so that nothing of it can still appear later."""
@@ -134,6 +134,10 @@ class Store(Protocol):
 
         Seen: what is there instead. Wakes are sent by the store, inside the write where it can, else right after it.
         """
+
+    # A store whose statements need no waiting may also have
+    # def put(self, key, score, owner, body, expected, woken, at) -> int | str | None
+    # which does what `write` does, at once or not at all: the new version, or None. `at` is the client's clock.
 
     async def scan(self, prefix: str) -> list[Seen]:
         """All rows whose key begins so."""
@@ -200,6 +204,12 @@ class Backend(Protocol):
 
     async def ask(self, name: str, command: Command) -> Answer:
         """One step. Raises Unknown or BackendError; the same command may be sent again after either."""
+
+    def at_once(self, name: str, command: Command) -> Answer | None:
+        """The same step, if it takes no waiting of any kind. None: it was not made, for whatever reason; ask.
+
+        Most steps of a lock that nobody else wants are of this kind, and no coroutine is needed for them.
+        """
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 

@@ -56,6 +56,9 @@ class MemoryBackend:
         hub.ears[self.ear] = self
 
     async def ask(self, name: str, command: Command) -> Answer:
+        return self.at_once(name, command)
+
+    def at_once(self, name: str, command: Command) -> Answer:
         at = self.colour.clock()
         key = self.prefix + name
         hub = self.hub

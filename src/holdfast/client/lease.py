@@ -52,7 +52,8 @@ class Lease(Hold):
 def leave_surely(lease: Lease, error: BaseException | None) -> None:
     """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
     try:
-        run(enter.leave(lease._desk, lease, error))
+        if not enter.leave_at_once(lease._desk, lease):
+            run(enter.leave(lease._desk, lease, error))
     except KeyboardInterrupt:
         surely(lambda: run(enter.leave(lease._desk, lease, error)))
         raise

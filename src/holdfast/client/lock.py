@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..doorman import ALL
 from ..errors import NotHeld
@@ -73,13 +73,16 @@ class Lock:
         desk = self._desk
         who = desk.colour.current()
         try:
-            if self._holds and limit is None and any(h._who == who for h in self._holds):
-                desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
-            hold = cast("Lease | None", run(enter.get(desk, wish, limit, guest, who, self._reentrant)))
-            if hold is not None:
-                hold._home = cast(Any, self._holds)
-                self._holds.append(hold)
-            return hold
+            hold: Any = enter.get_at_once(desk, wish, limit, guest, who, self._reentrant)
+            if hold is None:
+                if limit is None and any(h._who == who for h in self._holds):
+                    desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
+                hold = run(enter.get(desk, wish, limit, guest, who, self._reentrant))
+                if hold is None:
+                    return None
+            hold._home = self._holds
+            self._holds.append(hold)
+            return hold  # type: ignore[no-any-return]
         except BaseException:
             surely(lambda: run(withdraw(desk, guest)))
             raise

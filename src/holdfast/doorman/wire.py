@@ -45,4 +45,7 @@ def decode(text: str) -> Record:
 
 def owners(record: Record) -> str:
     """Who is inside, for people."""
-    return ", ".join([e.owner for e in record.inside])
+    inside = record.inside
+    if not inside:
+        return ""
+    return inside[0].owner if len(inside) == 1 else ", ".join([e.owner for e in inside])

@@ -5,6 +5,8 @@
     release   passes the seat on to the next of the party, or leaves
     withdraw  undoes whatever a cancelled or interrupted acquire had got to
 
+short.py has the way in and out of a lock that nobody else wants, without waiting and so without coroutines.
+
 A wish that ends early, for whatever reason (time, cancellation, Ctrl-C, an error), leaves nothing behind: its Leave is
 written down as a debt first and then tried, so that the keeper pays it if this very attempt is interrupted, too.
 """
@@ -32,8 +34,10 @@ async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> 
 
     On any exception the caller must `withdraw(desk, guest)`.
     """
-    key = key_of(wish)
     trying = until == 0
+    if guest.party is not None:
+        return await _lead(desk, guest, guest.party, until, trying)  # the short way has led only so far
+    key = key_of(wish)
     with desk.mutex:
         party = desk.parties.get(key) if key is not None else None
         if party is not None and trying:
@@ -80,17 +84,12 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
     backend = desk.backend
     retry = RETRY_FIRST
     while True:
-        if not party.ticket:
-            party.ticket = desk.ticket()
         wish = party.wish
-        enter = Enter(
-            party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
-            backend.ear, desk.owner, wish.note,
-        )  # fmt: skip
         doubt = party.unanswered
-        party.sent = party.unanswered = True
+        answer, party.answer = party.answer, None
         try:
-            answer = await desk.ask(name, enter, until or None)
+            if answer is None:
+                answer = await desk.ask(name, say_enter(desk, party, trying), until or None)
         except BackendError as error:
             if not party.waited or error.refused or (until is not None and desk.clock() + retry >= until):
                 raise
@@ -101,7 +100,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
         retry = RETRY_FIRST
         reply = answer.reply
         if isinstance(reply, Admitted):
-            hold = _take_seat(desk, guest, party, reply.fence, answer.at, reply.left)
+            hold = take_seat(desk, guest, party, reply.fence, answer.at, reply.left)
             if hold is not None:
                 return hold
             if until is None or desk.clock() < until:
@@ -122,7 +121,7 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:
                 # Sent by the store inside its own step, and for the place we hold since our last answered poll.
                 window = min(int(wish.lease * 1e6), WINDOW)
-                hold = _take_seat(desk, guest, party, pushed.fence, answer.at, window)
+                hold = take_seat(desk, guest, party, pushed.fence, answer.at, window)
                 if hold is not None:
                     return hold
             continue
@@ -136,7 +135,19 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
         raise _refusal(wish, reply)
 
 
-def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, left: int) -> Hold | None:
+def say_enter(desk: Desk, party: Party, trying: bool) -> Enter:
+    """What the leader says for its party. From here on the store may know the ticket."""
+    wish = party.wish
+    if not party.ticket:
+        party.ticket = desk.ticket()
+    party.sent = party.unanswered = True
+    return Enter(
+        party.ticket, wish.capacity, wish.weight, int(wish.lease * 1e6), not trying, wish.fair, party.block,
+        desk.backend.ear, desk.owner, wish.note,
+    )  # fmt: skip
+
+
+def take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, left: int) -> Hold | None:
     """Sit down, unless the time granted is over already."""
     wish = guest.wish
     seat = Seat(wish.name, party.ticket, fence, party.block, wish.weight, wish.lease, desk.backend.skew, party)
@@ -149,12 +160,12 @@ def _take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, le
     with desk.mutex:
         # In this order, so that a Ctrl-C between any two lines leaves something that withdraw() can undo.
         party.seat = seat
-        hold = guest.hold = desk.new_hold(seat, fence, wish)
+        hold = guest.hold = desk.new_hold(seat, fence, wish, guest.who)
         guest.leads = False
         if wish.weight != ALL:
             while party.line:  # readers who waited together go in together
                 other = party.line.popleft()
-                other.hold = desk.new_hold(seat, fence, other.wish)
+                other.hold = desk.new_hold(seat, fence, other.wish, other.who)
                 assert other.event is not None
                 other.event.set()
             if desk.parties.get(party.key) is party:
@@ -264,14 +275,14 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
             party = seat.party
             if hold in seat.holds and len(seat.holds) > 1:
                 seat.holds.remove(hold)  # readers who came together: the last one leaves
-                _over(hold)
+                over(hold)
                 return
             if party is not None and party.seat is seat and not desk.closing and party.may_pass_on(desk.clock()):
                 _pass_on(desk, party, seat, hold)
                 return
             seat.leaving = True
     if lost:
-        _over(hold)
+        over(hold)
         if not quiet and hold._reason != "forked":
             raise hold._loss()
         return
@@ -284,14 +295,14 @@ def _pass_on(desk: Desk, party: Party, seat: Seat, hold: Hold) -> None:
     seat.cap = NEVER
     seat.given += 1
     guest = party.line[0]
-    guest.hold = desk.new_hold(seat, seat.fence + seat.given, guest.wish)
+    guest.hold = desk.new_hold(seat, seat.fence + seat.given, guest.wish, guest.who)
     party.line.popleft()
     assert guest.event is not None
     guest.event.set()
-    _over(hold)
+    over(hold)
 
 
-def _over(hold: Hold) -> None:
+def over(hold: Hold) -> None:
     hold._released = True
     if hold._home is not None and hold in hold._home:
         hold._home.remove(hold)
@@ -318,7 +329,7 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         desk.unseat(seat)
         if not quiet:
             raise
-        _over(hold)
+        over(hold)
         from .events import warn
 
         warn(f"The release of {seat.name!r} did not reach the store ({error}); it is tried again until the lease ends.")
@@ -335,12 +346,12 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     if (answer.again or not first or desk.backend.doubles) and seat.going < seat.deadline:
         kept = True  # an earlier try had done it, or the keeper, or another thread that released it too
     if kept or seat.reason:
-        _over(hold)
+        over(hold)
         desk.tell("released", seat.name, seat.ticket, hold.fence)
         return
     seat.reason = hold._reason = "expired"
     seat.story = "it had ended before it was released. Someone else may have held it meanwhile"
-    _over(hold)
+    over(hold)
     desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
         raise hold._loss()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..doorman import Admitted, Keep, NotInside, Renew
 from ..errors import LeaseLost, NotHeld
-from .acquire import _over
+from .acquire import over
 from .desk import Desk
 from .keep import renew as renew_seat
 from .seat import Hold, Seat, Wish
@@ -55,7 +55,7 @@ async def detach(desk: Desk, hold: Hold, lease: float) -> str:
         raise hold._loss()
     seat.left = True
     desk.unseat(seat)
-    _over(hold)
+    over(hold)
     return seat.ticket
 
 

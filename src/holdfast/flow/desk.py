@@ -8,7 +8,6 @@ that was lost. It is written down before it is tried, so neither a second Ctrl-C
 """
 
 import os
-import sys
 from collections.abc import Callable, Hashable
 from itertools import count
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import Command, Enter
 from ..errors import BackendError, ConfigError
 from .clock import chance
-from .events import QUIET, Event, log, short
+from .events import Event, heeded, log, short
 from .party import Party
 from .seat import Hold, Seat, Wish
 
@@ -73,6 +72,15 @@ class Desk:
 
     # -- talking to the store
 
+    def at_once(self, name: str, command: Command) -> Answer | None:
+        """One step, if it takes no waiting and there is nothing to tell about the store. None: ask."""
+        if self.closing or self.down:
+            return None
+        answer = self.backend.at_once(name, command)
+        if answer is not None:
+            self.heard = answer.at
+        return answer
+
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""
         if self.closing and (self.closed or isinstance(command, Enter)):
@@ -108,7 +116,7 @@ class Desk:
             self.tell("store_down", detail=detail)
 
     def tell(self, kind: str, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
-        if self.on_event is None and "logging" not in sys.modules and kind in QUIET:
+        if self.on_event is None and not heeded(kind):
             return
         event = Event(kind, name, short(ticket), fence, detail)
         log(event)
@@ -231,10 +239,10 @@ class Desk:
         self.debts[debt.ticket] = debt
         self.ring(debt.due)
 
-    def new_hold(self, seat: Seat, fence: int, wish: Wish) -> Hold:
+    def new_hold(self, seat: Seat, fence: int, wish: Wish, who: Hashable = None) -> Hold:
         """Under the mutex: give the seat, with this fence, to somebody."""
         clock = self.clock()
-        hold = self.hold(self, seat, fence, wish, clock)
+        hold = self.hold(self, seat, fence, wish, who, clock)
         if wish.max_hold is not None:
             seat.cap = clock + wish.max_hold
         seat.holds.append(hold)

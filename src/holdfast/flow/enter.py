@@ -9,6 +9,7 @@ import sys
 from collections.abc import Hashable, Iterable
 
 from ..errors import AlreadyHeld, BackendError, LockTimeout
+from . import short
 from .acquire import acquire, release, withdraw
 from .desk import Desk
 from .events import warn
@@ -16,8 +17,19 @@ from .party import Guest
 from .seat import Hold, Wish
 
 
+def get_at_once(
+    desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool
+) -> Hold | None:
+    """A hold that takes no waiting; or None: go on with `get`. On any exception: withdraw."""
+    guest.who = who
+    if reentrant or (limit is None and (wish.name, who) in desk.entered):
+        return None
+    return short.enter(desk, wish, guest, limit == 0)
+
+
 async def get(desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool) -> Hold | None:
     """A hold within `limit` seconds (None: for ever, 0: only a try), or None. On any exception: withdraw."""
+    guest.who = who
     if reentrant:
         hold = _again(desk, wish, who)
         if hold is not None:
@@ -26,10 +38,8 @@ async def get(desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Ha
         _not_for_oneself(desk, wish, who)
     until = limit if not limit else desk.clock() + limit
     hold = await acquire(desk, wish, until, guest)
-    if hold is not None:
-        hold._who = who
-        if reentrant:
-            desk.nested[wish.name, who] = hold
+    if hold is not None and reentrant:
+        desk.nested[wish.name, who] = hold
     return hold
 
 
@@ -46,8 +56,7 @@ def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
             return None
         if seat.weight < wish.weight:
             return None
-        hold = desk.hold(desk, seat, first.fence, wish, desk.clock())
-        hold._who = who
+        hold = desk.hold(desk, seat, first.fence, wish, who, desk.clock())
         seat.holds.append(hold)
     return hold
 
@@ -71,21 +80,31 @@ async def warn_later(desk: Desk, guest: Guest, name: str) -> None:
 
 
 def enter(desk: Desk, hold: Hold, depth: int) -> None:
-    """Mark a hold as entered by `with`, at the caller's file and line."""
+    """Mark a hold as entered by `with`, where the caller stands."""
     frame = sys._getframe(depth)
-    hold._entered = (frame.f_code.co_filename, frame.f_lineno)
-    desk.entered.setdefault((hold.name, hold._who), []).append(hold)
+    hold._entered = (frame.f_code, frame.f_lasti)
+    desk.entered.setdefault((hold._wish.name, hold._who), []).append(hold)
 
 
-async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
-    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception; a store that is down is
-    logged, and the keeper goes on trying."""
-    key = (hold.name, hold._who)
+def leave_at_once(desk: Desk, hold: Hold) -> bool:
+    """Leave `with`, if that takes no waiting. False: go on with `leave`."""
+    _no_longer_entered(desk, hold)
+    return short.leave(desk, hold)
+
+
+def _no_longer_entered(desk: Desk, hold: Hold) -> None:
+    key = (hold._wish.name, hold._who)
     entered = desk.entered.get(key)
     if entered is not None and hold in entered:
         entered.remove(hold)
         if not entered:
             desk.entered.pop(key, None)
+
+
+async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
+    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception; a store that is down is
+    logged, and the keeper goes on trying."""
+    _no_longer_entered(desk, hold)
     if not hold._released and hold._desk.clock() >= hold._seat.end():
         hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if nobody took the seat
     await release(desk, hold, quiet=True)

@@ -4,7 +4,8 @@ The logger is imported only when there is something worth a warning or the progr
 counts in cron.
 """
 
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 silent = False
 """Set by the command-line tool, which says these things in its own words."""
@@ -28,17 +29,26 @@ def short(ticket: str) -> str:
     return f"{ticket[:6]}-{ticket[24:].lstrip('0')}"
 
 
+_logger: Any = None
+
+
+def heeded(kind: str) -> Any:
+    """Whether anybody reads events of this kind in the log. What is quiet is not worth importing logging for."""
+    global _logger
+    if _logger is None:
+        if silent or (kind in QUIET and "logging" not in sys.modules):
+            return False
+        import logging
+
+        _logger = logging.getLogger("holdfast")
+    return _logger.isEnabledFor(LEVELS.get(kind, 10)) and not silent
+
+
 def log(event: Event) -> None:
-    if silent:
-        return
-    import logging
-
-    level = LEVELS.get(event.kind, 10)
-
-    logger = logging.getLogger("holdfast")
-    if logger.isEnabledFor(level):
+    if heeded(event.kind):
+        level = LEVELS.get(event.kind, 10)
         text = f"{event.name!r}: {event.kind}" if event.name else event.kind
-        logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
+        _logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
 
 
 def warn(text: str) -> None:

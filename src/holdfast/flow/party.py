@@ -11,8 +11,9 @@ All of this is plain data under the desk's mutex; the waiting is in acquire.py.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 
-from ..backends.contract import Event
+from ..backends.contract import Answer, Event
 from ..doorman import ALL
 from .seat import Hold, Seat, Wish
 
@@ -28,6 +29,7 @@ class Guest:
     event: Event | None = None
     hold: Hold | None = None
     leads = False
+    who: Hashable = None  # the thread or task
 
     def __init__(self, wish: Wish) -> None:
         self.wish = wish
@@ -39,6 +41,7 @@ class Party:
     unanswered = False  # an Enter of this ticket may still be under way, even if a later one was answered
     sent = False  # the store may know this ticket
     waited = False  # the store has put it in line
+    answer: Answer | None = None  # one that the leader has not looked at yet
     place = 0
     ahead = 0
 
@@ -62,5 +65,8 @@ class Party:
 
 
 def key_of(wish: Wish) -> object:
-    """Who may share a place: same name, same weight, same lease. None: nobody."""
-    return None if wish.alone else (wish.name, wish.weight, wish.lease)
+    """Who may share a place: same name, same weight, same lease. None: nobody; it needs a place of its own."""
+    name, capacity, weight, lease, fair, handoff, _, max_hold, at_least, _ = wish
+    if capacity != ALL or not fair or not handoff or at_least is not None or (weight != ALL and max_hold is not None):
+        return None
+    return name, weight, lease

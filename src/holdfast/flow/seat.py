@@ -10,9 +10,9 @@ seen, it is final: nobody is told "lost" and then "held" again.
 
 import time
 from collections.abc import Callable, Hashable
+from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..doorman import ALL
 from ..errors import LeaseLost, NotHeld
 
 if TYPE_CHECKING:
@@ -35,20 +35,6 @@ class Wish(NamedTuple):
     max_hold: float | None = None
     at_least: float | None = None
     on_lost: "Callable[[Hold], object] | None" = None
-
-    @property
-    def exclusive(self) -> bool:
-        return self.weight == ALL
-
-    @property
-    def alone(self) -> bool:
-        """Needs a place in line of its own: it cannot share one with others of this client."""
-        return (
-            self.capacity != ALL
-            or not (self.fair and self.handoff)
-            or self.at_least is not None
-            or (self.weight != ALL and self.max_hold is not None)
-        )
 
 
 class Seat:
@@ -113,14 +99,14 @@ class Hold:
 
     _released = False
     _reason = ""
-    _who: Hashable = None
     _home: "list[Hold] | None" = None
-    _entered: tuple[str, int] | None = None  # the file and line of its `with`
+    _entered: tuple[CodeType, int] | None = None  # where its `with` stands
 
-    def __init__(self, desk: "Desk", seat: Seat, fence: int, wish: Wish, since: float) -> None:
+    def __init__(self, desk: "Desk", seat: Seat, fence: int, wish: Wish, who: Hashable, since: float) -> None:
         self._desk = desk
         self._seat = seat
         self._wish = wish
+        self._who = who
         self._since = since
         self.fence: int = fence
         """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
@@ -142,8 +128,9 @@ class Hold:
         """The file and line of its `with`."""
         if self._entered is None:
             return "?"
-        file, line = self._entered
-        return f"{file.rpartition('/')[2]}:{line}"
+        code, instruction = self._entered
+        line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
+        return f"{code.co_filename.rpartition('/')[2]}:{line or '?'}"
 
     @property
     def since(self) -> float:

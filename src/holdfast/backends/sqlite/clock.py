@@ -17,6 +17,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...doorman import Record, wire
@@ -26,11 +27,7 @@ INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
 _nanoseconds: Callable[[], int] = time.monotonic_ns
 if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def _boottime(read: Callable[[int], int] = time.clock_gettime_ns, which: int = time.CLOCK_BOOTTIME) -> int:
-        return read(which)
-
-    _nanoseconds = _boottime
+    _nanoseconds = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def since_boot() -> int:

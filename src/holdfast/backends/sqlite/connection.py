@@ -20,6 +20,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from . import clock, sentences
@@ -33,7 +34,7 @@ TABLES = (
     score INTEGER NOT NULL,    -- the last fence given out
     owner TEXT NOT NULL,       -- who is inside
     body TEXT NOT NULL,        -- the doorman's record
-    version INTEGER NOT NULL   -- random, new with every write
+    version INTEGER NOT NULL   -- new with every write, never again the same
 )""",
     """CREATE TABLE holdfast_meta (
     boot TEXT NOT NULL,        -- of which boot the base is
@@ -48,11 +49,6 @@ class Closed(Exception):
     """There is no open connection at the moment: open one."""
 
 
-def random_version() -> int:
-    """Versions never recur: 62 random bits, whatever the program does to the seed of `random`."""
-    return int.from_bytes(os.urandom(8)) >> 2
-
-
 class Connection:
     """The database at `path`. `open` makes or checks it; `change` and `rows` run one statement each."""
 
@@ -65,6 +61,7 @@ class Connection:
         self._boot = boot
         self._another_boot_lives = another_boot_lives
         self.cursor: sqlite3.Cursor | None = None  # None: not open
+        self.version = _versions()  # gives a new one at each call
         self._files: tuple[tuple[int, int] | None, ...] = ()
         self._leaked = False
 
@@ -100,12 +97,13 @@ class Connection:
             if self._leaked:
                 raise sentences.forked_amid(self.path)
             self.real = prepare(self.path)
+            self.version = _versions()
             connection = connect(self.real)
             try:
                 cursor = connection.cursor()
                 self._check(cursor.execute)
                 elapsed = clock.since_boot() - clock.namespace_offset()
-                base = clock.settle(cursor.execute, self._boot(), elapsed, random_version, self._another_boot_lives)
+                base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
                 self.shift = base - clock.namespace_offset()
                 self._files = self._inodes()
             except BaseException:
@@ -189,6 +187,11 @@ class Connection:
             _leaked.append(self.cursor)
             self.cursor = None
             self._leaked = True
+
+
+def _versions() -> Callable[[], int]:
+    """Versions never recur: each opening counts up from 62 random bits, whatever is done to the seed of `random`."""
+    return count(int.from_bytes(os.urandom(8)) >> 2).__next__
 
 
 def connect(path: str) -> sqlite3.Connection:

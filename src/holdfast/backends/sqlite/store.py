@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from ...doorman import Wake, wire
 from ...errors import ConfigError, LockError
-from ..contract import Colour, Pushed, Row, Sample, Seen, Written
+from ..contract import Colour, Pushed, Row, Seen, Written
 from . import clock, forks, place, sentences
-from .connection import SETTINGS, TABLES, Closed, Connection, random_version
+from .connection import SETTINGS, TABLES, Closed, Connection
 from .ears import Ears
 from .housekeeping import GLANCE, Housekeeping
 from .waiting import WaitingRoom
@@ -101,12 +101,12 @@ class SqliteStore:
         with self._opening:
             return self._ears.open()
 
-    def now(self) -> Sample | None:
+    def now(self) -> tuple[int, float] | None:
         db = self._db
         if db.cursor is None:
             return None
         at = self._clock()
-        return Sample(db.now(), at)
+        return db.now(), at
 
     # -- rows
 
@@ -118,7 +118,7 @@ class SqliteStore:
             # Somebody quicker has won every race so far, for it writes from what it knows and we must read first. A new
             # version makes its knowledge stale: now it has to read, too, and we have the start.
             del self._lost[key]
-            await self._run(self._db.change, CLAIM, (random_version(), key))
+            await self._run(self._db.change, CLAIM, (self._db.version(), key))
         db = self._db
         try:
             rows = db.rows(SELECT, (key,))
@@ -137,8 +137,8 @@ class SqliteStore:
         if at >= self._check_at and await self._check(at):
             return await self.read(row.key)  # another file, perhaps another clock: begin anew
         key, score, owner, body = row
-        version = random_version()
         db = self._db
+        version = db.version()
         values: tuple[object, ...] = (score, owner, body, version, key)
         if expected is not None:
             values = (score, owner, body, version, key, expected)
@@ -146,21 +146,47 @@ class SqliteStore:
             done = db.change(UPDATE if expected is not None else INSERT, values)
         except (sqlite3.Error, Closed):
             done = await self._run(db.change, UPDATE if expected is not None else INSERT, values)
+        self._raced(key, bool(done), woken, at)
         if not done:
-            if len(self._lost) > 1000:
-                self._lost.clear()
-            self._lost[key] = self._lost.get(key, 0) + 1
             return await self.read(key)
-        if self._lost:
-            self._lost.pop(key, None)
-        if woken:
-            self._send(woken, at)
         self._wrote_at = at
         keeping = self._keeping
         keeping.commits += 1
         if not keeping.commits % GLANCE and keeping.is_urgent():
             await self._colour.call(keeping.checkpoint)
-        return Written(version, db.now(), at)
+        return Written(version, now, at)
+
+    def put(
+        self, key: str, score: int, owner: str, body: str, expected: int, woken: Sequence[Wake], at: float
+    ) -> int | None:
+        """Write, if there is nothing else to do and nobody to wait for. The new version; None: it was not written."""
+        keeping = self._keeping
+        if at >= self._check_at or keeping.commits % GLANCE == GLANCE - 1:
+            return None
+        db = self._db
+        version = db.version()
+        try:
+            done = db.change(UPDATE, (score, owner, body, version, key, expected))
+        except (sqlite3.Error, Closed):
+            return None
+        if woken or self._lost or not done:
+            self._raced(key, bool(done), woken, at)
+        if not done:
+            return None
+        self._wrote_at = at
+        keeping.commits += 1
+        return version
+
+    def _raced(self, key: str, won: bool, woken: Sequence[Wake], at: float) -> None:
+        """Somebody was quicker, and that is counted; or nobody was, and those whom we let in are told."""
+        if not won:
+            if len(self._lost) > 1000:
+                self._lost.clear()
+            self._lost[key] = self._lost.get(key, 0) + 1
+            return
+        self._lost.pop(key, None)
+        if woken:
+            self._send(woken, at)
 
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = []
