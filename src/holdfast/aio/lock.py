@@ -88,7 +88,7 @@ class Lock:
         who = desk.colour.current()
         try:
             if limit is None and any(h._who == who for h in self._holds):
-                desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
+                guest.warn_at = desk.clock() + 1.0
             hold = cast("Lease | None", await enter.get(desk, wish, limit, guest, who, self._reentrant))
             if hold is not None:
                 hold._home = cast(Any, self._holds)

@@ -76,7 +76,7 @@ class Lock:
             hold: Any = enter.get_at_once(desk, wish, limit, guest, who, self._reentrant)
             if hold is None:
                 if limit is None and any(h._who == who for h in self._holds):
-                    desk.colour.spawn(enter.warn_later(desk, guest, wish.name), "holdfast-warning")
+                    guest.warn_at = desk.clock() + 1.0
                 hold = run(enter.get(desk, wish, limit, guest, who, self._reentrant))
                 if hold is None:
                     return None
@@ -132,18 +132,25 @@ class Lock:
         who = self._desk.colour.current()
         return any(h._who == who and h.held for h in list(self._holds))
 
-    def _release_save(self) -> int:
+    def _release_save(self) -> list[Lease]:
         who = self._desk.colour.current()
         mine = [h for h in list(self._holds) if h._who == who]
         if not mine:
             raise NotHeld(f"{self.name!r} is not held by this thread.")
         for lease in reversed(mine):
             lease.release()
-        return len(mine)
+        return mine
 
-    def _acquire_restore(self, depth: int) -> None:
-        for _ in range(depth):
-            self._get(self._wish, None, Guest(self._wish))
+    def _acquire_restore(self, saved: list[Lease]) -> None:
+        """As many as there were, each in the place of the one that was released: a `with` around it leaves the new."""
+        for old in saved:
+            new = self._get(self._wish, None, Guest(self._wish))
+            assert new is not None
+            new._entered = old._entered
+            for stack in (self._entered.get(new._who, []), self._desk.entered.get((self.name, new._who), [])):
+                for place, each in enumerate(stack):
+                    if each is old:
+                        stack[place] = new
 
     def __repr__(self) -> str:
         state = "locked" if self.held else "unlocked"

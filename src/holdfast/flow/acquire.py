@@ -19,6 +19,7 @@ from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
 from .clock import chance
 from .desk import FORGET, Debt, Desk
+from .events import warn
 from .party import Guest, Party, key_of
 from .seat import NEVER, Hold, Seat, Wish
 
@@ -70,6 +71,8 @@ async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None)
     assert guest.event is not None
     while True:
         rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
+        if guest.warn_at is not None:
+            rest = min(rest, _warn(desk, guest))
         told = await guest.event.wait(max(rest, 0))
         with desk.mutex:
             if told or guest.hold is not None or guest.leads:
@@ -77,6 +80,19 @@ async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None)
             if until is not None and desk.clock() >= until:
                 party.line.remove(guest)
                 return None
+
+
+def _warn(desk: Desk, guest: Guest) -> float:
+    """Whoever waits for what it holds itself may be waiting for ever: say so, or how long to wait before saying so."""
+    assert guest.warn_at is not None
+    rest = guest.warn_at - desk.clock()
+    if rest > 0:
+        return rest
+    guest.warn_at = None
+    kind = "thread" if desk.colour.blocking else "task"
+    name = guest.wish.name
+    warn(f"A {kind} waits for {name!r}, which it holds itself. Unless another one releases it, it waits for ever.")
+    return NEVER
 
 
 async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, trying: bool) -> Hold | None:
@@ -116,6 +132,8 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
             if reply.ahead > 1:  # all of the line look at the same expiry: not at the same instant, or they collide
                 nap += chance() * min(SPREAD * reply.ahead, 0.2)
+            if guest.warn_at is not None:
+                nap = min(nap, _warn(desk, guest))
             nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
             pushed = await backend.changed(name, party.ticket, nap)
             if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:
@@ -330,8 +348,6 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         if not quiet:
             raise
         over(hold)
-        from .events import warn
-
         warn(f"The release of {seat.name!r} did not reach the store ({error}); it is tried again until the lease ends.")
         return
     except BaseException:

@@ -71,14 +71,6 @@ def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
         )
 
 
-async def warn_later(desk: Desk, guest: Guest, name: str) -> None:
-    """Whoever waits for what it holds itself may be waiting for ever: say so after a second."""
-    await desk.colour.sleep(1.0)
-    if guest.hold is None and guest.party is not None and (guest.leads or guest in guest.party.line):
-        kind = "thread" if desk.colour.blocking else "task"
-        warn(f"A {kind} waits for {name!r}, which it holds itself. Unless another one releases it, it waits for ever.")
-
-
 def enter(desk: Desk, hold: Hold, depth: int) -> None:
     """Mark a hold as entered by `with`, where the caller stands."""
     frame = sys._getframe(depth)

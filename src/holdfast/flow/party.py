@@ -30,6 +30,7 @@ class Guest:
     hold: Hold | None = None
     leads = False
     who: Hashable = None  # the thread or task
+    warn_at: float | None = None  # it waits without limit for what it holds itself: say so if it still does by then
 
     def __init__(self, wish: Wish) -> None:
         self.wish = wish
