@@ -299,7 +299,7 @@ def test_missing_lock_tests_fail_in_ci_and_are_told_at_home(
 
 def test_a_pager_comes_after_what_the_machine_has(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(checkout)
-    monkeypatch.setattr(module, "cpython_tests", lambda: [])
+    monkeypatch.setattr(module, "cpython_tests", list)
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setenv("PATH", "/no/programs")
     assert module.surroundings_of_tests()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
