@@ -138,4 +138,7 @@ def test_no_law_is_broken_in_many_long_lives() -> None:
 
 @pytest.mark.soak
 def test_in_many_long_lives_those_who_believe_to_be_inside_fit() -> None:
-    settings(max_examples=20_000)(given(lives)(lambda data: those_who_believe_to_be_inside_fit(data, true_apply)))()
+    def fit(data: bytes) -> None:
+        those_who_believe_to_be_inside_fit(data, true_apply)
+
+    settings(max_examples=20_000)(given(lives)(fit))()

@@ -42,7 +42,7 @@ commands = st.one_of(
     st.builds(Leave, tickets, st.booleans(), st.none() | instants),
     st.builds(Renew, tickets, st.none() | instants, st.none() | weights),
 )  # fmt: skip
-some = st.just(frozenset()) | st.frozensets(tickets, max_size=1)
+some: st.SearchStrategy[frozenset[str]] = st.just(frozenset()) | st.frozensets(tickets, max_size=1)
 
 
 @given(records(), commands, instants, some, some)

@@ -1,5 +1,8 @@
 """One step of the doorman, sentence by sentence: the clock, the asker, the sweep, admitting, waking, graves."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from holdfast.doorman import ALL, EMPTY, WINDOW, Admitted, Gone, Left, Look, Looked, NotInside, Waiting, Wake, Why
@@ -476,7 +479,7 @@ def test_replies_carry_durations(door: Door) -> None:
 
 def test_an_unknown_outcome_is_answered_by_saying_the_same_again(door: Door) -> None:
     door.enter("a")
-    for say in (
+    sayings: list[Callable[[], Any]] = [
         lambda: door.enter("a"),
         lambda: door.enter("b"),
         lambda: door.renew("a"),
@@ -484,7 +487,8 @@ def test_an_unknown_outcome_is_answered_by_saying_the_same_again(door: Door) -> 
         lambda: door.keep("a", LEASE),
         lambda: door.evict("a"),
         lambda: door.resize(7),
-    ):
+    ]
+    for say in sayings:
         first, record = say(), door.record
         assert say() == first or first == Left(True)
         assert door.record == record

@@ -95,7 +95,7 @@ class Gone(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    capacity: int  # what the record says; 0 = nothing yet
+    capacity: int  # the one that counts: the record's, or the comer's if nobody is there; 0 = neither says any
 
 
 class Done(NamedTuple):
