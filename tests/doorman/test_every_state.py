@@ -1,4 +1,4 @@
-"""Every reachable state of small worlds, every step out of it, every law: see worlds.py, explore.py and laws.py."""
+"""Every reachable state of small worlds, every step out of it, every law: see worlds.py, explore.py and laws/."""
 
 import pytest
 

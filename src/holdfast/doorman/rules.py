@@ -43,7 +43,7 @@ Decided against: a transaction of several steps (a crash in between leaves it ha
 dead one is kept alive by the others), wake-ups as grants (they can be forged, late or doubled), dropping the deaf.
 
 Every sentence here has its example in tests/doorman. What must be true of every step, whoever made it and however the
-messages went, is written down in laws.py there; it is checked in every state that small worlds can reach.
+messages went, is written down in laws/ there; it is checked in every state that small worlds can reach.
 """
 
 from collections.abc import Collection
