@@ -14,7 +14,6 @@ LONGER = {
     "src/holdfast/doorman/rules.py": "the whole algorithm, below the essay that tells it",
     "src/holdfast/flow/acquire.py": "the one way in and out, for every kind, store and colour",
     "src/holdfast/backends/sqlite/store.py": "one class: the statements and the connection that they share",
-    "tests/doorman/laws.py": "the laws, one after the other; whoever adds one must see the others",
     "tests/doorman/test_step.py": "one example for each sentence about a step, in their order",
     "tests/doorman/test_table.py": "one example for each cell of the table of commands, in its order",
 }
