@@ -3,6 +3,7 @@
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -290,3 +291,25 @@ def test_many_shells_count_without_losing_one(holdfast: Tool) -> None:
     shells = [subprocess.Popen(["sh", "-c", loop], cwd=holdfast.folder, env=holdfast.env) for _ in range(6)]
     assert [shell.wait(60) for shell in shells] == [0] * 6
     assert (holdfast.folder / "n").read_text() == "30\n"
+
+
+def test_runs_in_a_row_do_not_wait_for_the_disk_and_do_not_let_the_log_grow(holdfast: Tool) -> None:
+    log = holdfast.folder / "locks.db-wal"
+    holdfast("run", "x", "true")
+    assert log.stat().st_size > 0  # the last to close it would have taken it away
+    filler = """
+import os, sqlite3
+db = sqlite3.connect("locks.db", isolation_level=None)
+db.execute("PRAGMA wal_autocheckpoint=0")
+while os.stat("locks.db-wal").st_size < 300_000:
+    db.execute("UPDATE holdfast_locks SET owner=hex(randomblob(1000))")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", filler], cwd=holdfast.folder, check=True)
+    assert log.stat().st_size >= 300_000
+    holdfast("run", "x", "true")
+    assert not log.exists()
+    db = sqlite3.connect(holdfast.folder / "locks.db")
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+    assert os.listdir(holdfast.folder / "locks.db.ears") == []

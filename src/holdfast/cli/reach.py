@@ -15,7 +15,7 @@ from holdfast.flow.run import run
 from .words import Said
 
 if TYPE_CHECKING:
-    from holdfast.client import Locks
+    from holdfast.client import Lease, Locks
 
 
 def client(said: Said, on_event: "Callable[[holdfast.Event], object] | None" = None) -> "Locks":
@@ -49,6 +49,11 @@ def lease_of(locks: "Locks") -> float:
     return locks._lease
 
 
+def is_capped(lease: "Lease") -> bool:
+    """Whether it is max_hold that ends it, not the want of a renewal."""
+    return lease._seat.cap < lease._seat.deadline
+
+
 def ask(locks: "Locks", name: str, command: Command) -> Reply:
     """One step of the doorman, for leases that no process keeps."""
     return run(locks._desk.ask(name, command)).reply
@@ -75,6 +80,13 @@ def schema(locks: "Locks") -> str:
 
 def span(locks: "Locks") -> str:
     return locks._desk.backend.span
+
+
+def part(locks: "Locks") -> None:
+    """Close, for a process that ends now and holds nothing: without waiting for the disk if the store allows that."""
+    abandon = getattr(getattr(locks._desk.backend, "store", None), "abandon", None)
+    if abandon is None or locks._desk.seats or locks._desk.debts or not abandon():
+        locks.close()
 
 
 def quietly(locks: "Locks", act: Callable[[], None]) -> None:

@@ -68,8 +68,6 @@ class Run:
         self.locks: Locks | None = None
         self.main = threading.get_ident()
         self.attending = False
-        self.entered = 0.0
-        self.early = 0.0  # how long before the end of the lease TERM comes
         self.mercy = 0.0  # until when an evicted command may go on
 
     def whole(self) -> NoReturn:
@@ -98,12 +96,11 @@ class Run:
 
     def attend(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
-        self.entered = guard.clock()
         post, length = self.post, reach.lease_of(self.locks)
         remaining = self.measure(lease, length)
         grace = GRACE if self.said["grace"] is None else self.said["grace"]
-        self.early = min(grace, min(length, self.said["max_hold"] or length) / 3)
-        post.tell("ticket", lease.ticket, self.early)
+        early = min(grace, min(length, self.said["max_hold"] or length) / 3)
+        post.tell("ticket", lease.ticket, early)
         post.tell("deadline", guard.clock() + remaining())
         beacon = reach.beacon(self.locks)
         if beacon is not None:
@@ -114,7 +111,7 @@ class Run:
         self.attending = True
         post.tell("child", pid, pid if own_group else 0)
         gc.enable()
-        watch = guard.Watch(self.said["on_lost"] or "kill", self.early)
+        watch = guard.Watch(self.said["on_lost"] or "kill", early)
 
         def undertaker() -> "Undertaker":
             from .undertaker import Undertaker
@@ -159,7 +156,7 @@ class Run:
         else:
             self.post.tell("over")
         signals.let_go()
-        loss = ""
+        loss, capped = "", reach.is_capped(lease)
         try:
             lease.ensure_held()
             lease.release()
@@ -170,10 +167,7 @@ class Run:
             say.err(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
         if stopped:
             if not loss:
-                held = guard.clock() - self.entered
-                limit = self.said["max_hold"]
-                too_long = limit is not None and held >= limit - self.early
-                why = "was held for as long as --max-hold allows" if too_long else "could not be renewed in time"
+                why = "was held for as long as --max-hold allows" if capped else "could not be renewed in time"
                 loss = f"{self.name!r} {why}."
             say.err(f"{loss} {self.command[0]!r} was stopped.")
             return exits.LOST
@@ -190,8 +184,10 @@ class Run:
 
     def close(self) -> None:
         locks, self.locks = self.locks, None
-        if locks is not None:
-            locks.close()
+        if locks is not None and self.said["at_least"] is None:
+            reach.part(locks)
+        elif locks is not None:
+            locks.close()  # what is kept without a process should be on the disk
 
     # Called by other threads.
 

@@ -22,6 +22,7 @@ except ImportError:  # no POSIX system: SQLite's own way must do
 
 DUE = 250  # commits of our own since our last checkpoint
 TRUNCATE = 4 << 20  # bytes; a log above this is cut, not only emptied, and by whoever writes, if nobody else does it
+SHORT = 256 << 10  # bytes; read again by the first one who opens the database, in a millisecond
 GLANCE = 64  # commits of our own between two looks at its size
 PATIENCE = 50  # milliseconds until all others pause for the cut
 IDLE = 24 * 3600 * 1_000_000  # microseconds
@@ -45,6 +46,10 @@ class Housekeeping:
     def is_urgent(self) -> bool:
         """Whether the log is long, and we have not tried to cut it just now."""
         return time.monotonic() >= self._rest_until and self._log() > TRUNCATE
+
+    def is_short(self) -> bool:
+        """Whether the log may as well be left to the next one."""
+        return self._log() < SHORT
 
     def tidy(self) -> None:
         """What is due of all that. Never raises: whatever goes wrong here will be seen by the next step."""

@@ -322,6 +322,18 @@ class SqliteStore:
             self._ears.close()
         self._db.close()
 
+    def abandon(self) -> bool:
+        """For a process that ends now: leave the database as one that is killed does, but take our ear away.
+
+        The last one to close it would empty the log and wait for the disk, and so would the next one to open it; `run`
+        in a loop would do nothing else. False if the log is long enough to be worth it: then close.
+        """
+        if not self._keeping.is_short():
+            return False
+        with self._opening:
+            self._ears.close()
+        return True
+
     def __del__(self) -> None:
         """A client that holds nothing may be forgotten without being closed, in silence."""
         try:
