@@ -11,6 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 _path = [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_path))
 
+# And it must behave as a user's: buffer what it prints, keep what it has compiled. Both settings hide mistakes.
+for _setting in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+    os.environ.pop(_setting, None)
+
 # Two busy cores make a deadline per example a lottery; in CI the same commit must give the same answer twice.
 settings.register_profile("holdfast", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("holdfast")

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return exits.BY_SIGNAL + 2
     except BrokenPipeError:  # `holdfast ls | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        forget_the_answer()
         return exits.BY_SIGNAL + 13
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):
@@ -35,9 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .outcome import verdict
 
         code, sentence = verdict(error)
+        if code == exits.CANNOT_WRITE:
+            forget_the_answer()
         if not (quiet and code == exits.NOT_ACQUIRED):
             say.err(sentence)
         return code
+
+
+def forget_the_answer() -> None:
+    """What is left of it in the buffer must not fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def fill_standard() -> None:
