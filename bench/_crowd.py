@@ -154,13 +154,14 @@ class Fight(NamedTuple):
     handoffs: float  # to another process, per second
     jain: float  # 1 = all got the same share, 1/n = one got everything
     longest: float  # seconds that somebody waited
+    cpu: float  # seconds of CPU for each hand-off, of all processes together
 
 
 def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight:
     """So many processes that want the same lock again and again, with nothing to do inside, for a window of time."""
     state = board(4)
     start, last, handoffs, entries = range(4)
-    ready, counts, shares, waits = board(size), board(size), board(size), board(size)
+    ready, counts, shares, waits, spent = board(size), board(size), board(size), board(size), board(size)
 
     def work(me: int) -> None:
         contender.open(folder)
@@ -172,6 +173,7 @@ def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight
         time.sleep(max(state[start] - time.monotonic_ns(), 0) / 1e9)
         section = contender.same
         count = share = longest = 0
+        before = time.process_time_ns()
         came = time.monotonic_ns()
         while came < end:
             with section():
@@ -186,7 +188,7 @@ def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight
             if now - came > longest:
                 longest = now - came
             came = time.monotonic_ns()
-        counts[me], shares[me], waits[me] = count, share, longest
+        counts[me], shares[me], waits[me], spent[me] = count, share, longest, time.process_time_ns() - before
         contender.close()
 
     with Crowd(size, work):
@@ -194,8 +196,8 @@ def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight
         state[start] = time.monotonic_ns() + 50_000_000
     if state[entries] != sum(counts):
         raise RuntimeError(f"{contender.name} let two in at once: {sum(counts)} entered, {state[entries]} were counted")
-    squares = sum(n * n for n in shares)
-    return Fight(state[handoffs] / seconds, sum(shares) ** 2 / (size * squares) if squares else 0.0, max(waits) / 1e9)
+    jain = sum(shares) ** 2 / (size * sum(n * n for n in shares))
+    return Fight(state[handoffs] / seconds, jain, max(waits) / 1e9, sum(spent) / 1e9 / state[handoffs])
 
 
 def after_a_kill(contender: Contender, folder: str) -> float:
