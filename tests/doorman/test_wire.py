@@ -68,3 +68,44 @@ def test_who_is_inside_is_told_for_people(door: Door) -> None:
     door.read("a", owner="one")
     door.read("b", owner="two")
     assert wire.owners(door.record) == "one, two"
+
+
+def test_a_long_line_comes_back_however_often_it_has_been_seen(door: Door) -> None:
+    for number in range(40):
+        door.enter(f"t{number}", note=f'a tab\t, a bracket ],[\t and a quote " {number}')
+    text = wire.encode(door.record)
+    assert json.loads(text)[7][0][7] == door.record.line[0].note
+    for _ in range(2):
+        assert wire.decode(text) == door.record
+        assert wire.encode(wire.decode(text)) == text
+    for number in range(20):  # some leave, some poll, some come: what is remembered must not stand for what has changed
+        door.leave(f"t{number * 2}")
+        door.pass_time(0.1)
+        door.enter(f"t{number * 2 + 1}")
+        door.enter(f"new{number}")
+        assert wire.decode(wire.encode(door.record)) == door.record
+
+
+def test_what_is_remembered_has_a_limit(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "REMEMBERED", 8)
+    wire._texts.clear()
+    wire._entrants.clear()
+    for number in range(40):
+        door.enter(f"t{number}")
+        assert wire.decode(wire.encode(door.record)) == door.record
+        assert len(wire._texts) <= 8 and len(wire._entrants) <= 8
+
+
+def test_json_that_was_laid_out_by_somebody_else_is_read_all_the_same(door: Door) -> None:
+    full(door)
+    for layout in ({}, {"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}):
+        text = json.dumps(json.loads(wire.encode(door.record)), **layout)  # type: ignore[arg-type]
+        assert wire.decode(text) == door.record
+
+
+def test_a_line_that_is_torn_is_told_in_a_sentence(door: Door) -> None:
+    text = wire.encode(full(door).record)
+    assert ",[\t" in text
+    for broken in (text.replace("\t],", "],"), text.replace(",[\t", ",[\t1],[2,"), text.replace(",[\t[", ",[\t[1,")):
+        with pytest.raises(ValueError, match="not a doorman's record"):
+            wire.decode(broken)
