@@ -1,0 +1,105 @@
+"""An acquire that is cancelled or interrupted at any moment leaves nothing inside and nothing in line.
+
+About a hundred of each here, a thousand in the long runs. The moments are random, from a seed.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import aio
+
+MANY = [100, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+
+
+def nothing_is_left(url: str, within: float) -> None:
+    """Nobody inside, nobody in line; what a debt still owes the store is paid within so many seconds."""
+    with holdfast.connect(url) as locks:
+        until = time.monotonic() + within
+        while True:
+            left = [r for r in locks.snapshot().resources if r.inside or r.line]
+            if not left:
+                return
+            assert time.monotonic() < until, left
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("many", MANY)
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_cancelled_acquires_leave_nothing_behind(store: str, many: int, tmp_path: Path) -> None:
+    url = "memory://cancelled" if store == "memory" else f"sqlite:///{tmp_path}/locks.db"
+    dice = random.Random(many)
+    got = 0
+
+    async def one(lock: aio.Lock) -> None:
+        nonlocal got
+        async with lock:
+            got += 1
+            await asyncio.sleep(dice.random() * 0.002)
+
+    async def main() -> None:
+        async with aio.connect(url, lease=60) as first, aio.connect(url, lease=60) as second:
+            for _ in range(many // 4):
+                tasks = [asyncio.create_task(one(locks.lock("x"))) for locks in (first, second, first, second)]
+                await asyncio.sleep(dice.random() * 0.004)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            async with first.lock("x", timeout=10):
+                pass
+
+    asyncio.run(main())
+    assert got  # the dice did not cancel every one of them before it began
+    nothing_is_left(url, 5)
+
+
+INTERRUPTED = """
+import signal, sys, holdfast
+locks = holdfast.connect(sys.argv[1], lease=60)
+many, done, caught = int(sys.argv[2]), 0, 0
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("ready", flush=True)
+while caught < many:
+    try:
+        while True:
+            with locks.lock("x"):
+                done += 1
+    except KeyboardInterrupt:
+        caught += 1
+        print("caught", flush=True)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+with locks.lock("x", timeout=10):
+    pass
+left = [r for r in locks.snapshot().resources if r.inside or r.line]
+print("left", left, "done", done > 0, "seats", len(locks._desk.seats), flush=True)
+"""
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(many: int, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    command = [sys.executable, "-c", INTERRUPTED, url, str(many)]
+    dice = random.Random(many)
+    rival = holdfast.connect(url, lease=60).lock("x", timeout=30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as victim:
+        assert victim.stdout is not None
+        try:
+            assert victim.stdout.readline() == "ready\n"
+            for _ in range(many):
+                with rival:  # now and then it has to wait, so some are interrupted in line
+                    time.sleep(dice.random() * 0.003)
+                time.sleep(dice.random() * 0.003)
+                victim.send_signal(signal.SIGINT)
+                assert victim.stdout.readline() == "caught\n"
+            assert victim.stdout.readline() == "left [] done True seats 0\n"
+        finally:
+            victim.kill()
+    nothing_is_left(url, 5)
