@@ -13,7 +13,7 @@ from ..flow.acquire import withdraw
 from ..flow.check import OWN, Seconds
 from ..flow.party import Guest
 from ..flow.run import run
-from ..flow.seat import Wish
+from ..flow.seat import Hold, Wish
 from .lease import Lease, leave_surely, surely
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class Lock:
             return lease
         except BaseException:
             surely(lambda: run(withdraw(self._desk, guest)))
+            self._pop(guest.hold)
             raise
 
     def _enter(self, wish: Wish, limit: float | None, guest: Guest, depth: int) -> Lease:
@@ -112,14 +113,28 @@ class Lock:
         return lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        who = self._desk.colour.current()
-        stack = self._entered.get(who)
-        if not stack:
-            raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")
-        lease = stack.pop()
-        if not stack:
-            del self._entered[who]
-        leave_surely(lease, error)
+        lease = None
+        try:
+            lease = self._entered[self._desk.colour.current()][-1]
+            leave_surely(lease, error)
+            self._pop(lease)
+        except KeyError:
+            text = f"This thread leaves {self.name!r} without having entered it. Use hold() across threads."
+            raise NotHeld(text) from None
+        except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
+            lease = lease or self._entered[self._desk.colour.current()][-1]
+            leave_surely(lease, error)
+            self._pop(lease)
+            raise
+
+    def _pop(self, lease: Hold | None) -> None:
+        """This one is no longer entered by `with`."""
+        if lease is not None:
+            stack = self._entered.get(lease._who, [])
+            if lease in stack:
+                stack.remove(lease)
+            if not stack:
+                self._entered.pop(lease._who, None)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         from .guard import guarded
