@@ -233,15 +233,14 @@ MUTANTS = [
     Mutant(
         "a leader that gives up takes the ticket with it",
         party.a_leader_that_gives_up_leaves_an_heir, ACQUIRE,
-        "        if party.line:\n            heir = party.line.popleft()\n            heir.leads = True\n",
-        "        if party.line:\n            heir = party.line.popleft()\n            heir.leads = True\n"
-        "            party.ticket = ''\n",
+        "        if party.line:\n            party.lead(party.line[0])\n",
+        "        if party.line:\n            party.ticket = ''\n            party.lead(party.line[0])\n",
     ),
     Mutant(
         "nobody tells the heir",
         party.a_lost_seat_leaves_an_heir, DESK,
-        "                seat.party = party.seat = None\n                self.next_leader(party)\n",
-        "                seat.party = party.seat = None\n",
+        "                if party.seat is None and party.leader is None:\n                    self.next_leader(party)\n",
+        "",
     ),
     Mutant(
         "readers who come later stand behind the party that is inside",

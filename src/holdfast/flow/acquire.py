@@ -48,6 +48,7 @@ async def acquire(desk: Desk, wish: Wish, until: float | None, guest: Guest) -> 
         if party is None:
             guest.party = party = Party(wish, key)
             guest.leads = True
+            party.leader = guest
             if key is not None:
                 desk.parties[key] = party
         else:
@@ -76,6 +77,8 @@ async def _stand_by(desk: Desk, guest: Guest, party: Party, until: float | None)
         told = await guest.event.wait(max(rest, 0))
         with desk.mutex:
             if told or guest.hold is not None or guest.leads:
+                if guest in party.line:
+                    party.line.remove(guest)  # whoever called it was interrupted before it could
                 return guest.hold
             if until is not None and desk.clock() >= until:
                 party.line.remove(guest)
@@ -180,6 +183,7 @@ def take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, lef
         party.seat = seat
         hold = guest.hold = desk.new_hold(seat, fence, wish, guest.who)
         guest.leads = False
+        party.leader = None
         if wish.weight != ALL:
             while party.line:  # readers who waited together go in together
                 other = party.line.popleft()
@@ -232,13 +236,12 @@ async def _step_down(desk: Desk, guest: Guest) -> None:
     with desk.mutex:
         if not guest.leads:
             return
-        guest.leads = False
         if party.line:
-            heir = party.line.popleft()
-            heir.leads = True
-            assert heir.event is not None
-            heir.event.set()
+            party.lead(party.line[0])
+            guest.leads = False
             return
+        guest.leads = False
+        party.leader = None
         ticket, party.ticket = party.ticket, ""
         if desk.parties.get(party.key) is party:
             del desk.parties[party.key]

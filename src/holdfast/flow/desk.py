@@ -172,9 +172,13 @@ class Desk:
         with self.mutex:
             self.seats.pop(seat.ticket, None)
             party = seat.party
-            if party is not None and party.seat is seat:
-                seat.party = party.seat = None
-                self.next_leader(party)
+            if party is not None:
+                # In an order that may be broken off by a Ctrl-C between any two lines, and begun again.
+                if party.seat is seat:
+                    party.seat = None
+                if party.seat is None and party.leader is None:
+                    self.next_leader(party)
+                seat.party = None
 
     def next_leader(self, party: Party) -> None:
         """Under the mutex: the first of those who stand by leads from here on, under a new ticket."""
@@ -182,11 +186,8 @@ class Desk:
             party.ticket = ""
             party.place = party.ahead = 0
             party.sent = party.waited = party.unanswered = False
-            heir = party.line.popleft()
-            heir.leads = True
-            party.wish = heir.wish
-            assert heir.event is not None
-            heir.event.set()
+            party.wish = party.line[0].wish
+            party.lead(party.line[0])
         elif self.parties.get(party.key) is party:
             del self.parties[party.key]
 

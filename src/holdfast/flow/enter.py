@@ -35,7 +35,7 @@ async def get(desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Ha
         if hold is not None:
             return hold
     if limit is None:
-        _not_for_oneself(desk, wish, who)
+        await _not_for_oneself(desk, wish, who)
     until = limit if not limit else desk.clock() + limit
     hold = await acquire(desk, wish, until, guest)
     if hold is not None and reentrant:
@@ -61,8 +61,12 @@ def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
     return hold
 
 
-def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
+async def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
     held = [h for h in desk.entered.get((wish.name, who), ()) if h.held]
+    for hold in [h for h in held if _was_left(h)]:
+        held.remove(hold)
+        _no_longer_entered(desk, hold)
+        await release(desk, hold, quiet=True)
     if held and wish.capacity and sum(h._seat.weight for h in held) + wish.weight > wish.capacity:
         kind = "thread" if desk.colour.blocking else "task"
         raise AlreadyHeld(
@@ -71,10 +75,25 @@ def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
         )
 
 
+def _was_left(hold: Hold) -> bool:
+    """Whether its `with` is over although nobody told us: a Ctrl-C came just before the first line of our __exit__.
+
+    Python cannot prevent that. But a `with` statement that is being entered again, in the same call of the same
+    function, has certainly been left.
+    """
+    if hold._entered is None:
+        return False
+    from opcode import opmap
+
+    frame, instruction = hold._entered
+    code = frame.f_code.co_code
+    return frame.f_lasti == instruction and code[instruction] == opmap.get("BEFORE_WITH")
+
+
 def enter(desk: Desk, hold: Hold, depth: int) -> None:
     """Mark a hold as entered by `with`, where the caller stands."""
     frame = sys._getframe(depth)
-    hold._entered = (frame.f_code, frame.f_lasti)
+    hold._entered = (frame, frame.f_lasti)
     desk.entered.setdefault((hold._wish.name, hold._who), []).append(hold)
 
 
@@ -85,6 +104,7 @@ def leave_at_once(desk: Desk, hold: Hold) -> bool:
 
 
 def _no_longer_entered(desk: Desk, hold: Hold) -> None:
+    hold._entered = None
     key = (hold._wish.name, hold._who)
     entered = desk.entered.get(key)
     if entered is not None and hold in entered:

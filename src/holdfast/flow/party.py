@@ -39,6 +39,7 @@ class Guest:
 class Party:
     ticket = ""
     seat: Seat | None = None
+    leader: Guest | None = None
     unanswered = False  # an Enter of this ticket may still be under way, even if a later one was answered
     sent = False  # the store may know this ticket
     waited = False  # the store has put it in line
@@ -51,6 +52,14 @@ class Party:
         self.key = key  # None: a party of one, never joined
         self.block = BLOCK if key is not None and wish.weight == ALL else 1
         self.line: deque[Guest] = deque()  # standing by, in the order in which they came
+
+    def lead(self, heir: Guest) -> None:
+        """Under the desk's mutex: this one of those who stand by leads from here on."""
+        heir.leads = True
+        self.leader = heir
+        self.line.remove(heir)
+        assert heir.event is not None
+        heir.event.set()
 
     def may_pass_on(self, clock: float) -> bool:
         seat = self.seat

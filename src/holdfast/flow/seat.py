@@ -10,7 +10,7 @@ seen, it is final: nobody is told "lost" and then "held" again.
 
 import time
 from collections.abc import Callable, Hashable
-from types import CodeType
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LeaseLost, NotHeld
@@ -100,7 +100,7 @@ class Hold:
     _released = False
     _reason = ""
     _home: "list[Hold] | None" = None
-    _entered: tuple[CodeType, int] | None = None  # where its `with` stands
+    _entered: tuple[FrameType, int] | None = None  # where its `with` stands
 
     def __init__(self, desk: "Desk", seat: Seat, fence: int, wish: Wish, who: Hashable, since: float) -> None:
         self._desk = desk
@@ -128,7 +128,8 @@ class Hold:
         """The file and line of its `with`."""
         if self._entered is None:
             return "?"
-        code, instruction = self._entered
+        frame, instruction = self._entered
+        code = frame.f_code
         line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
         return f"{code.co_filename.rpartition('/')[2]}:{line or '?'}"
 

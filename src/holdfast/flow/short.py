@@ -23,6 +23,7 @@ def enter(desk: Desk, wish: Wish, guest: Guest, trying: bool) -> Hold | None:
             return None
         guest.party = party = Party(wish, key)
         guest.leads = True
+        party.leader = guest
         if key is not None:
             desk.parties[key] = party
     command = say_enter(desk, party, trying)
