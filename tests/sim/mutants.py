@@ -239,7 +239,8 @@ MUTANTS = [
     Mutant(
         "nobody tells the heir",
         party.a_lost_seat_leaves_an_heir, DESK,
-        "                if party.seat is None and party.leader is None:\n                    self.next_leader(party)\n",
+        "                if party.seat is None and party.leader is None:\n"
+        "                    self.next_leader(party)\n",
         "",
     ),
     Mutant(
