@@ -30,6 +30,10 @@ class Client:
         self.desk._prefix = name.ljust(24, "-")
         self.ledger_wire = Wire(world)
         self.slack = store.slack
+        self.going: set[str] = set()  # being released
+        self.asking: dict[Any, None] = {}  # the guests of those who wait
+        witness.clients.append(self)
+        store.witness = witness
 
     def wish(self, name: str = "x", weight: int = ALL, capacity: int = ALL, lease: float = 4.0, **more: Any) -> Any:
         return self.house.seat.Wish(name, capacity, weight, lease, **more)
@@ -37,18 +41,24 @@ class Client:
     def start(self, work: Any, name: str = "visitor") -> Task:
         return self.process.start(work, name)
 
+    def tickets(self) -> set[str]:
+        """Every ticket that this client knows of."""
+        waiting = {guest.party.ticket for guest in self.asking if guest.party is not None}
+        return waiting | self.desk.seats.keys() | self.desk.debts.keys() | self.going
+
     # -- the parts of an errand
 
-    async def get(self, wish: Any, limit: float | None = None) -> Stay | None:
+    async def get(self, wish: Any, limit: float | None = None, reentrant: bool = False) -> Stay | None:
         """Ask, as the faces do. None: not in time. Whatever is raised, nothing is left behind."""
         guest = self.house.party.Guest(wish)
         asked = self.world.now
         task = self.process.current
         assert task is not None
+        self.asking[guest] = None
         try:
-            hold = self.house.enter.get_at_once(self.desk, wish, limit, guest, task, False)
+            hold = self.house.enter.get_at_once(self.desk, wish, limit, guest, task, reentrant)
             if hold is None:
-                hold = await self.house.enter.get(self.desk, wish, limit, guest, task, False)
+                hold = await self.house.enter.get(self.desk, wish, limit, guest, task, reentrant)
         except GeneratorExit:
             raise  # a crash: nothing more is done
         except BaseException as error:
@@ -56,6 +66,8 @@ class Client:
             await self.colour.shield(self.house.acquire.withdraw(self.desk, guest))
             self._in_time(asked, limit)
             raise
+        finally:
+            self.asking.pop(guest, None)
         self._in_time(asked, limit)
         if hold is None:
             self.world.note(self.process.name, "did not get it in time")
@@ -71,13 +83,23 @@ class Client:
     async def give_back(self, stay: Stay) -> None:
         """Release, with a few tries. A loss that cannot have been one is a violation."""
         sound = stay.believed
+        if sound and stay.seen_lost:
+            raise Violation(f"lost and then held again: {stay}")
         self.witness.gives_back(stay)
+        self.going.add(stay.hold.ticket)
+        try:
+            await self._release(stay, sound, self.witness.must_be_told(stay))
+        finally:
+            self.going.discard(stay.hold.ticket)
+
+    async def _release(self, stay: Stay, sound: bool, taken: bool) -> None:
         self.world.note(self.process.name, "gives back the fence {}", stay.fence)
-        if self.house.short.leave(self.desk, stay.hold):
-            return
         for _ in range(4):
             try:
-                await self.colour.shield(self.house.acquire.release(self.desk, stay.hold))
+                if not self.house.short.leave(self.desk, stay.hold):
+                    await self.colour.shield(self.house.acquire.release(self.desk, stay.hold))
+                if taken:
+                    raise Violation(f"somebody had it meanwhile, and it was not told: {stay}")
                 return
             except self.house.errors.LeaseLost as loss:
                 self.lost(stay, loss)
@@ -99,7 +121,9 @@ class Client:
         end = self.process.clock() + seconds
         while True:
             if not stay.hold.held:
+                stay.seen_lost = True
                 self.lost(stay)
+                await self.colour.sleep(seconds / 3)
                 return
             if stay.seat.weight == stay.capacity:
                 self.ledger_wire.carry(partial(ledger.write, stay), "", "a write under the fence {}", stay.fence)

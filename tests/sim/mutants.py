@@ -165,6 +165,18 @@ MUTANTS = [
         "isinstance(answer.reply, Left)",
     ),
     Mutant(
+        "a loss noticed during the release is kept quiet",
+        doubt.a_loss_that_is_noticed_during_the_release_is_told, ACQUIRE,
+        "    over(hold)\n    if kept:\n",
+        "    over(hold)\n    if kept or seat.reason:\n",
+    ),
+    Mutant(
+        "an evicted one stays where it was let in",
+        doubt.a_waiter_that_was_let_in_and_evicted_moves_out, ACQUIRE,
+        "        ticket, party.ticket = party.ticket, \"\"\n        party.sent",
+        "        ticket, party.ticket = \"\", \"\"\n        party.sent",
+    ),
+    Mutant(
         "a downgrade counts from its answer",
         doubt.a_downgrade_counts_from_its_first_sending, CHANGE,
         "        seat.weight = 1\n        seat.lowered = True\n",

@@ -18,8 +18,11 @@ from tests.sim.wire import FINE, Weather
 from tests.sim.witness import Witness
 from tests.sim.world import Violation, World
 
-STORES = ("hints", "grants", "rows")
-FAULTS = ("loss", "late", "twice", "freeze", "crash", "cancel", "cut", "refuse", "evict", "back", "forward", "reset")
+STORES = ("hints", "grants", "rows", "embedded")
+FAULTS = (
+    "loss", "late", "twice", "freeze", "crash", "cancel", "deaf", "island", "cut", "refuse", "evict", "back", "forward",
+    "reset",
+)  # fmt: skip
 IMPOSSIBLE = {"forward", "reset", "evict"}  # exclusion without a checked fence is not promised under these
 FAULTY = 12.0  # faults end after so many seconds
 
@@ -35,15 +38,16 @@ class Run:
         self.faults = self._faults() if faults is None else faults
         self.witness.calm = not self.faults
         self.store = self._store()
+        self.backup: dict[str, Any] = {}
         self.lease = chance.choice((0.5, 1.0, 2.0, 4.0, 8.0))
         self.kind = chance.choice(("lock", "lock", "lock", "rw", "semaphore"))
         self.slots = chance.randint(2, 4)
         self.names = chance.choice((["x"], ["x"], ["x", "y"], ["x", "y", "z"]))
         self.clients = [
-            Client(world, house, self.witness, self.store, f"c{i}", rate=chance.uniform(0.96, 1.04), offset=1000.0 * i)
-            for i in range(chance.randint(1, 4))
+            Client(world, house, self.witness, self.store, f"c{i}", rate=chance.uniform(0.91, 1.09), offset=1000.0 * i)
+            for i in range(chance.choice((1, 2, 2, 3, 3, 4)))
         ]
-        self.longest = chance.choice((0.01, 0.1, 1.0, 3.0))  # an errand's work
+        self.longest = chance.choice((0.01, 0.1, 0.3 * self.lease, min(1.5 * self.lease, 5.0)))  # an errand's work
         self.tasks = [
             (c, c.start(self._visitor(c), f"visitor {j}")) for c in self.clients for j in range(chance.randint(1, 3))
         ]
@@ -58,8 +62,8 @@ class Run:
     def _store(self) -> Any:
         chance, world = self.chance, self.world
         store: Any
-        if self.store_kind == "rows":
-            estimates = chance.choice(("none", "shared", "embedded", "elapsed"))
+        if self.store_kind in ("rows", "embedded"):
+            estimates = chance.choice(("none", "shared", "elapsed")) if self.store_kind == "rows" else "embedded"
             store = Rows(world, self.house, estimates, chance.choice((0.0, 0.5, 10.0)), chance.random() < 0.8)
             store.spurious = chance.choice((0.0, 0.0, 0.2)) if self.faults else 0.0
         else:
@@ -69,10 +73,11 @@ class Run:
             lost=chance.choice((0.02, 0.1, 0.3)) if "loss" in self.faults else 0.0,
             late=chance.choice((0.02, 0.1, 0.3)) if "late" in self.faults else 0.0,
             late_by=chance.choice((0.4, 2.0, 8.0)),
-            twice=0.2 if "twice" in self.faults and self.store_kind != "rows" else 0.0,
+            twice=0.2 if "twice" in self.faults and self.store_kind in ("hints", "grants") else 0.0,
         )
         for wire in store.wires():
             wire.weather = weather
+        store.time_out = chance.choice((0.5, 0.5, 2.0, 6.0)) if self.faults else 0.5
         return store
 
     # -- who does what
@@ -124,6 +129,8 @@ class Run:
                 continue
             for _ in range(chance.randint(1, 12 if fault == "cancel" else 3)):
                 world.after(chance.random() * FAULTY * chance.choice((0.05, 0.3, 1.0)), self._strike, fault)
+        if chance.random() < 0.5:
+            world.after(chance.random() * 3.0, self._back_up)
         world.after(FAULTY, self._fine_again)
         for wire in store.wires():
             assert wire.weather.late_by <= FAULTY
@@ -140,6 +147,12 @@ class Run:
             waiting = [t for c, t in self.tasks if not t.done and c.process.runs]
             if waiting:
                 chance.choice(waiting).cancel()
+        elif fault == "deaf":
+            process.ear = "deaf"
+            world.after(chance.choice((0.1, 3.0)), self._hears_again, client)
+        elif fault == "island":
+            self._island(client, True)
+            world.after(chance.choice((0.5, 1.0, 2.0)) * self.lease, self._island, client, False)
         elif fault in ("cut", "refuse"):
             self._shut(fault, True)
             world.after(chance.choice((0.1, 1.0, 5.0)), self._shut, fault, False)
@@ -156,7 +169,15 @@ class Run:
             store.step_clock(chance.choice((0.5, 5.0, 100.0)))
         elif fault == "reset":
             self.witness.excuse("the store lost its data")
-            store.lose_data()
+            store.lose_data(self.backup)
+
+    def _island(self, client: Client, cut: bool) -> None:
+        self.world.note(client.process.name, "is cut off" if cut else "is no longer cut off")
+        getattr(client.backend, "store", client.backend).cut = cut
+
+    def _hears_again(self, client: Client) -> None:
+        if not client.process.crashed:
+            client.process.ear = "alive"
 
     def _shut(self, fault: str, shut: bool) -> None:
         self.world.note("store", f"{'is' if shut else 'is no longer'} {fault}")
@@ -165,6 +186,9 @@ class Run:
         else:
             for wire in self.store.wires():
                 wire.cut = shut
+
+    def _back_up(self) -> None:
+        self.backup = self.store.backup()
 
     def _fine_again(self) -> None:
         self.world.note("store", "fine weather from here on")
@@ -191,8 +215,8 @@ class Run:
 
     def _everyone_comes_through(self) -> None:
         """No living waiter starves: with fine weather the crowd gets through in the time it needs."""
-        turns = sum(5 for _ in self.tasks)
-        horizon = FAULTY + 10.0 + 2 * self.lease * len(self.clients) + turns * (self.longest + 1.5)
+        faults = FAULTY + 10.0 + 10 * self.store.time_out + 2 * self.lease * len(self.clients)
+        horizon = faults + 5 * len(self.tasks) * (self.longest + 1.5)
         if not self.world.run(horizon, self._done):
             still = [f"{c.process.name} {t.name}" for c, t in self.tasks if not t.done and not c.process.crashed]
             raise Violation(f"still not through after {horizon:.0f} s: {', '.join(still)}")
@@ -200,7 +224,7 @@ class Run:
     def _nothing_stays_behind(self) -> None:
         """When all have gone and every message has arrived, only the crashed may still have something inside."""
         world = self.world
-        world.run(max(world.now, FAULTY) + 15.0)  # the keepers pay what is owed; what is late arrives
+        world.run(max(world.now, FAULTY) + 20.0)  # the keepers pay what is owed; what is late arrives
         world.run(world.now + 120.0, lambda: not any(w.under_way for w in self.store.wires()) and not self._owing())
         if owing := self._owing():
             raise Violation(f"never paid: {owing}")

@@ -37,16 +37,18 @@ class Rows:
         self.rows: dict[str, tuple[Any, int]] = {}
         self.stores: dict[str, RowStore] = {}
         self.refuses = False
+        self.time_out = TIME_OUT
         self.spurious = 0.0  # chance that a write conflicts for no reason
         self.commands = 0
         self.asked: dict[str, int] = {}
+        self.witness: Any = None
 
     def now(self) -> int:
         return int(self.world.now * 1e6) + self.clock_offset
 
     def slack(self, trying: bool) -> float:
         """As for a server, but one step may need four writes of unknown outcome and as many reads."""
-        return 8 * (2 * TIME_OUT + 0.5 + (4 * TIME_OUT + 1.0 if trying else 0.0))
+        return 8 * (2 * self.time_out + 0.5 + (4 * self.time_out + 1.0 if trying else 0.0))
 
     def wires(self) -> list[Wire]:
         return [self.requests, self.replies, self.pushes]
@@ -74,11 +76,16 @@ class Rows:
             listener = self.stores.get(wake.ear)
             if listener is not None and self.hints:
                 deliver = partial(listener.process.do, listener.hear, wake)
-                self.pushes.carry(deliver, listener.push_fate, "the hint {} to {}", wake, wake.ear)
+                fate = "lost" if listener.cut else listener.push_fate
+                self.pushes.carry(deliver, fate, "the hint {} to {}", wake, wake.ear)
 
-    def lose_data(self) -> None:
-        self.world.note("store", "loses its data")
-        self.rows.clear()
+    def lose_data(self, backup: dict[str, Any]) -> None:
+        """Versions never recur: what comes back from a backup has new ones."""
+        self.world.note("store", "loses its data" if not backup else "is put back to an older state")
+        self.rows = {key: (row, self.world.random.getrandbits(62)) for key, (row, _) in backup.items()}
+
+    def backup(self) -> dict[str, Any]:
+        return dict(self.rows)
 
     def step_clock(self, seconds: float) -> None:
         self.world.note("store", f"its clock steps by {seconds:+.2f} s")
@@ -91,7 +98,6 @@ class RowStore:
     where = "sim://rows"
     span = "machines"
     skew = 0.0
-    time_out = TIME_OUT
 
     def __init__(self, rows: Rows, process: Process) -> None:
         from tests.sim.world import SimColour
@@ -99,6 +105,7 @@ class RowStore:
         self.rows = rows
         self.process = process
         self.house = rows.house
+        self.time_out = rows.time_out
         self.contract = rows.house.contract
         self.colour = SimColour(process)
         self.trust = rows.trust
@@ -190,9 +197,19 @@ class RowStore:
             rows.world.note("store", f"{self.process.name}: conflict")
             return self._show(row.key, at)
         version = rows.world.random.getrandbits(62)
+        before = rows.record(row.key)
         rows.rows[row.key] = (row, version)
+        self._look_for_ghosts(before, rows.record(row.key))
         rows.world.note("store", f"{self.process.name} writes {{}}", _Told(self.house, row.body))
         return self.contract.Written(version, rows.now(), at)
+
+    def _look_for_ghosts(self, before: Any, after: Any) -> None:
+        known = {e.ticket for e in (*before.inside, *before.line)}
+        for e in (*after.inside, *after.line):
+            if e.ticket not in known:
+                self.rows.witness.no_ghost(e.ear, e.ticket)
+            if not e.ear:
+                self.rows.witness.kept.add(e.ticket)
 
     async def wake(self, woken: Any) -> None:
         self.rows.send(woken)

@@ -138,6 +138,42 @@ def the_first_leave_tells_of_a_loss(house: House) -> None:
     stage.expect(isinstance(tasks[0].error, house.errors.LeaseLost), f"LeaseLost, not {tasks[0].error!r}")
 
 
+def a_loss_that_is_noticed_during_the_release_is_told(house: House) -> None:
+    """Nobody had looked before; the watch or the keeper notices while the Leave is under way."""
+    stage = Stage(house)
+    a, b = stage.clients
+    stay = stage.holding(a, 0.1, lease=2.0)
+    a.backend.cut = True
+    second = stage.go(b, b.get(b.wish()))
+    stage.until(3.0)
+    stage.result(second)
+    a.backend.cut = False
+    task = stage.go(a, house.acquire.release(a.desk, stay.hold))
+    stage.at(3.0001, a.desk.lose, stay.seat)
+    stage.until(3.1)
+    stage.expect(isinstance(task.error, house.errors.LeaseLost), f"LeaseLost, not {task.error!r}")
+
+
+def a_waiter_that_was_let_in_and_evicted_moves_out(house: House) -> None:
+    """It learns of it by its next poll; whoever stands behind it need not wait for its window to end."""
+    stage = Stage(house, clients=3)
+    a, b, c = stage.clients
+    stay = stage.holding(a, 0.1)
+    second = stage.go(b, b.get(b.wish()))
+    stage.until(0.5)
+    b.backend.push_fate = "lost"
+    stage.go(a, a.give_back(stay))
+    stage.until(0.6)
+    stage.store.step("x", house.doorman.Evict(None, "ops", "stuck", False))
+    b.backend.cut = True  # the hint of the eviction is lost, too
+    third = stage.go(c, c.get(c.wish()))
+    stage.until(0.7)
+    b.backend.cut = False
+    stage.until(1.3)
+    stage.expect(isinstance(second.error, house.errors.LeaseLost), f"b is told: {second.error!r}")
+    stage.result(third)
+
+
 # -- writers who become readers
 
 

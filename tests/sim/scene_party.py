@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.sim.client import ALL
 from tests.sim.house import House
 from tests.sim.stage import Stage
 
@@ -119,9 +118,8 @@ def a_reentrant_hold_ends_when_the_seat_is_passed_on(house: House) -> None:
     (a,) = stage.clients
 
     async def nested(seconds: float) -> Any:
-        guest = house.party.Guest(a.wish())
-        hold = await house.enter.get(a.desk, a.wish(), None, guest, a.process.current, True)
-        stay = stage.witness.got(a, hold, ALL, stage.world.now)
+        stay = await a.get(a.wish(), None, reentrant=True)
+        assert stay is not None
         await a.colour.sleep(seconds)
         await a.give_back(stay)
 

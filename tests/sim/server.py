@@ -30,17 +30,19 @@ class Server:
         self.records: dict[str, Any] = {}
         self.backends: dict[str, ServerBackend] = {}
         self.refuses = False
+        self.time_out = TIME_OUT
         self.commands = 0
         self.asked: dict[str, int] = {}  # by process
         self.tickets: list[tuple[str, str]] = []  # (name, ticket), in the order in which their first Enter came
         self._known: set[str] = set()
+        self.witness: Any = None
 
     def now(self) -> int:
         return int(self.world.now * 1e6) + self.clock_offset
 
     def slack(self, trying: bool) -> float:
         """What silence may cost beyond a time-out: the last question and the Leave; for a try five questions."""
-        return 2 * TIME_OUT + 0.5 + (4 * TIME_OUT + 1.0 if trying else 0.0)
+        return 2 * self.time_out + 0.5 + (4 * self.time_out + 1.0 if trying else 0.0)
 
     def wires(self) -> list[Wire]:
         return [self.requests, self.replies, self.pushes]
@@ -58,6 +60,10 @@ class Server:
         dead = {e.ticket for e in everyone if self._ear(e.ear) == "dead"}
         record, reply, woken = self.house.doorman.apply(record, command, self.now(), deaf, dead)
         self.records[name] = record
+        if type(reply).__name__ in ("Admitted", "Waiting") and type(command).__name__ == "Enter":
+            self.witness.no_ghost(command.ear, command.ticket)
+        if type(command).__name__ == "Keep":
+            self.witness.kept.add(command.ticket)
         self.commands += 1
         self.world.note("store", who + ": {} -> {}", command, reply)
         if type(command).__name__ == "Enter" and command.ticket not in self._known:
@@ -67,7 +73,8 @@ class Server:
             listener = self.backends.get(wake.ear)
             if listener is not None:
                 deliver = partial(listener.process.do, listener.hear, wake)
-                self.pushes.carry(deliver, listener.push_fate, "the push {} to {}", wake, wake.ear)
+                fate = "lost" if listener.cut else listener.push_fate
+                self.pushes.carry(deliver, fate, "the push {} to {}", wake, wake.ear)
         return reply
 
     def _ear(self, ear: str) -> str:
@@ -76,9 +83,12 @@ class Server:
 
     # -- what can befall it
 
-    def lose_data(self) -> None:
-        self.world.note("store", "loses its data")
-        self.records.clear()
+    def lose_data(self, backup: dict[str, Any]) -> None:
+        self.world.note("store", "loses its data" if not backup else "is put back to an older state")
+        self.records = dict(backup)
+
+    def backup(self) -> dict[str, Any]:
+        return dict(self.records)
 
     def step_clock(self, seconds: float) -> None:
         self.world.note("store", f"its clock steps by {seconds:+.2f} s")
@@ -91,12 +101,12 @@ class ServerBackend:
     where = "sim://server"
     span = "machines"
     skew = 0.0
-    time_out = TIME_OUT
 
     def __init__(self, server: Server, process: Process) -> None:
         self.server = server
         self.process = process
         self.house = server.house
+        self.time_out = server.time_out
         self.pushes_grants = server.pushes_grants
         self.doubles = server.doubles
         self.ear = f"ear-{process.name}"

@@ -17,7 +17,8 @@ STAGES: list[Stage] = []  # to be closed after each test
 
 
 class Stage:
-    """`store`: hints or grants (a server), rows (a table), cached (a table whose clock and rows clients know)."""
+    """`store`: hints or grants (a server), rows (a table), cached (a table whose clock and rows clients know),
+    embedded (the same, and half of the writes need no wire)."""
 
     def __init__(self, house: House, store: str = "hints", clients: int = 2, seed: int = 1) -> None:
         self.house = house
@@ -27,8 +28,8 @@ class Stage:
         self.store: Any
         if store == "rows":
             self.store = Rows(self.world, house)
-        elif store == "cached":
-            self.store = Rows(self.world, house, "shared", 10.0)
+        elif store in ("cached", "embedded"):
+            self.store = Rows(self.world, house, "shared" if store == "cached" else store, 10.0)
         else:
             self.store = Server(self.world, house, pushes_grants=store == "grants")
         self.clients = [Client(self.world, house, self.witness, self.store, name) for name in "abcdefgh"[:clients]]

@@ -29,6 +29,7 @@ class Stay:
         self.began = began
         self.turn = turn
         self.given_back = False
+        self.seen_lost = False
 
     @property
     def believed(self) -> bool:
@@ -72,6 +73,8 @@ class Witness:
         self.evicted = False  # an operator has told somebody to go
         self.calm = True  # no faults at all: then nothing may be lost
         self.grants = 0
+        self.clients: list[Client] = []
+        self.kept: set[str] = set()  # tickets that live on without a process; a late Enter may bring them back
         self._past: dict[str, list[Stay]] = {}
         self._seats: dict[str, tuple[int, float]] = {}
         self._asked: dict[str, float] = {}
@@ -121,6 +124,22 @@ class Witness:
                 inside = [s for s in stays if s.believed]
                 if len(inside) > 1 and sum(s.seat.weight for s in inside) > inside[0].capacity:
                     raise Violation(f"{len(inside)} believe to hold {name!r} at once: {', '.join(map(str, inside))}")
+
+    def no_ghost(self, ear: str, ticket: str) -> None:
+        """Somebody was let in or put in line: does its client, if it runs, still know of it?"""
+        for client in self.clients:
+            if client.backend.ear == ear and client.process.runs and not self.excused:
+                if ticket not in self.kept and not any(ticket in other.tickets() for other in self.clients):
+                    raise Violation(f"a ghost: {ticket} was let in or put in line after its client had done with it")
+
+    def must_be_told(self, stay: Stay) -> bool:
+        """Whether somebody had it meanwhile who could not have had it beside this one."""
+        if self.excused or stay.fence == 0:
+            return False
+        past = self._past[stay.name]
+        later = past[past.index(stay) + 1 :]
+        others = [s for s in later if s.turn > stay.turn and s.seat is not stay.seat]
+        return any(s.weight + stay.seat.weight > s.capacity for s in others)
 
     def _fence_rises(self, stay: Stay) -> None:
         for other in self._past.get(stay.name, ()):

@@ -147,9 +147,9 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
                     return hold
             continue
         if isinstance(reply, Gone):
-            party.ticket = ""  # it will never be let in again; whoever leads next needs another
-            party.waited = party.unanswered = False
-        party.sent = party.waited or party.unanswered or backend.doubles  # an earlier Enter may yet arrive
+            await _move_out(desk, party)
+        else:
+            party.sent = party.waited or party.unanswered or backend.doubles  # an earlier Enter may yet arrive
         await _step_down(desk, guest)
         if isinstance(reply, Refused):
             return None
@@ -227,6 +227,16 @@ def _refusal(wish: Wish, reply: object) -> Exception:
     error = LeaseLost(f"The place in line for {wish.name!r} was taken away by {why.by or 'the store'}: {why.reason}.")
     error.reason = "evicted" if why.kind == "evicted" else "expired"
     return error
+
+
+async def _move_out(desk: Desk, party: Party) -> None:
+    """This ticket will never be let in again: whoever leads next needs another. If it was inside, it need not stay."""
+    with desk.mutex:
+        ticket, party.ticket = party.ticket, ""
+        party.sent = party.waited = party.unanswered = False
+        clock = desk.clock()
+        desk.owe(Debt(party.wish.name, ticket, False, clock + 1.0, clock + max(party.wish.lease, FORGET)))
+    await pay(desk, ticket, desk.clock() + QUICKLY)
 
 
 async def _step_down(desk: Desk, guest: Guest) -> None:
@@ -364,13 +374,13 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
     if (answer.again or not first or desk.backend.doubles) and seat.going < seat.deadline:
         kept = True  # an earlier try had done it, or the keeper, or another thread that released it too
-    if kept or seat.reason:
-        over(hold)
+    over(hold)
+    if kept:
         desk.tell("released", seat.name, seat.ticket, hold.fence)
         return
-    seat.reason = hold._reason = "expired"
-    seat.story = "it had ended before it was released. Someone else may have held it meanwhile"
-    over(hold)
-    desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
+    if not seat.reason:  # else it has been told while we were asking
+        seat.reason = hold._reason = "expired"
+        seat.story = "it had ended before it was released. Someone else may have held it meanwhile"
+        desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
         raise hold._loss()
