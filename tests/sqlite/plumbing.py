@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import textwrap
@@ -106,6 +107,12 @@ def put(store: SqliteStore, key: str, body: str = "{}", score: int = 1) -> Writt
 
 def get(store: SqliteStore, key: str) -> Seen:
     return run(store.read(key))
+
+
+def stop(pid: int) -> None:
+    """Stop a child of ours, and wait until it is."""
+    os.kill(pid, signal.SIGSTOP)
+    os.waitpid(pid, os.WUNTRACED)
 
 
 PREAMBLE = "from tests.sqlite.plumbing import *\nimport os, sys, time, signal, sqlite3\n"

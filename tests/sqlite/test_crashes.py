@@ -13,7 +13,7 @@ import pytest
 
 import holdfast
 from holdfast.backends.sqlite import SqliteStore
-from tests.sqlite.plumbing import put, python, run, store_at
+from tests.sqlite.plumbing import put, python, run, stop, store_at
 
 Client = Callable[..., SqliteStore]
 
@@ -147,7 +147,7 @@ def test_checkpointers_killed_in_the_middle(path: Path) -> None:
         tidier.communicate()
         began = time.monotonic()
         put(store, "k", str(i))
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4, "others go on at once"
     run(store.close())
     assert integrity(path) == "ok"
 
@@ -175,7 +175,7 @@ def test_a_process_stopped_in_the_middle_of_a_write_blocks_writers_with_a_senten
     hit = ""
     try:
         for _ in range(300):
-            os.kill(writer.pid, signal.SIGSTOP)
+            stop(writer.pid)
             try:
                 put(store, "k")
             except holdfast.BackendError as bad:
@@ -212,7 +212,7 @@ def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(path: P
     assert holder.stdout is not None
     assert holder.stdin is not None
     fence = int(holder.stdout.readline())
-    os.kill(holder.pid, signal.SIGSTOP)
+    stop(holder.pid)
     with holdfast.connect(f"sqlite:///{path}") as locks:
         lease = locks.lock("k").acquire(timeout=5)
         assert lease is not None

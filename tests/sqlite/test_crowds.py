@@ -1,6 +1,8 @@
 """Many processes and threads at one lock of one file, through the client itself."""
 
+import faulthandler
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Callable
@@ -16,18 +18,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 
 def processes(number: int, work: Callable[[], None]) -> bool:
     """Run this in so many forked processes. True if all went well."""
-    pids = []
-    for _ in range(number):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                work()
-                os._exit(0)
-            except BaseException:
-                traceback.print_exc()
-            os._exit(1)
-        pids.append(pid)
-    ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    pids: list[int] = []
+    ends: list[int] = []
+    try:
+        for _ in range(number):
+            pid = os.fork()
+            if pid == 0:
+                faulthandler.dump_traceback_later(90, exit=True)  # one that hangs shall say where
+                try:
+                    work()
+                    os._exit(0)
+                except BaseException:
+                    traceback.print_exc()
+                os._exit(1)
+            pids.append(pid)
+        for pid in pids:
+            ends.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    finally:
+        for pid in pids[len(ends) :]:
+            os.kill(pid, signal.SIGKILL)
     return not any(ends)
 
 
@@ -96,7 +105,7 @@ def test_a_crowd_that_meets_at_a_file_that_does_not_exist_yet(tmp_path: Path) ->
 
         def work(path: Path = path) -> None:
             with holdfast.connect(f"sqlite:///{path}") as locks:
-                with locks.lock("k", timeout=20):
+                with locks.lock("k", timeout=60):
                     pass
 
         assert processes(8, work)

@@ -4,7 +4,6 @@ import logging
 import os
 import resource
 import shutil
-import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from holdfast.backends.sqlite import SqliteStore, sentences
 from holdfast.errors import BackendError, ConfigError
-from tests.sqlite.plumbing import ThreadColour, enter, get, put, python, run, step, store_at
+from tests.sqlite.plumbing import ThreadColour, enter, get, put, python, run, step, stop, store_at
 
 Client = Callable[..., SqliteStore]
 
@@ -242,7 +241,7 @@ def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
         """,
         path,
     )
-    refused, held, on = done.communicate(timeout=20)[0].splitlines()
+    refused, held, on = done.communicate(timeout=60)[0].splitlines()
     assert refused.startswith("False ")
     assert "goes on by itself" in refused
     assert (held, on) == ("held", "went on")
@@ -309,7 +308,7 @@ def test_the_writer_is_named_and_said_to_be_stopped(client: Client, path: Path) 
     assert other.stdout is not None
     other.stdout.readline()
     assert sentences.writer(str(path)) == (other.pid, Path(f"/proc/{other.pid}/comm").read_text().strip(), False)
-    os.kill(other.pid, signal.SIGSTOP)
+    stop(other.pid)
     with pytest.raises(BackendError, match=rf"process {other.pid} .* is stopped in the middle of a write.*kill -CONT"):
         put(store, "k")
     other.kill()

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.backends.sqlite import SqliteStore, doctor, place
-from tests.sqlite.plumbing import ThreadColour, put, python, run
+from tests.sqlite.plumbing import ThreadColour, put, python, run, stop
 
 Client = Callable[..., SqliteStore]
 
@@ -81,7 +80,7 @@ def test_a_process_stopped_in_the_middle_of_a_write(client: Client, path: Path) 
     )
     assert other.stdout is not None
     other.stdout.readline()
-    os.kill(other.pid, signal.SIGSTOP)
+    stop(other.pid)
     try:
         text = said(store)
     finally:

@@ -232,6 +232,31 @@ def test_before_a_fork_a_held_guard_is_waited_for_but_not_for_ever(
     put(store, "k")
 
 
+def test_a_store_that_nobody_has_any_more_does_not_hold_up_a_fork(path: Path) -> None:
+    """It may lose its last owner between the two halves of a fork, while its guard is held."""
+    store = store_at(path)
+    put(store, "k")
+    connection = store._db
+    original = connection.before_fork
+    owners = [store]
+    del store
+
+    def before_fork() -> bool:
+        done = original()
+        owners.clear()  # as another thread might do just then
+        return done
+
+    connection.before_fork = before_fork  # type: ignore[method-assign]
+    pid = in_child(lambda: None)
+    end = time.monotonic() + 20
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            pytest.fail("the child hangs")
+        time.sleep(0.001)
+    assert not forks._paused
+
+
 def test_a_store_that_was_dropped_is_not_followed(path: Path) -> None:
     store = store_at(path)
     count = len(forks._followers)

@@ -177,7 +177,7 @@ def said_by_nobody(path: Path) -> str:
         """,
         path,
     )
-    return done.communicate(timeout=20)[0]
+    return done.communicate(timeout=60)[0]
 
 
 @as_somebody_else
@@ -332,7 +332,7 @@ def test_a_single_mounted_file_is_refused(path: Path, tmp_path: Path) -> None:
         tmp_path / "container" / "locks.db",
         before=["unshare", "--mount"],
     )
-    said = done.communicate(timeout=20)[0]
+    said = done.communicate(timeout=60)[0]
     if "no mount" in said or not said:
         pytest.skip("mounting is not allowed here")
     assert "is mounted as a single file" in said

@@ -145,6 +145,10 @@ class Connection:
         with self.guard:
             self._close()
 
+    def drop(self) -> None:
+        """Close without asking: nobody else has this object any more."""
+        self._close()
+
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
         if cursor is not None:

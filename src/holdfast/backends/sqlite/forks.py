@@ -40,9 +40,9 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    _paused.clear()
     for one in list(_followers):
         one.forked()
+    _paused.clear()  # only now: this may be the last that holds one of them, and its end needs what forked() has mended
 
 
 if hasattr(os, "register_at_fork"):

@@ -338,7 +338,7 @@ class SqliteStore:
         """A client that holds nothing may be forgotten without being closed, in silence."""
         try:
             self._ears.drop()  # the file stays, as proof that this client is gone
-            self._db.close()
+            self._db.drop()
         except Exception:
             pass  # at the end of the interpreter anything may be missing
 
