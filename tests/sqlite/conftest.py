@@ -1,5 +1,7 @@
 """A store in a directory of its own, closed at the end of the test."""
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,14 @@ from tests.sqlite.plumbing import run, store_at
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "locks.db"
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A path in a directory that other users may enter. pytest's own is closed to them."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
+        os.chmod(name, 0o755)
+        yield Path(name, "locks.db")
 
 
 @pytest.fixture
