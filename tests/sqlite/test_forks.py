@@ -107,6 +107,17 @@ def test_no_write_is_lost_between_parent_and_children(client: Client) -> None:
     assert row.body == "500"
 
 
+def test_parent_and_child_never_write_the_same_version(client: Client) -> None:
+    store = client()
+    put(store, "k")
+    before = store._db.version()
+
+    def child() -> None:
+        assert abs(store._db.version() - before) > 1000, "another number space, even before it is opened again"
+
+    assert ended_well(in_child(child))
+
+
 def test_the_child_has_an_ear_of_its_own_and_does_not_keep_the_parents_alive(path: Path) -> None:
     store = store_at(path)
     parents = store.ear

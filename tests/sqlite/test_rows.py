@@ -163,6 +163,17 @@ def test_the_time_of_a_row_is_never_before_what_its_writer_saw(client: Client) -
         assert get(two, "k").now >= sample
 
 
+def test_what_a_write_says_about_the_time_is_a_sound_sample(client: Client) -> None:
+    """The client's clock first, then the store's: a lease that is counted from it never lasts longer than the store's."""
+    store = client()
+    seen = get(store, "k")
+    time.sleep(0.01)
+    before = store._db.now()
+    done = run(store.write(Row("k", 1, "", "x"), None, seen.now, ()))
+    assert isinstance(done, Written)
+    assert done.now >= before
+
+
 def test_now_is_unknown_before_the_first_statement_and_free_afterwards(client: Client) -> None:
     store = client()
     assert store.now() is None

@@ -185,6 +185,7 @@ class Connection:
         self.aside.release()
 
     def in_child(self) -> None:
+        self.version = _versions()  # or parent and child would count through the same numbers
         self.guard = threading.Lock()
         self.aside = threading.Lock()
         if self.cursor is not None:  # nobody closed it before the fork: not even its destructor may run

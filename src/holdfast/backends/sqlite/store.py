@@ -154,7 +154,7 @@ class SqliteStore:
         keeping.commits += 1
         if not keeping.commits % GLANCE and keeping.is_urgent():
             await self._colour.call(keeping.checkpoint)
-        return Written(version, now, at)
+        return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
 
     def put(
         self, key: str, score: int, owner: str, body: str, expected: int, woken: Sequence[Wake], at: float
