@@ -164,7 +164,7 @@ def test_the_time_of_a_row_is_never_before_what_its_writer_saw(client: Client) -
 
 
 def test_what_a_write_says_about_the_time_is_a_sound_sample(client: Client) -> None:
-    """The client's clock first, then the store's: a lease that is counted from it never lasts longer than the store's."""
+    """The client's clock first, then the store's: so a lease counted from it is never longer than the store's."""
     store = client()
     seen = get(store, "k")
     time.sleep(0.01)
