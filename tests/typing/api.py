@@ -1,0 +1,139 @@
+"""The public API as programs use it. Checked by mypy --strict, never run: what changes here breaks somebody's build."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import assert_type
+
+import holdfast
+from holdfast import aio
+
+
+def clients() -> None:
+    locks = holdfast.connect()
+    assert_type(locks, holdfast.Locks)
+    with holdfast.connect(
+        "sqlite:///x.db", owner="me", lease=timedelta(seconds=5), namespace="n", span="any", on_event=print
+    ) as again:
+        assert_type(again, holdfast.Locks)
+    assert_type(locks.store, str)
+    assert_type(locks.ping(), float)
+
+
+def getting_in(locks: holdfast.Locks) -> None:
+    lock = locks.lock("x", timeout=1, lease=2.5, max_hold=timedelta(hours=1), at_least=1, fair=False, reentrant=True)
+    assert_type(lock, holdfast.Lock)
+    assert_type(lock.acquire(), holdfast.Lease | None)
+    assert_type(lock.acquire(False), holdfast.Lease | None)
+    assert_type(lock.acquire(True, 5), holdfast.Lease | None)
+    assert_type(lock.acquire(timeout=None), holdfast.Lease | None)
+    assert_type(lock.locked(), bool)
+    assert_type(lock.held, bool)
+    with lock as lease:
+        assert_type(lease, holdfast.Lease)
+    with lock.hold(timeout=1, note="why") as lease:
+        assert_type(lease, holdfast.Lease)
+    lock.release()
+
+
+def kinds(locks: holdfast.Locks) -> None:
+    both = locks.rwlock("x", note="n")
+    assert_type(both, holdfast.RWLock)
+    assert_type(both.read(), holdfast.Lock)
+    assert_type(both.write(), holdfast.Lock)
+    slots = locks.semaphore("s", 4)
+    assert_type(slots, holdfast.Semaphore)
+    assert_type(slots.slots, int | None)
+    assert_type(slots.acquire(weight=2), holdfast.Lease | None)
+    assert_type(locks.semaphore("s", None), holdfast.Semaphore)
+    with locks.lock_all("a", locks.lock("b"), timeout=3) as leases:
+        assert_type(leases, Mapping[str, holdfast.Lease])
+
+
+def a_lease(lease: holdfast.Lease, locks: holdfast.Locks) -> None:
+    assert_type(lease.name, str)
+    assert_type(lease.ticket, str)
+    assert_type(lease.fence, int)
+    assert_type(lease.owner, str)
+    assert_type(lease.since, float)
+    assert_type(lease.lost, bool)
+    assert_type(lease.held, bool)
+    assert_type(lease.reason, str | None)
+    assert_type(lease.remaining(), float)
+    lease.ensure_held()
+    lease.renew()
+    lease.downgrade()
+    assert_type(lease.detach(30), str)
+    assert_type(locks.attach("x", lease.ticket), holdfast.Lease)
+    lease.release()
+
+
+def operators(locks: holdfast.Locks) -> None:
+    assert_type(locks.evict("x", reason="stuck", ticket=None, at_once=True), tuple[str, ...])
+    locks.resize("s", 8)
+    snapshot = locks.snapshot("order:*")
+    assert_type(snapshot, holdfast.Snapshot)
+    assert_type(snapshot.resources, tuple[holdfast.Resource, ...])
+    assert_type(snapshot.resources[0].inside[0].fence, int)
+    assert_type(snapshot.resources[0].line[0].waited, float)
+
+
+def errors(timeout: holdfast.LockTimeout, loss: holdfast.LeaseLost) -> None:
+    assert_type(timeout.name, str)
+    assert_type(timeout.holders, tuple[str, ...])
+    assert_type(timeout.place, int | None)
+    assert_type(timeout.waited, float)
+    assert_type(loss.reason, str)
+
+
+LOCKS = holdfast.connect("memory://")
+
+
+@LOCKS.guard
+def bare(number: int) -> str:
+    return str(number)
+
+
+@LOCKS.guard("order:{order}", timeout=5)
+def named(order: int, fast: bool = False) -> str:
+    return str(order)
+
+
+@LOCKS.lock("x")
+def locked(number: int) -> str:
+    return str(number)
+
+
+def decorated() -> None:
+    assert_type(bare(1), str)
+    assert_type(named(1, fast=True), str)
+    assert_type(locked(1), str)
+
+
+async def tasks() -> None:
+    async with aio.connect("memory://", lease=5) as locks:
+        assert_type(locks, aio.Locks)
+        lock = locks.lock("x")
+        assert_type(await lock.acquire(blocking=False), aio.Lease | None)
+        assert_type(await lock.locked(), bool)
+        assert_type(lock.held, bool)
+        async with lock as lease:
+            assert_type(lease, aio.Lease)
+            assert_type(lease.remaining(), float)
+            assert_type(lease.lost, bool)
+            lease.ensure_held()
+            await lease.renew()
+            assert_type(await lease.detach(5), str)
+        async with lock.hold(timeout=timedelta(seconds=1)) as lease:
+            await lease.downgrade()
+            await lease.release()
+        async with locks.lock_all("a", "b") as leases:
+            assert_type(leases, Mapping[str, aio.Lease])
+        assert_type(await locks.snapshot(), holdfast.Snapshot)
+        assert_type(await locks.evict("x", reason="stuck"), tuple[str, ...])
+        assert_type(await locks.ping(), float)
+
+        @locks.guard("order:{order}")
+        async def ship(order: int) -> str:
+            return str(order)
+
+        assert_type(await ship(1), str)
