@@ -320,6 +320,12 @@ MUTANTS = [
         "if why is None:",
     ),
     Mutant(
+        "a hint for a holder is not heeded",
+        party.an_evicted_holder_is_told_within_a_second, KEEP,
+        "            desk.seats[ticket].renew_at = clock\n",
+        "            pass\n",
+    ),
+    Mutant(
         "a lost place is not reported",
         party.a_place_that_was_lost_is_reported, ACQUIRE,
         "reply.place != party.place and reply.ahead > party.ahead",

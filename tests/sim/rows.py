@@ -232,6 +232,9 @@ class RowStore:
                 self._waiting.pop(ticket, None)
         return self._hints.pop(ticket, None)
 
+    def hinted(self, tickets: Any) -> list[str]:
+        return [t for t in list(tickets) if self._hints.pop(t, None) is not None]
+
     async def _poll(self, key: str, timeout: float) -> None:
         """Without wake-ups: plain reads at growing intervals, until the row is another."""
         _, before = self.rows.rows.get(key, (None, None))

@@ -157,12 +157,27 @@ def a_bad_record_costs_only_its_own_lease(house: House) -> None:
     stage.expect(good.hold.held, "the others are kept")
 
 
+def an_evicted_holder_is_told_within_a_second(house: House) -> None:
+    for store in ("hints", "rows"):
+        stage = Stage(house, store, 2)
+        a, b = stage.clients
+        stay = stage.holding(a, 0.1, lease=30.0)
+        waiting = stage.go(b, b.get(b.wish()))
+        stage.until(3.3)
+        stage.store.step("x", house.doorman.Evict(None, "ops", "stuck", False))
+        stage.until(4.4)
+        stage.expect(stay.hold.lost and stay.hold.reason == "evicted", f"told why: {stay.hold.reason}")
+        stage.until(8.0)
+        stage.expect(stage.result(waiting), "the next one comes when it has had the time to stop")
+
+
 def an_evicted_holder_is_told_at_its_next_renewal(house: House) -> None:
     stage = Stage(house)
     a, b = stage.clients
     stay = stage.holding(a, 0.1, lease=6.0)
     waiting = stage.go(b, b.get(b.wish()))
     stage.until(0.2)
+    a.backend.push_fate = "lost"
     stage.store.step("x", house.doorman.Evict(None, "ops", "stuck", False))
     stage.until(2.3)
     stage.expect(stay.hold.lost and stay.hold.reason == "evicted", f"told why: {stay.hold.reason}")

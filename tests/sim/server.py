@@ -161,6 +161,9 @@ class ServerBackend:
                 self._waiting.pop(ticket, None)
         return self._hints.pop(ticket, None)
 
+    def hinted(self, tickets: Any) -> list[str]:
+        return [t for t in list(tickets) if self._hints.pop(t, None) is not None]
+
     async def look(self, name: str) -> tuple[Any, int]:
         await process_sleep(self.process, FINE.least)
         return self.server.record(name), self.server.now()

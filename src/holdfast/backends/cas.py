@@ -15,7 +15,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
@@ -44,6 +44,7 @@ class CasBackend:
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
         self._may_put = hasattr(store, "put")
+        self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
 
@@ -212,6 +213,9 @@ class CasBackend:
         if pushed is not None:
             self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
         return pushed
+
+    def hinted(self, tickets: Iterable[str]) -> Collection[str]:
+        return self._hinted(tickets) if self._hinted is not None else ()
 
     async def look(self, name: str) -> tuple[Record, int]:
         seen = await self.store.read(self.prefix + name)

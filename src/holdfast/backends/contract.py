@@ -153,6 +153,10 @@ class Store(Protocol):
         At most timeout seconds, and None then. A hint that came between the last step and this call must not be lost.
         """
 
+    # A store that hears hints may also have
+    # def hinted(self, tickets) -> Collection[str]
+    # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.
+
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Of these ears: at which nobody listens (deaf), and whose process is gone (dead). Quick, or empty."""
 
@@ -212,6 +216,9 @@ class Backend(Protocol):
         """
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
+
+    def hinted(self, tickets: Iterable[str]) -> Collection[str]:
+        """For whom of these a hint has come that nobody waited for: somebody has told those inside to go."""
 
     async def look(self, name: str) -> tuple[Record, int]:
         """The record as it is, less those known to be dead, and the store's time. Changes nothing."""

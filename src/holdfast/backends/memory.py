@@ -5,7 +5,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
@@ -91,6 +91,9 @@ class MemoryBackend:
             return self._hints.pop(ticket, None)
         finally:
             self._waiting.pop(ticket, None)
+
+    def hinted(self, tickets: Iterable[str]) -> list[str]:
+        return [t for t in tickets if self._hints.pop(t, None) is not None] if self._hints else []
 
     async def look(self, name: str) -> tuple[Record, int]:
         return self.hub.records.get(self.prefix + name, EMPTY), self.hub.now()

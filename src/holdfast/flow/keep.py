@@ -65,6 +65,8 @@ async def _round(desk: Desk) -> float:
     """Do what is due. The time before which nothing should be tried again, after a failure."""
     clock = desk.clock()
     with desk.mutex:
+        for ticket in desk.backend.hinted(desk.seats):  # evicted, most likely: ask now, not at a third of the lease
+            desk.seats[ticket].renew_at = clock
         seats = [s for s in desk.seats.values() if min(s.renew_at, s.cap) <= clock and not s.leaving]
         debts = [d for d in desk.debts.values() if d.due <= clock]
         for debt in debts:

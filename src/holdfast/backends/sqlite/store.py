@@ -300,6 +300,9 @@ class SqliteStore:
             return Pushed(ticket)
         return None
 
+    def hinted(self, tickets: Iterable[str]) -> Collection[str]:
+        return self._room.hinted(tickets)
+
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         dead = [e for e in ears if self._ears.is_dead(e)]
         return NOBODY, frozenset(dead) if dead else NOBODY

@@ -9,7 +9,7 @@ A hint for a ticket that nobody waits for yet is remembered for a few seconds: i
 waiting. After a quarter of a second without a word everybody looks for himself, reading only, for hints may get lost.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from ..contract import Colour, Event
 from .ears import MANY, Ears
@@ -183,6 +183,13 @@ class WaitingRoom:
                     _tell(waiter)
         if len(tickets) >= MANY:  # the queue was full, so some hints may have been refused
             self._tell_all()
+
+    def hinted(self, tickets: Iterable[str]) -> list[str]:
+        """For whom of these a hint has come that nobody waits for."""
+        with self._mutex:
+            if self._reader is None:
+                self._hear()
+            return [t for t in tickets if self._heard.pop(t, None) is not None] if self._heard else []
 
     def _remember(self, ticket: str) -> None:
         now = self._colour.clock()
