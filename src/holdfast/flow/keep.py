@@ -11,7 +11,7 @@ thread, and can be forgotten without being closed.
 from __future__ import annotations
 
 from ..doorman import Admitted, NotInside, Renew
-from ..errors import BackendError
+from ..errors import BackendError, ConfigError
 from .acquire import pay
 from .desk import Desk
 from .seat import NEVER, Seat
@@ -83,7 +83,7 @@ async def _round(desk: Desk) -> float:
                         desk.debts[debt.ticket] = desk.debts.pop(debt.ticket)
                 return desk.clock() + 0.25
         await _tidy(desk)
-    except BackendError:
+    except (BackendError, ConfigError):  # down, or damaged meanwhile: either way it cannot be asked
         shortest = min((s.lease for s in seats), default=10.0)
         return desk.clock() + min(shortest / 10, 1.0)
     except Exception:
@@ -102,7 +102,7 @@ async def renew(desk: Desk, seat: Seat) -> None:
     in_time = desk.clock() < seat.deadline
     try:
         answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None))
-    except BackendError:
+    except (BackendError, ConfigError):
         seat.failed = desk.clock()
         if seat.failed >= seat.deadline:
             desk.lose(seat)
@@ -127,7 +127,7 @@ async def renew(desk: Desk, seat: Seat) -> None:
 async def _tidy(desk: Desk) -> None:
     try:
         await desk.backend.tidy()
-    except BackendError as error:
+    except (BackendError, ConfigError) as error:
         desk.set_down(str(error))
 
 
