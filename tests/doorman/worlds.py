@@ -78,7 +78,7 @@ LARGE_WORLDS = {
         3000, World(capacity=2, weights=MIXED, resize=(1, 2), advances=(-2, 0, 2), alike="ac"),
     ),
     "everything with two": (
-        3000,
+        2500,
         World(
             capacity=2, weights={"a": 1, "b": 2}, block=2, renew=A | B, strangers=True, downgrade=B, bury=A, evict=B,
             at_once=A, evict_all=True, keep={"b": 5}, resize=(1, 2), deaf=(NOBODY, A, A | B), dead=(NOBODY, A, B),
