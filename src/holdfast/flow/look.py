@@ -95,13 +95,22 @@ async def refused_now(desk: Desk, wish: Wish) -> bool:
 
 
 async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once: bool) -> tuple[str, ...]:
-    """No more renewals for this ticket (a shortened one will do, None = all inside), or out at once. Whom it met."""
-    if ticket is not None:
-        record, _ = await desk.backend.look(name)
-        ticket = next((e.ticket for e in (*record.inside, *record.line) if short(e.ticket) == ticket), ticket)
-    answer = await desk.ask(name, Evict(ticket, desk.owner, reason, at_once))
-    assert isinstance(answer.reply, Done)
-    return answer.reply.tickets
+    """No more renewals for this ticket (a shortened one will do, None = all inside), or out at once. Whom it met.
+
+    All inside means those who are there now, by their tickets: said again after an unknown outcome, `Evict(None)` would
+    meet whoever was let in meanwhile.
+    """
+    record, _ = await desk.backend.look(name)
+    if ticket is None:
+        tickets = [e.ticket for e in record.inside]
+    else:
+        tickets = [e.ticket for e in (*record.inside, *record.line) if short(e.ticket) == ticket][:1] or [ticket]
+    met: tuple[str, ...] = ()
+    for each in tickets:
+        answer = await desk.ask(name, Evict(each, desk.owner, reason, at_once))
+        assert isinstance(answer.reply, Done)
+        met += answer.reply.tickets
+    return met
 
 
 async def resize(desk: Desk, name: str, capacity: int) -> None:
