@@ -282,6 +282,19 @@ MUTANTS = [
         party.a_reentrant_hold_ends_when_the_seat_is_passed_on, ENTER,
         "mine = any(h._who == who for h in seat.holds)",
         "mine = bool(seat.holds)",
+        (ACQUIRE, "    if nested:\n", "    if False:\n"),
+    ),
+    Mutant(
+        "whoever has released its first hold has none",
+        party.reentrant_holds_may_be_released_in_any_order, ACQUIRE,
+        "                nested[key] = rest[0]",
+        "                nested.pop(key)",
+    ),
+    Mutant(
+        "reentrant holds are remembered for ever",
+        party.reentrant_holds_may_be_released_in_any_order, ACQUIRE,
+        "                nested.pop(key, None)",
+        "                pass",
     ),
     Mutant(
         "renewed too late",

@@ -135,6 +135,28 @@ def a_reentrant_hold_ends_when_the_seat_is_passed_on(house: House) -> None:
         stage.result(task)
 
 
+def reentrant_holds_may_be_released_in_any_order(house: House) -> None:
+    """What is left of them still counts, and afterwards nothing is remembered."""
+    stage = Stage(house, clients=1)
+    (a,) = stage.clients
+
+    async def crosswise() -> None:
+        first = await a.get(a.wish(), None, reentrant=True)
+        assert first is not None
+        second = house.enter._again(a.desk, a.wish(), a.process.current)
+        await house.acquire.release(a.desk, first.hold)
+        third = house.enter._again(a.desk, a.wish(), a.process.current)
+        stage.expect(third is not None and third.fence == first.fence, "once more, on the same seat")
+        stage.witness.gives_back(first)
+        await house.acquire.release(a.desk, second)
+        await house.acquire.release(a.desk, third)
+
+    task = stage.go(a, crosswise())
+    stage.until(1.0)
+    stage.result(task)
+    stage.expect(not stage.inside() and not a.desk.nested, f"nothing is left: {a.desk.nested}")
+
+
 # -- the keeper
 
 

@@ -286,7 +286,8 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> Left | Non
         answer = await desk.ask(debt.name, Leave(ticket, debt.bury), until)
     except BackendError:
         return None
-    desk.debts.pop(ticket, None)
+    with desk.mutex:
+        desk.debts.pop(ticket, None)
     assert isinstance(answer.reply, Left)
     return answer.reply
 
@@ -337,6 +338,15 @@ def over(hold: Hold) -> None:
     hold._released = True
     if hold._home is not None and hold in hold._home:
         hold._home.remove(hold)
+    nested = hold._desk.nested
+    if nested:
+        key = hold._wish.name, hold._who
+        if nested.get(key) is hold:
+            rest = [h for h in hold._seat.holds if h._who == hold._who and not h._released]
+            if rest:  # released in another order than taken: what is left still counts
+                nested[key] = rest[0]
+            else:
+                nested.pop(key, None)
 
 
 async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
@@ -369,7 +379,8 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         desk.unseat(seat)
         raise
     seat.left = True
-    desk.debts.pop(seat.ticket, None)
+    with desk.mutex:
+        desk.debts.pop(seat.ticket, None)
     desk.unseat(seat)
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
     if (answer.again or not first or desk.backend.doubles) and seat.going < seat.deadline:

@@ -51,7 +51,7 @@ def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
     seat = first._seat
     with desk.mutex:
         mine = any(h._who == who for h in seat.holds)  # it may have been passed on: then the seat is another's
-        if not mine or seat.reason or seat.leaving or seat.left:
+        if not mine or seat.reason or seat.leaving or seat.left or desk.clock() >= seat.end():
             del desk.nested[wish.name, who]
             return None
         if seat.weight < wish.weight:

@@ -111,7 +111,8 @@ async def renew(desk: Desk, seat: Seat) -> None:
         return
     reply = answer.reply
     if isinstance(reply, Admitted) and reply.fence == seat.fence:
-        seat.confirm(answer.at, reply.left)
+        with desk.mutex:  # another thread may be shortening it
+            seat.confirm(answer.at, reply.left)
         desk.tell("renewed", seat.name, seat.ticket, seat.fence)
         return
     why = reply.why if isinstance(reply, NotInside) else None
