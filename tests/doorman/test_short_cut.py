@@ -9,9 +9,12 @@ from holdfast.doorman import Enter, Entrant, Grave, Leave, Record, Renew, Why, a
 from tests.doorman.door import SECOND, START
 from tests.doorman.variant import variant
 
-the_long_way = variant(("    if not (record.line or record.graves or dead):\n", "    if False:\n"))
+the_long_way = variant(
+    ("    if not (record.line or record.graves or dead):\n", "    if False:\n"),
+    ("    elif record.line and not (record.graves or dead or deaf):\n", "    elif False:\n"),
+)
 
-tickets = st.sampled_from("ab")
+tickets = st.sampled_from("abcd")
 instants = st.sampled_from([START + n for n in (-40 * SECOND, -2, -1, 0, 1, 2, 40 * SECOND)])
 spans = st.sampled_from([2, SECOND, 30 * SECOND])
 weights = st.integers(0, 3)
@@ -24,11 +27,13 @@ graves = st.builds(Grave, tickets, instants, spans, st.builds(Why, st.sampled_fr
 
 @st.composite
 def records(draw: st.DrawFn) -> Record:
-    """Any record, and mostly one that the short cut is for: nobody in line, no graves, one inside or none."""
-    inside = draw(st.lists(entrants, max_size=2, unique_by=lambda e: e.ticket))
-    line: list[Entrant] = []
-    if draw(st.integers(0, 3)) == 0:
-        line, inside = [e._replace(fence=0, sure=False) for e in inside[:1]], inside[1:]
+    """Any record, and mostly one that the short cuts are for: one inside or none, alone or with a line, no graves."""
+    everybody = draw(st.lists(entrants, max_size=4, unique_by=lambda e: e.ticket))
+    cut = draw(st.sampled_from([0, 1, 1, 1, 2]))
+    inside, line = everybody[:cut], [e._replace(fence=0, sure=False) for e in everybody[cut:]]
+    if draw(st.integers(0, 3)):
+        line = [e._replace(passed=0, expires=START + 90 * SECOND) for e in line]
+        inside = [e._replace(expires=START + 90 * SECOND) for e in inside]
     dug = draw(st.lists(graves, max_size=1)) if draw(st.integers(0, 3)) == 0 else []
     last = max([draw(instants), *[e.fence + e.block - 1 for e in inside]])
     return Record(draw(weights), draw(st.booleans()), last, 7, draw(instants), tuple(inside), tuple(line), tuple(dug))
@@ -46,7 +51,7 @@ some: st.SearchStrategy[frozenset[str]] = st.just(frozenset()) | st.frozensets(t
 
 
 @given(records(), commands, instants, some, some)
-@settings(max_examples=400)
+@settings(max_examples=800)
 def test_the_short_cut_answers_what_the_long_way_would(
     record: Record, command: Enter | Leave | Renew, now: int, deaf: frozenset[str], dead: frozenset[str]
 ) -> None:

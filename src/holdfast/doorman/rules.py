@@ -47,6 +47,7 @@ messages went, is written down in laws/ there; it is checked in every state that
 """
 
 from collections.abc import Collection
+from operator import itemgetter
 
 from .commands import (
     Admitted,
@@ -99,10 +100,13 @@ def apply(
     """One atomic step of the doorman. Pure: the same input gives the same output, and nothing is changed in place."""
     if isinstance(command, Look):
         return record, Looked(record), ()
+    outcome = None
     if not (record.line or record.graves or dead):
         outcome = _alone(record, command, now)  # a short cut; see the end of this file
-        if outcome is not None:
-            return outcome
+    elif record.line and not (record.graves or dead or deaf):
+        outcome = _in_line(record, command, now)  # another one
+    if outcome is not None:
+        return outcome
     step = _Step(record, command, now, deaf, dead)
     if now < record.seen:
         step.turn_back_the_clock()
@@ -475,3 +479,48 @@ def _alone(record: Record, command: Command, now: int) -> tuple[Record, Reply, t
             return None
         return Record(capacity, fixed, fence, places, now), Left(True), ()
     return None
+
+
+def _in_line(record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]] | None:
+    """The three steps of a lock that many want: to the end of the line, heard for the first time inside, and out.
+
+    Only where everybody is alive and one at a time fits, and, like the other one, without rules of its own.
+    """
+    capacity, fixed, fence, places, seen, inside, line, _ = record
+    head = line[0]
+    if len(inside) != 1 or now < seen or min(map(_EXPIRES, line)) <= now or any(map(_PASSED, line)):
+        return None
+    e = inside[0]
+    if e.expires <= now or e.weight + head.weight <= capacity:
+        return None
+    if type(command) is Enter:
+        ticket, wanted, weight, lease, wait, fair, block, ear, owner, note = command
+        if ticket == e.ticket:
+            e = Entrant(*e[:10], now + e.lease, e.fence, True, e.passed)
+            return Record(capacity, fixed, fence, places, now, (e,), line), Admitted(e.fence, e.lease), ()
+        if ticket in map(_TICKET, line) or wanted != capacity or not 1 <= weight <= wanted:
+            return None
+        if not (wait and fair) or lease < WINDOW:
+            return None
+        span = patience(len(line))
+        reserve = max(block, 1) if weight == wanted else 1
+        last = Entrant(ticket, weight, lease, span, reserve, ear, owner, note, places + 1, now, now + span)
+        soon = (head.expires if e.sure else min(head.expires, e.expires)) - now
+        reply = Waiting(len(line), places + 1, max(soon, 1))
+        return Record(capacity, fixed, fence, places + 1, now, inside, (*line, last)), reply, ()
+    if type(command) is Leave and command.ticket == e.ticket and not command.bury:
+        given = command.fence
+        if not (given is None or e.fence <= given < e.fence + e.block) or head.weight > capacity:
+            return None
+        if len(line) > 1 and head.weight + line[1].weight <= capacity:
+            return None
+        ticket, weight, lease, _, block, ear, owner, note, place, _, until = head[:11]
+        grant = max(fence + 1, now)
+        window = now + min(lease, WINDOW)
+        e = Entrant(ticket, weight, lease, until - now, block, ear, owner, note, place, now, window, grant)
+        after = Record(capacity, fixed, grant + block - 1, places, now, (e,), line[1:])
+        return after, Left(True), (Wake(ear, ticket, place, grant),)
+    return None
+
+
+_TICKET, _EXPIRES, _PASSED = (itemgetter(Entrant._fields.index(name)) for name in ("ticket", "expires", "passed"))

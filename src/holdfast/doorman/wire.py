@@ -35,10 +35,10 @@ def encode(record: Record) -> str:
     line = record.line
     if not line:
         return _json((FORMAT, *record))
-    texts = []
-    for e in line:
-        known = _texts.get(id(e))
-        texts.append(known[1] if known is not None and known[0] is e else _remember(e, _json(e)))
+    known = map(_texts.get, map(id, line))
+    texts = [one[1] if one else "" for one in known]
+    if "" in texts:
+        texts = [text or _remember(e, _json(e)) for text, e in zip(texts, line, strict=True)]
     return f"{_json((FORMAT, *record[:6]))[:-1]},[\t{_TAB.join(texts)}\t],{_json(record.graves)}]"
 
 
@@ -60,7 +60,7 @@ def decode(text: str) -> Record:
     try:
         head, tabs, rest = text.partition(",[\t")
         middle, _, tail = rest.rpartition("\t],")
-        parts: list[Any] = json.loads(f"{head},[],{tail}" if tabs else text)
+        parts: list[Any] = _parse(f"{head},[],{tail}" if tabs else text)
         if parts[0] == FORMAT:
             _, capacity, fixed, fence, places, seen, inside, line, graves = parts
             return Record(
@@ -74,11 +74,23 @@ def decode(text: str) -> Record:
     raise ValueError(f"a record of format {parts[0]!r}; this version of holdfast reads format {FORMAT}")
 
 
+def _parse(text: str) -> Any:
+    """As json.loads, of which half the time goes into finding out how it is to be done."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("not JSON") from None
+    return value if end == len(text) else json.loads(text)
+
+
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
 def _line(texts: list[str]) -> list[Entrant]:
     known = list(map(_entrants.get, texts))
     if not all(known):
         new = [text for text, e in zip(texts, known, strict=True) if e is None]
-        parsed = list(map(Entrant._make, json.loads(f"[{','.join(new)}]")))
+        parsed = list(map(Entrant._make, _parse(f"[{','.join(new)}]")))
         fresh = dict(zip(new, parsed, strict=True))
         for text, e in fresh.items():
             _remember(e, text)
