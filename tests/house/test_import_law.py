@@ -44,7 +44,7 @@ LAW: dict[str, set[str]] = {
 DRIVERS: dict[str, set[str]] = {"testing": {"pytest", "_pytest"}}
 
 # The rules are pure: with these they can neither look at a clock nor wait nor reach anything.
-PURE = {"typing", "json", "collections"}
+PURE = {"typing", "json", "collections", "operator"}
 
 
 def part(module: str) -> str:

@@ -204,6 +204,27 @@ def test_a_writer_in_a_transaction_is_waited_for(client: Client, path: Path) -> 
     timer.join()
 
 
+def test_however_often_it_was_busy_the_pauses_stay_short(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = client()
+    put(store, "k")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1500:
+            other.execute("ROLLBACK")
+
+    monkeypatch.setattr(store._colour, "sleep", sleep)
+    put(store, "k", "late")
+    other.close()
+    assert len(pauses) == 1500
+    assert max(pauses) <= 0.001
+
+
 def test_a_writer_that_never_ends_is_reported_with_its_pid(path: Path) -> None:
     import os
 

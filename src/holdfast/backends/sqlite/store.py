@@ -233,7 +233,7 @@ class SqliteStore:
                 end = now + self.patience
             elif now >= end:
                 raise sentences.stuck(self._db.real, self.patience)
-            await self._colour.sleep(_jitter() * min(20e-6 * 2 ** (tries - SPINS), 1e-3))
+            await self._colour.sleep(_jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
 
     def _open(self) -> None:
         if self._closed:
