@@ -2,10 +2,13 @@
 
 import pytest
 
+from tests.sim import mutants_of_messages, mutants_of_the_house
 from tests.sim.house import rebuilt
-from tests.sim.mutants import MUTANTS, Mutant
+from tests.sim.mutant import Mutant
 from tests.sim.scenes import SCENES
 from tests.sim.world import Violation
+
+MUTANTS = mutants_of_messages.MUTANTS + mutants_of_the_house.MUTANTS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what.replace(" ", "_"))
