@@ -5,7 +5,8 @@ from typing import NamedTuple
 from tests.sim.scenes import Scene
 
 ACQUIRE, DESK, SEAT, PARTY = "flow/acquire.py", "flow/desk.py", "flow/seat.py", "flow/party.py"
-KEEP, CHANGE, ENTER, CAS = "flow/keep.py", "flow/change.py", "flow/enter.py", "backends/cas.py"
+KEEP, CHANGE, ENTER, SHORT = "flow/keep.py", "flow/change.py", "flow/enter.py", "flow/short.py"
+CAS = "backends/cas.py"
 
 
 class Mutant(NamedTuple):

@@ -2,7 +2,7 @@
 
 from tests.sim import scene_party as party
 from tests.sim import scene_rows as rows
-from tests.sim.mutant import ACQUIRE, CAS, DESK, ENTER, KEEP, PARTY, Mutant
+from tests.sim.mutant import ACQUIRE, CAS, DESK, ENTER, KEEP, PARTY, SHORT, Mutant
 
 MUTANTS = [
     Mutant(
@@ -149,5 +149,17 @@ MUTANTS = [
         rows.an_unknown_write_is_settled_by_the_next_step_if_not_by_this, CAS,
         "        settle = key in self._doubts\n",
         "        settle = False\n",
+    ),
+    Mutant(
+        "a conflict on the short way counts as written",
+        rows.a_conflict_on_the_short_way_is_no_grant, CAS,
+        "        if version is None:\n            return None\n        self._cache[key]",
+        "        self._cache[key]",
+    ),
+    Mutant(
+        "the short way out does not look at what it is told",
+        rows.the_short_way_out_tells_of_a_loss_too, SHORT,
+        " or not answer.reply.held:",
+        ":",
     ),
 ]

@@ -203,6 +203,7 @@ class Run:
             with self.house.loaded_dice(Random(self.seed)):
                 self._befall()
                 self._everyone_comes_through()
+                self._first_come_first_served()
                 self._nothing_stays_behind()
         except Violation as violation:
             raise Violation(f"{violation}\n\n{self.world.tell()}\n\n{self}\n{violation}") from None
@@ -220,6 +221,17 @@ class Run:
         if not self.world.run(horizon, self._done):
             still = [f"{c.process.name} {t.name}" for c, t in self.tasks if not t.done and not c.process.crashed]
             raise Violation(f"still not through after {horizon:.0f} s: {', '.join(still)}")
+
+    def _first_come_first_served(self) -> None:
+        """In fine weather, over a server: who asked first for a lock got it first, unless somebody barged."""
+        if not self.witness.calm or self.kind != "lock" or self.store_kind not in ("hints", "grants"):
+            return
+        came = {ticket: number for number, (_, ticket) in enumerate(self.store.tickets)}
+        for name in self.names:
+            fair = [s for s in self.witness.past(name) if s.hold._wish.fair and s.hold.ticket not in self.witness.kept]
+            order = [came[s.hold.ticket] for s in sorted(fair, key=lambda s: s.fence)]
+            if order != sorted(order):
+                raise Violation(f"not first come, first served: {order}")
 
     def _nothing_stays_behind(self) -> None:
         """When all have gone and every message has arrived, only the crashed may still have something inside."""

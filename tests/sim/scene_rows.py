@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.sim.house import House
 from tests.sim.stage import Stage
 
@@ -68,3 +70,47 @@ def an_unknown_write_is_settled_by_the_next_step_if_not_by_this(house: House) ->
     stage.go(a, a.give_back(stay))
     stage.until(1.8)
     stage.result(waiting)
+
+
+# -- the short way: steps that need no waiting
+
+
+def a_conflict_on_the_short_way_is_no_grant(house: House) -> None:
+    """What it remembers is young and wrong; half of the writes are made at once, whichever."""
+    for seed in range(8):
+        stage = Stage(house, "embedded", 2, seed)
+        a, b = stage.clients
+        for client in (a, b):
+            stage.go(client, client.errand(client.wish(), None, 0.0))
+            stage.until(stage.world.now + 0.1)
+        stage.holding(b, stage.world.now + 0.1)
+        refused = stage.go(a, a.get(a.wish(), 0.0))
+        stage.until(stage.world.now + 0.1)
+        stage.expect(stage.result(refused) is None, "b is inside")
+
+
+def the_short_way_out_tells_of_a_loss_too(house: House) -> None:
+    for seed in range(8):
+        stage = Stage(house, "embedded", 1, seed)
+        (a,) = stage.clients
+        stage.witness.evicted = True
+        stay = stage.holding(a, 0.1)
+        stage.store.step("x", house.doorman.Evict(None, "ops", "stuck", False))
+        a.backend._cache["x"] = (*_as_it_is(stage), a.process.clock())  # a keeper's step would have brought it
+        told: list[bool] = []
+
+        async def release(stay: Any = stay, a: Any = a, told: list[bool] = told) -> None:
+            if not house.short.leave(a.desk, stay.hold):
+                try:
+                    await house.acquire.release(a.desk, stay.hold)
+                except house.errors.LeaseLost:
+                    told.append(True)
+
+        task = stage.go(a, release())
+        stage.until(0.2)
+        stage.result(task)
+        stage.expect(told, "LeaseLost")
+
+
+def _as_it_is(stage: Stage) -> tuple[Any, Any]:
+    return stage.store.record("x"), stage.store.rows["x"][1]

@@ -110,6 +110,10 @@ class Witness:
         stay.given_back = True
         self.stays[stay.name].remove(stay)
 
+    def past(self, name: str) -> list[Stay]:
+        """Everybody who ever had it, in the order of having got it."""
+        return self._past.get(name, [])
+
     def ledger(self, name: str) -> Ledger:
         return self.ledgers.setdefault(name, Ledger())
 
