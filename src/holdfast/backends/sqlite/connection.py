@@ -99,14 +99,15 @@ class Connection:
             self.real = prepare(self.path)
             self.version = _versions()
             connection = connect(self.real)
+            cursor = connection.cursor()
             try:
-                cursor = connection.cursor()
                 self._check(cursor.execute)
                 elapsed = clock.since_boot() - clock.namespace_offset()
                 base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
                 self.shift = base - clock.namespace_offset()
                 self._files = self._inodes()
             except BaseException:
+                cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
                 connection.close()
                 raise
             self.cursor = cursor

@@ -21,6 +21,7 @@ import errno
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Callable
 
@@ -44,6 +45,7 @@ class Ears:
         self._prefix = ""
         self._inode = 0
         self._pidfds: dict[str, int] = {}
+        self._making = threading.Lock()
 
     @property
     def directory(self) -> str:
@@ -130,6 +132,7 @@ class Ears:
 
     def in_child(self) -> None:
         """After a fork, in the child: the parent's ear is not ours, and our copy must not keep it alive."""
+        self._making = threading.Lock()
         self.drop()
         self.problem = ""
 
@@ -188,14 +191,17 @@ class Ears:
 
     def _mouth(self) -> socket.socket | None:
         """An unbound socket for sending and probing, and the directory to reach the others through."""
-        try:
-            if self._folder < 0:
-                self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
-            self._voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._voice.setblocking(False)
-        except OSError:
-            return None
-        return self._voice
+        with self._making:  # two threads may find at once that there is none
+            if self._voice is None:
+                try:
+                    if self._folder < 0:
+                        self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
+                    voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                    voice.setblocking(False)
+                    self._voice = voice
+                except OSError:
+                    return None
+            return self._voice
 
     def watch(self, ear: str) -> tuple[int, bool]:
         """A file descriptor that becomes readable when the process behind this ear ends, or -1; and whether it is new.
