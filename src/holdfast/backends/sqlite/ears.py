@@ -24,6 +24,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 _NAME = re.compile(r"(\d{1,10})-\w{1,8}-\w{1,16}", re.ASCII)
 _STALE_AFTER = 3600.0  # seconds; a dead ear is proof of death as long as its file lies there
@@ -191,17 +192,14 @@ class Ears:
 
     def _mouth(self) -> socket.socket | None:
         """An unbound socket for sending and probing, and the directory to reach the others through."""
-        with self._making:  # two threads may find at once that there is none
+        with self._making, suppress(OSError):  # two threads may find at once that there is none
+            if self._folder < 0:
+                self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
             if self._voice is None:
-                try:
-                    if self._folder < 0:
-                        self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
-                    voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                    voice.setblocking(False)
-                    self._voice = voice
-                except OSError:
-                    return None
-            return self._voice
+                voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                voice.setblocking(False)
+                self._voice = voice
+        return self._voice
 
     def watch(self, ear: str) -> tuple[int, bool]:
         """A file descriptor that becomes readable when the process behind this ear ends, or -1; and whether it is new.
