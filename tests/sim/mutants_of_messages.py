@@ -234,4 +234,22 @@ MUTANTS = [
         "nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6",
         "nap = 10.0",
     ),
+    Mutant(
+        "whoever cannot listen gives up",
+        time.whoever_cannot_listen_polls, ACQUIRE,
+        "            except BackendError:  # it cannot be listened to",
+        "            except ZeroDivisionError:  # it cannot be listened to",
+    ),
+    Mutant(
+        "whoever cannot listen polls all the time",
+        time.whoever_cannot_listen_polls, ACQUIRE,
+        "                await desk.colour.sleep(min(nap, RETRY_MOST))\n",
+        "",
+    ),
+    Mutant(
+        "whoever stands in line gives up when the store is down",
+        time.a_store_that_is_down_for_a_while_costs_nobody_its_wait, ACQUIRE,
+        "if not party.waited or error.refused or",
+        "if True or",
+    ),
 ]

@@ -221,6 +221,8 @@ class RowStore:
             park.wake()
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Any) -> Any:
+        if self.rows.refuses:
+            raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")
         if not self.rows.hints:
             return await self._poll(key, timeout)
         if ticket not in self._hints:

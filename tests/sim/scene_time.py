@@ -173,6 +173,40 @@ def a_hint_is_no_grant(house: House) -> None:
 # -- time-outs
 
 
+def whoever_cannot_listen_polls(house: House) -> None:
+    """Commands are answered, but the connection for wake-ups cannot be had."""
+    stage = Stage(house)
+    a, b = stage.clients
+    b.backend.listens = False
+    stay = stage.holding(a, 0.1, lease=30.0)
+    task = stage.go(b, b.get(b.wish()))
+    stage.until(10.0)
+    stage.expect(stage.store.asked["b"] < 15, f"not more often than others: {stage.store.asked}")
+    stage.go(a, a.give_back(stay))
+    stage.until(11.1)
+    stage.result(task)
+
+
+def a_store_that_is_down_for_a_while_costs_nobody_its_wait(house: House) -> None:
+    """While it is down nobody can be asked and nobody can be listened to; whoever stands in line waits on."""
+    for store in ("hints", "rows"):
+        stage = Stage(house, store, 3)
+        a, b, c = stage.clients
+        stay = stage.holding(a, 0.1, lease=30.0)
+        tasks = []
+        for client in (b, c):
+            tasks.append(stage.go(client, client.get(client.wish(), 20.0)))
+            stage.until(stage.world.now + 0.2)
+        stage.store.refuses = True
+        stage.until(1.8)  # not longer than a place lasts
+        stage.store.refuses = False
+        stage.until(5.0)
+        stage.go(a, a.give_back(stay))
+        stage.until(5.1)
+        stage.expect(stage.result(tasks[0]), "b is inside")
+        stage.expect(not tasks[1].done, f"c waits: {tasks[1].error!r}")
+
+
 def a_time_out_holds_over_a_silent_store(house: House) -> None:
     """Two time-outs of the wire on top, for the last question and the Leave, not ten."""
     stage = Stage(house)

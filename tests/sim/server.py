@@ -112,6 +112,7 @@ class ServerBackend:
         self.ear = f"ear-{process.name}"
         self.fates: list[tuple[str, str]] = []  # of the next messages, by decree: (request, reply)
         self.push_fate = ""
+        self.listens = True
         self.cut = False  # nothing of this client gets through
         self._hints: dict[str, Any] = {}
         self._waiting: dict[str, Park] = {}
@@ -152,6 +153,8 @@ class ServerBackend:
             park.wake()
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Any:
+        if self.server.refuses or not self.listens:
+            raise self.house.errors.BackendError("sim://server refuses connections. Start it.")
         if ticket not in self._hints:
             park = self._waiting[ticket] = Park()
             self.process.later(timeout, park.wake)

@@ -15,7 +15,8 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TypeVar
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
@@ -25,6 +26,8 @@ CONFLICTS = 400  # more in a row than any real crowd causes: something else is w
 SETTLES = 3
 CACHED = 1024  # names whose last record is remembered
 SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+
+T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Waiting, Refused))
@@ -198,7 +201,10 @@ class CasBackend:
     async def _wake_unsure(self, record: Record) -> None:
         woken = [Wake(e.ear, e.ticket, e.place, e.fence) for e in record.inside if not e.sure and e.ear]
         if woken:
-            await self.store.wake(woken)
+            try:
+                await self.store.wake(woken)
+            except (Unknown, BackendError):
+                pass  # they look for themselves before long
 
     # -- waiting and looking
 
@@ -218,20 +224,27 @@ class CasBackend:
         return self._hinted(tickets) if self._hinted is not None else ()
 
     async def look(self, name: str) -> tuple[Record, int]:
-        seen = await self.store.read(self.prefix + name)
+        seen = await self._shown(self.store.read(self.prefix + name))
         return self._living(self._know(seen)[0]), seen.now
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         matches = glob(pattern)
         found = []
         now = 0
-        for seen in await self.store.scan(self.prefix):
+        for seen in await self._shown(self.store.scan(self.prefix)):
             now = seen.now
             name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
             if SEPARATOR not in name and matches(name):
                 found.append((name, self._living(self._know(seen)[0])))
         found.sort()
         return found, now
+
+    async def _shown(self, reading: Awaitable[T]) -> T:
+        """What a read shows. Nothing of it can be in doubt: no answer is no answer."""
+        try:
+            return await reading
+        except Unknown as doubt:
+            raise BackendError(f"{self.where} does not answer: {doubt}. Is it there, and can it be reached?") from None
 
     def _living(self, record: Record) -> Record:
         """Without those whose process is gone: anybody's next step would drop them, so nobody should read of them."""

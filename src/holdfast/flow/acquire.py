@@ -138,7 +138,11 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
             if guest.warn_at is not None:
                 nap = min(nap, _warn(desk, guest))
             nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
-            pushed = await backend.changed(name, party.ticket, nap)
+            try:
+                pushed = await backend.changed(name, party.ticket, nap)
+            except BackendError:  # it cannot be listened to: whether it can be asked, the next Enter tells
+                pushed = None
+                await desk.colour.sleep(min(nap, RETRY_MOST))
             if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:
                 # Sent by the store inside its own step, and for the place we hold since our last answered poll.
                 window = min(int(wish.lease * 1e6), WINDOW)
