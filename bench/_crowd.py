@@ -8,13 +8,14 @@ import mmap
 import os
 import random
 import signal
+import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
-from _contenders import Contender
+from _contenders import Contender, Section
 
 LIMIT = 60.0  # seconds that any one measurement may take
 Board = memoryview
@@ -64,6 +65,19 @@ class Crowd:
             raise RuntimeError(f"{failed} of {len(self.pids)} processes failed; what they said stands above")
 
 
+def prepare(contender: Contender, folder: str) -> None:
+    """One use, so that the files are there and nobody is measured while making them."""
+
+    def work(_: int) -> None:
+        contender.open(folder)
+        with contender.same():
+            pass
+        contender.close()
+
+    with Crowd(1, work):
+        pass
+
+
 def wait_until(reached: Callable[[], bool]) -> None:
     end = time.monotonic() + LIMIT
     while not reached():
@@ -75,30 +89,42 @@ def wait_until(reached: Callable[[], bool]) -> None:
 # -- an uncontended lock
 
 
-def cycles(contender: Contender, folder: str, seconds: float) -> tuple[float, float]:
-    """Acquire and release per second with nobody else there: with a new object each time, and with one used again."""
-    seen = board(2)
+def cycles(contenders: Sequence[Contender], folder: str, seconds: float) -> list[tuple[float, float]]:
+    """Acquire and release per second with nobody else there, of each: a new object each time, one used again.
+
+    All of them in one process, in turns of a few milliseconds. The median turn counts: one in which the process had to
+    wait for a CPU says nothing about a lock.
+    """
+    rates = board(2 * len(contenders))
 
     def work(_: int) -> None:
-        contender.open(folder)
-        for index, section in enumerate((contender.fresh, contender.same)):
-            for _ in range(50):
-                with section():
-                    pass
-            count = 0
-            begun = now = time.monotonic()
-            while now < begun + seconds:
-                for _ in range(20):
-                    with section():
-                        pass
-                count += 20
-                now = time.monotonic()
-            seen[index] = int(count / (now - begun) * 1000)
-        contender.close()
+        for contender in contenders:
+            contender.open(folder)
+        sections = [section for contender in contenders for section in (contender.fresh, contender.same)]
+        turns: list[list[float]] = [[] for _ in sections]
+        for section in sections:
+            _turn(section, 50)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for section, times in zip(sections, turns, strict=True):
+                times.append(_turn(section, 25))
+        for index, times in enumerate(turns):
+            rates[index] = int(1000 / statistics.median(times))
+        for contender in contenders:
+            contender.close()
 
     with Crowd(1, work):
         pass
-    return seen[0] / 1000, seen[1] / 1000
+    return [(rates[2 * i] / 1000, rates[2 * i + 1] / 1000) for i in range(len(contenders))]
+
+
+def _turn(section: Section, times: int) -> float:
+    """Seconds for each."""
+    begun = time.monotonic()
+    for _ in range(times):
+        with section():
+            pass
+    return (time.monotonic() - begun) / times
 
 
 # -- a lock that somebody waits for
