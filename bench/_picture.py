@@ -43,7 +43,7 @@ def draw(results: list[dict[str, dict[str, float]]], starts: list[dict[str, floa
         values = {name: [s[key] for s in starts if key in s] for name, key in keys.items()}
         x, y = _place(len(panels), height_of_one)
         parts += _panel(x, y, "ms to start and end, `run x -- true` and `-c pass`, less is better", values, colours, 1)
-    note = "Bars: median of the rounds; line: lowest to highest. Logarithmic where they differ by more than a factor of 4."
+    note = "Bars: median of the rounds; line: lowest to highest. Logarithmic where they differ more than fourfold."
     parts.append(f'<text x="{MARGIN}" y="{height - 8}" fill="#666666">{note}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
