@@ -4,7 +4,8 @@
 --
 -- KEYS     all of one resource, in one slot
 --   1 door    hash  c capacity · x fixed · f last fence · p last place · s seen · u weight inside · h how far the TTL reaches
---                   a the lone seat: ticket and the fields of `who`, when one is inside, nobody in line, no graves
+--                   g '1' while keys 2 to 7 are in use · a the lone seat, while they are not: ticket expires fence block
+--                   weight lease patience ear owner note place since sure passed, by tabs (enter.lua, leave.lua)
 --   2 in      zset  ticket -> end of the seat
 --   3 line    zset  ticket -> order; the head has the lowest
 --   4 due     zset  ticket -> end of its patience
@@ -113,10 +114,14 @@ end
 
 if door[8] then -- the lone seat takes its place among the others
     call('HDEL', DOOR, 'a')
-    local ticket, line = match(door[8], '^([^\t]*)\t(.*)$')
-    local e = unpacked(ticket, line)
-    known[ticket] = e
-    sit(e)
+    local ticket, expires, first, block, weight, lease, patience, ear, owner, note, place, since, sure, passed =
+        match(door[8], '^([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)\t(%d)\t(%d)$')
+    known[ticket] = {
+        ticket = ticket, weight = num(weight), lease = num(lease), patience = num(patience), block = num(block),
+        ear = ear, owner = owner, note = note, place = num(place), since = num(since), expires = num(expires),
+        fence = num(first), sure = sure == '1', passed = num(passed),
+    }
+    sit(known[ticket])
 end
 
 -- The clock, the asker, the sweep
@@ -312,7 +317,6 @@ local function bury(ticket, lease, kind, by, reason)
         local span = max(GRAVE, lease)
         call('ZADD', GRAVES, text(now + span), ticket)
         call('HSET', WHY, ticket, table.concat({text(span), kind, by, reason}, '\t'))
-        reach = max(reach, 0)
     end
 end
 
@@ -503,7 +507,13 @@ reply = reply or answer_enter()
 
 -- Write the door, see to it that all of it lasts long enough, and wake whom it concerns.
 
-local first = call('ZRANGE', IN, 0, 0)[1]
+local lined, buried_ones, seated = call('ZCARD', LINE), call('ZCARD', GRAVES), call('ZCARD', IN)
+local lone = lined == 0 and buried_ones == 0 and seated <= 1
+if lone then
+    call('HDEL', DOOR, 'g')
+else
+    call('HSET', DOOR, 'g', '1')
+end
 call('HSET', DOOR, 'c', text(capacity), 'x', fixed and '1' or '0', 'f', text(fence), 'p', text(places), 's', NOW,
     'u', text(used))
 
@@ -519,16 +529,24 @@ for _, e in ipairs(dropped) do
     end
 end
 
-local last = num(call('ZRANGE', IN, -1, -1, 'WITHSCORES')[2] or now)
-last = max(last, num(call('ZRANGE', GRAVES, -1, -1, 'WITHSCORES')[2] or now))
-last = max(last, num(call('ZRANGE', DUE, -1, -1, 'WITHSCORES')[2] or now))
+local last = max(now, num(call('ZRANGE', IN, -1, -1, 'WITHSCORES')[2] or 0),
+    num(call('ZRANGE', GRAVES, -1, -1, 'WITHSCORES')[2] or 0), num(call('ZRANGE', DUE, -1, -1, 'WITHSCORES')[2] or 0))
 if last + IDLE / 2 > reach then
     reach = last + IDLE
-    local at = fmt('%.0f', reach / 1000)
     call('HSET', DOOR, 'h', text(reach))
+    call('PEXPIREAT', DOOR, fmt('%.0f', reach / 1000))
 end
-local at = fmt('%.0f', reach / 1000)
-for i = 1, 7 do
-    call('PEXPIREAT', KEYS[i], at)
+if lone and seated == 1 then
+    local e = entrant(call('ZRANGE', IN, 0, 0)[1])
+    call('DEL', IN, WHO)
+    call('HSET', DOOR, 'a', table.concat({
+        e.ticket, text(e.expires), text(e.fence), text(e.block), text(e.weight), text(e.lease), text(e.patience), e.ear,
+        e.owner, e.note, text(e.place), text(e.since), e.sure and '1' or '0', text(e.passed),
+    }, '\t'))
+elseif not lone then
+    local at = fmt('%.0f', reach / 1000)
+    for i = 2, 7 do
+        call('PEXPIREAT', KEYS[i], at)
+    end
 end
 return reply
