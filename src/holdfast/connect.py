@@ -91,6 +91,15 @@ def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -
     return MemoryBackend(Hub.named(name) if name else Hub(), colour, namespace, url)
 
 
+def _redis(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    try:
+        from .backends.redis import open_redis
+    except ImportError:
+        scheme = url.partition("://")[0]
+        raise ConfigError(f"{scheme}:// needs the driver: pip install 'holdfast[redis]'.") from None
+    return open_redis(url, colour, namespace, options)
+
+
 def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     for option in options:
         if option not in known:
@@ -99,4 +108,10 @@ def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     return options
 
 
-SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {"memory": _memory, "sqlite": _sqlite}
+SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "redis": _redis,
+    "rediss": _redis,
+    "unix": _redis,
+}

@@ -4,7 +4,7 @@
 --
 -- KEYS     all of one resource, in one slot
 --   1 door    hash  c capacity · x fixed · f last fence · p last place · s seen · u weight inside · h how far the TTL reaches
---                   g '1' while keys 2 to 7 are in use · a the lone seat, while they are not: ticket expires fence block
+--                   g '1' while keys 2 to 8 are in use · a the lone seat, while they are not: ticket expires fence block
 --                   weight lease patience ear owner note place since sure passed, by tabs (enter.lua, leave.lua)
 --   2 in      zset  ticket -> end of the seat
 --   3 line    zset  ticket -> order; the head has the lowest
@@ -12,14 +12,15 @@
 --   5 who     hash  ticket -> weight lease patience block ear owner note place since expires fence sure passed, by tabs
 --   6 graves  zset  ticket -> until
 --   7 why     hash  ticket -> span kind by reason, by tabs
+--   8 unsure  zset  ticket -> end of the window, of those inside who were not heard yet
 -- ARGV     channel prefix of the ears, command, and its fields in the order of holdfast/doorman/commands.py ('' = None)
--- Returns  the reply: its name, then its fields
+-- Returns  the reply: its name, its fields, and '1' if enter.lua and leave.lua will do next time, else '0'
 -- Publishes 'ticket place fence' to the ear of each who was let in and not heard, after the record is written
 --
 -- Times are microseconds. Numbers go into strings by %.0f, for `..` would write 1.79e+15. The first write of a Leave
 -- takes something away, so that it works on a server whose memory is full.
 
-local DOOR, IN, LINE, DUE, WHO, GRAVES, WHY = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local DOOR, IN, LINE, DUE, WHO, GRAVES, WHY, UNSURE = unpack(KEYS)
 local PREFIX, COMMAND = ARGV[1], ARGV[2]
 local WINDOW, GRAVE, SLEEP_CAP, SWEEP = 2000000, 60000000, 10000000, 16
 local FRESH, PASSED, SILENT, HEARD = 0, 1, 2, 3
@@ -85,6 +86,11 @@ end
 local function sit(e) -- write one who is inside
     write(e)
     call('ZADD', IN, text(e.expires), e.ticket)
+    if e.sure then
+        call('ZREM', UNSURE, e.ticket)
+    else
+        call('ZADD', UNSURE, text(e.expires), e.ticket)
+    end
 end
 
 local function stand(e) -- write one who is in line
@@ -101,6 +107,7 @@ end
 
 local function out_of_room(e)
     call('ZREM', IN, e.ticket)
+    call('ZREM', UNSURE, e.ticket)
     call('HDEL', WHO, e.ticket)
     used = used - e.weight
     known[e.ticket] = nil
@@ -188,6 +195,7 @@ local function returned(e)
     places = places + 1
     local till = e.since + e.patience
     call('ZREM', IN, e.ticket)
+    call('ZREM', UNSURE, e.ticket)
     used = used - e.weight
     e.place, e.since, e.expires, e.patience, e.fence, e.passed = places, now, till, till - now, 0, SILENT
     e.sure = false
@@ -383,6 +391,7 @@ local function answer_enter()
     local soon
     if ahead > 0 then
         soon = entrant(call('ZRANGE', LINE, 0, 0)[1]).expires
+        soon = min(soon, num(call('ZRANGE', UNSURE, 0, 0, 'WITHSCORES')[2] or soon))
     else
         soon = num(call('ZRANGE', IN, 0, 0, 'WITHSCORES')[2] or now)
     end
@@ -538,15 +547,16 @@ if last + IDLE / 2 > reach then
 end
 if lone and seated == 1 then
     local e = entrant(call('ZRANGE', IN, 0, 0)[1])
-    call('DEL', IN, WHO)
+    call('DEL', IN, WHO, UNSURE)
     call('HSET', DOOR, 'a', table.concat({
         e.ticket, text(e.expires), text(e.fence), text(e.block), text(e.weight), text(e.lease), text(e.patience), e.ear,
         e.owner, e.note, text(e.place), text(e.since), e.sure and '1' or '0', text(e.passed),
     }, '\t'))
 elseif not lone then
     local at = fmt('%.0f', reach / 1000)
-    for i = 2, 7 do
+    for i = 2, 8 do
         call('PEXPIREAT', KEYS[i], at)
     end
 end
+reply[#reply + 1] = lone and '1' or '0'
 return reply
