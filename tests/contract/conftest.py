@@ -39,6 +39,7 @@ STORES: dict[str, OpenSite] = {
     "memory": MemorySite,
     "cas": DictSite,
     "sqlite": SqliteByHand,
+    "redis": lambda folder: __import__("redis").Redis(port=7399).flushall() and "redis://127.0.0.1:7399",
     "sqlite_in_real_time": lambda folder: f"sqlite:///{folder}/locks.db",
 }
 

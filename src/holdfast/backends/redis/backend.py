@@ -7,9 +7,10 @@ remembers per name which of the two is worth sending first.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Protocol
 
-from ...doorman import ALL, Admitted, Command, Enter, Leave, Left, Record
+from ...doorman import Admitted, Command, Enter, Leave, Left, Record
 from ...errors import BackendError
 from ..cas import glob
 from ..contract import Answer, Colour, Event, Pushed, Unknown
@@ -18,7 +19,9 @@ from .layout import pack
 from .scripts import ENTER, LEAVE, LOOK, STEP, Script
 
 NAMES = layout.PREFIX + "names"
-FORGET_NAMES = 86400 * 1_000_000
+FORGET = 7 * 86400  # seconds after which an unused name leaves the index
+LIST_AGAIN = 3600.0
+NEVER = float("-inf")
 
 
 class Wire(Protocol):
@@ -56,12 +59,15 @@ class RedisBackend:
         self._crowded: set[str] = set()
         self._hints: dict[str, Pushed] = {}
         self._waiting: dict[str, Event] = {}
-        self._names: set[str] = set()
+        self._listed: dict[str, float] = {}  # names that the index has from us, and since when
 
     # -- one step
 
     async def ask(self, name: str, command: Command) -> Answer:
         at = self.colour.clock()
+        if at - self._listed.get(name, NEVER) > LIST_AGAIN:
+            await self._list(name, at)
+            at = self.colour.clock()
         keys = self._keys.get(name) or self._place(name)
         if name not in self._crowded:
             if type(command) is Enter and 1 <= command.weight <= command.capacity:
@@ -87,7 +93,6 @@ class RedisBackend:
         if len(self._keys) > 4096:
             self._keys.clear()
             self._crowded.clear()
-        self._names.add(name)
         keys = self._keys[name] = layout.keys(self.namespace, name)
         return keys
 
@@ -131,7 +136,6 @@ class RedisBackend:
         return layout.record(await self._call(LOOK, layout.keys(self.namespace, name), ()))
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
-        await self.tidy()
         matches = glob(pattern)
         found = []
         raw = (await self.wire.talk(pack("ZRANGE", self._index, 0, -1), 1))[0]
@@ -157,24 +161,19 @@ class RedisBackend:
 
     # -- the house
 
+    async def _list(self, name: str, at: float) -> None:
+        """Put a name into the index that `ls` reads. No script may do that: in a cluster it lies elsewhere."""
+        now = int(time.time())
+        payload = pack("ZADD", self._index, now, name) + pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
+        for found in await self.wire.talk(payload, 2):
+            if isinstance(found, Exception):
+                raise trouble.said_no(self.where, _said(found))
+        if len(self._listed) > 4096:
+            self._listed.clear()
+        self._listed[name] = at
+
     async def tidy(self) -> None:
-        """Write the names used since the last time into the index, which no script may touch in a cluster."""
-        names, self._names = self._names, set()
-        if not names:
-            return
-        try:
-            now = await self._time()
-            pairs: list[str | int] = []
-            for name in names:
-                pairs += [now, name]
-            payload = pack("ZADD", self._index, *pairs)
-            payload += pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET_NAMES)
-            await self.wire.talk(payload, 2)
-        except Unknown:
-            self._names |= names
-        except BackendError:
-            self._names |= names
-            raise
+        pass
 
     async def ping(self) -> None:
         try:
@@ -207,5 +206,3 @@ def _said(error: Exception) -> str:
     text = str(error)
     return f"{known[code]} {text}" if code in known else text
 
-
-__all__ = ["ALL", "RedisBackend"]
