@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 from ...doorman import Admitted, Command, Enter, Leave, Left, Record
@@ -89,6 +90,9 @@ class RedisBackend:
             self._crowded.discard(name)
         return Answer(layout.reply(raw), at)
 
+    def at_once(self, name: str, command: Command) -> Answer | None:
+        return None
+
     def _place(self, name: str) -> list[str]:
         if len(self._keys) > 4096:
             self._keys.clear()
@@ -129,6 +133,9 @@ class RedisBackend:
             return self._hints.pop(ticket, None)
         finally:
             self._waiting.pop(ticket, None)
+
+    def hinted(self, tickets: Iterable[str]) -> Collection[str]:
+        return [ticket for ticket in tickets if self._hints.pop(ticket, None) is not None]
 
     # -- looking
 
