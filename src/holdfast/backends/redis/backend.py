@@ -107,7 +107,7 @@ class RedisBackend:
             payload = pack("SCRIPT", "LOAD", script.text) + pack("EVALSHA", script.sha, *rest)
             found = (await self.wire.talk(payload, 2))[1]
         if isinstance(found, Exception):
-            raise trouble.said_no(self.where, _said(found))
+            raise trouble.said_no(self.where, found)
         return found
 
     # -- waiting
@@ -147,7 +147,7 @@ class RedisBackend:
         found = []
         raw = (await self.wire.talk(pack("ZRANGE", self._index, 0, -1), 1))[0]
         if isinstance(raw, Exception):
-            raise trouble.said_no(self.where, _said(raw))
+            raise trouble.said_no(self.where, raw)
         now = await self._time()
         for name in sorted(n.decode() for n in raw):
             if matches(name):
@@ -163,7 +163,7 @@ class RedisBackend:
     async def _time(self) -> int:
         found = (await self.wire.talk(pack("TIME"), 1))[0]
         if isinstance(found, Exception):
-            raise trouble.said_no(self.where, _said(found))
+            raise trouble.said_no(self.where, found)
         return int(found[0]) * 1_000_000 + int(found[1])
 
     # -- the house
@@ -174,7 +174,7 @@ class RedisBackend:
         payload = pack("ZADD", self._index, now, name) + pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
         for found in await self.wire.talk(payload, 2):
             if isinstance(found, Exception):
-                raise trouble.said_no(self.where, _said(found))
+                raise trouble.said_no(self.where, found)
         if len(self._listed) > 4096:
             self._listed.clear()
         self._listed[name] = at
@@ -205,11 +205,4 @@ class RedisBackend:
 
     def schema(self) -> str:
         return ""
-
-
-def _said(error: Exception) -> str:
-    code = type(error).__name__
-    known = {"OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY", "NoPermissionError": "NOPERM", "BusyLoadingError": "LOADING"}
-    text = str(error)
-    return f"{known[code]} {text}" if code in known else text
 

@@ -64,7 +64,7 @@ class TaskWire:
             while True:
                 try:
                     found = await connection.read_response(disable_decoding=True, timeout=float("inf"))
-                except exceptions.ResponseError as error:
+                except (exceptions.ResponseError, exceptions.BusyLoadingError) as error:
                     found = error
                 future = self._waiting.popleft()
                 if not future.done():
@@ -98,7 +98,9 @@ class TaskWire:
 class TaskEars:
     """Hears for all tasks of a client: one subscription, read by one task."""
 
-    def __init__(self, make: Callable[[], Any], channel: str, where: str, heard: Callable[[str, int, int], None]) -> None:
+    def __init__(
+        self, make: Callable[[], Any], channel: str, where: str, heard: Callable[[str, int, int], None]
+    ) -> None:
         self._make = make
         self._channel = channel
         self._where = where

@@ -31,9 +31,9 @@ class ThreadWire:
         try:
             connection.send_packed_command((payload,), check_health=False)
             found = [self._read(connection) for _ in range(replies)]
-        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError):
+        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             connection.disconnect()
-            raise lost(self._where) from None
+            raise lost(self._where, error) from None
         except BaseException:
             connection.disconnect()
             raise
@@ -47,7 +47,7 @@ class ThreadWire:
     def _read(connection: Any) -> Any:
         try:
             return connection.read_response(disable_decoding=True)
-        except exceptions.ResponseError as error:
+        except (exceptions.ResponseError, exceptions.BusyLoadingError) as error:
             return error
 
     def connect(self) -> Any:
@@ -55,6 +55,7 @@ class ThreadWire:
         try:
             connection.connect()
         except (exceptions.RedisError, OSError) as error:
+            connection.disconnect()
             raise cannot_connect(self._where, error) from None
         return connection
 
