@@ -65,7 +65,10 @@ def open_backend(target: object, colour: Colour, namespace: str, options: dict[s
         warnings.warn(text, stacklevel=4)
         return backend
     if not isinstance(target, str):
-        raise ConfigError(f"connect() takes a URL, not {type(target).__name__}.")
+        drivers = [DRIVERS[module] for module in _modules(target) if module in DRIVERS]
+        if not drivers:
+            raise ConfigError(f"connect() takes a URL or a client of redis-py, not {type(target).__name__}.")
+        return drivers[0](target, colour, namespace, options)
     scheme, colon, _ = target.partition("://")
     opener = SCHEMES.get(scheme) if colon else None
     if opener is None:
@@ -91,13 +94,18 @@ def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -
     return MemoryBackend(Hub.named(name) if name else Hub(), colour, namespace, url)
 
 
-def _redis(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+def _redis(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
     try:
         from .backends.redis import open_redis
     except ImportError:
-        scheme = url.partition("://")[0]
+        scheme = str(target).partition("://")[0]
         raise ConfigError(f"{scheme}:// needs the driver: pip install 'holdfast[redis]'.") from None
-    return open_redis(url, colour, namespace, options)
+    return open_redis(target, colour, namespace, options)
+
+
+def _modules(target: object) -> list[str]:
+    """The top modules of its classes: a subclass of somebody's own is still a client of its driver."""
+    return [each.__module__.partition(".")[0] for each in type(target).__mro__]
 
 
 def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -115,3 +123,6 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "rediss": _redis,
     "unix": _redis,
 }
+
+# What a driver's own objects are opened with.
+DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {"redis": _redis}

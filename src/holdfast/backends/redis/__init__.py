@@ -8,15 +8,21 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ...errors import ConfigError
 from ..contract import Backend, Colour
-from . import address, layout
+from . import address, client, layout
 from .address import Address
 from .backend import RedisBackend
 
 
-def open_redis(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
-    """No I/O yet. A URL or an option that makes no sense: ConfigError."""
-    found = address.read(url, options)
+def open_redis(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    """The store behind a URL or a client of redis-py. No I/O yet. What makes no sense: ConfigError."""
+    if isinstance(target, str):
+        found = address.read(target, options)
+    else:
+        found = client.read(target, colour.blocking, options)
+    if found.kind:
+        raise ConfigError(f"{found.where}: only single servers so far.")
     where = found.where
     if colour.blocking:
         from .ears import ThreadEars

@@ -47,7 +47,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     if parts.fragment or ("@" in path and (scheme != "unix" or (not at and place))) or "@" in parts.query:
         raise ConfigError(f"This {scheme}:// URL cannot be read: there is something behind its end. {SPECIAL}")
     known = _known(scheme, secure)
-    said = _options(scheme, [*query, *options.items()], known)
+    said = checked(scheme, [*query, *options.items()], known)
     own = {name: said.pop(name) for name in OWN if name in said}
     driver: dict[str, Any] = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT, "protocol": 3}
     user, colon, password = credentials.partition(":")
@@ -181,7 +181,7 @@ def _known(scheme: str, secure: bool) -> dict[str, Read]:
     return found
 
 
-def _options(scheme: str, said: list[tuple[str, Any]], known: dict[str, Read]) -> dict[str, Any]:
+def checked(scheme: str, said: list[tuple[str, Any]], known: dict[str, Read]) -> dict[str, Any]:
     found = {}
     for name, value in said:
         if name not in known:
