@@ -41,7 +41,11 @@ LAW: dict[str, set[str]] = {
 }
 
 # What may come from outside the standard library, and into which part.
-DRIVERS: dict[str, set[str]] = {"testing": {"pytest", "_pytest"}}
+DRIVERS: dict[str, set[str]] = {
+    "testing": {"pytest", "_pytest"},
+    "backends.redis": {"redis", "hiredis"},
+    "recipes": {"redis"},
+}
 
 # The rules are pure: with these they can neither look at a clock nor wait nor reach anything.
 PURE = {"typing", "json", "collections", "operator"}
