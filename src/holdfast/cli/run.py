@@ -67,6 +67,7 @@ class Run:
         self.post = post
         self.locks: Locks | None = None
         self.main = threading.get_ident()
+        self.in_line = False
         self.attending = False
         self.mercy = 0.0  # until when an evicted command may go on
 
@@ -206,6 +207,8 @@ class Run:
         """From the client, maybe from its keeper: the main thread has to look at the lease again."""
         if self.attending and event.kind in ("renewed", "lost", "evicted"):
             signal.pthread_kill(self.main, signals.NUDGE)
-        loud = event.kind in ("store_down", "store_up", "place_lost")
+        self.in_line = self.in_line or event.kind == "waiting"
+        # A store that is down to begin with ends the run, with a sentence of its own.
+        loud = event.kind in ("store_down", "store_up", "place_lost") and (self.in_line or self.attending)
         if self.said["verbose"] or (loud and not self.said["quiet"]):
             say.err(who.happened(event))

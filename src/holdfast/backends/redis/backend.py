@@ -105,7 +105,9 @@ class RedisBackend:
         found = (await self.wire.talk(pack("EVALSHA", script.sha, *rest), 1))[0]
         if isinstance(found, Exception) and str(found).startswith("No matching script"):
             payload = pack("SCRIPT", "LOAD", script.text) + pack("EVALSHA", script.sha, *rest)
-            found = (await self.wire.talk(payload, 2))[1]
+            loaded, found = await self.wire.talk(payload, 2)
+            if isinstance(loaded, Exception):
+                found = loaded
         if isinstance(found, Exception):
             raise trouble.said_no(self.where, found)
         return found

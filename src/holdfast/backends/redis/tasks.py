@@ -8,7 +8,6 @@ from typing import Any
 
 from redis import exceptions
 
-from ..contract import Unknown
 from .trouble import cannot_connect, lost
 
 
@@ -60,22 +59,23 @@ class TaskWire:
             self._connection._writer.write(b"".join(out))
 
     async def _read(self, connection: Any) -> None:
+        error: Exception = lost(self._where)
         try:
             while True:
                 try:
                     found = await connection.read_response(disable_decoding=True, timeout=float("inf"))
-                except (exceptions.ResponseError, exceptions.BusyLoadingError) as error:
-                    found = error
+                except exceptions.ResponseError as said:
+                    found = said
                 future = self._waiting.popleft()
                 if not future.done():
                     future.set_result(found)
-        except (exceptions.RedisError, OSError, IndexError):
-            pass
+        except (exceptions.RedisError, OSError, IndexError) as problem:
+            error = lost(self._where, problem)
         finally:
-            self._break(lost(self._where))
+            self._break(error)
             await connection.disconnect(nowait=True)
 
-    def _break(self, error: Unknown) -> None:
+    def _break(self, error: Exception) -> None:
         self._connection = None
         waiting, self._waiting = self._waiting, deque()
         for future in waiting:

@@ -55,6 +55,8 @@ def cannot_connect(where: str, error: BaseException) -> BackendError | ConfigErr
             "?ssl_ca_certs=/path/to/ca.pem"
         )
     secure = where.startswith("rediss")
+    if secure and ("No such file" in text or "PEM" in text):
+        return ConfigError(f"A file that ssl_ca_certs, ssl_certfile or ssl_keyfile names for {where} cannot be read.")
     if "SSL" in text:
         cure = "Does it speak TLS at that port? redis:// is without." if secure else "rediss:// is with TLS."
         return BackendError(f"{where} and this client do not agree about TLS. {cure}")
@@ -151,7 +153,9 @@ def _what(text: str) -> str:
     return "to run a command that the scripts use"
 
 
-def lost(where: str, error: BaseException | None = None) -> Unknown:
-    """It was sent, and no answer came."""
+def lost(where: str, error: BaseException | None = None) -> Unknown | BackendError | ConfigError:
+    """It was sent, and no answer came; or one that redis-py takes for the end of the connection."""
+    if isinstance(error, exceptions.BusyLoadingError | exceptions.AuthenticationError):
+        return refusal(where, error)
     late = isinstance(error, exceptions.TimeoutError | TimeoutError)
     return Unknown("no answer came in time" if late else "the connection broke")

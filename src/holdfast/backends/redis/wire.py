@@ -47,7 +47,7 @@ class ThreadWire:
     def _read(connection: Any) -> Any:
         try:
             return connection.read_response(disable_decoding=True)
-        except (exceptions.ResponseError, exceptions.BusyLoadingError) as error:
+        except exceptions.ResponseError as error:
             return error
 
     def connect(self) -> Any:
