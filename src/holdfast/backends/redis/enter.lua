@@ -1,27 +1,39 @@
--- Into an empty room: the commonest step of the doorman with one key and three calls. Anything else: the full step.
+-- Into an empty room, with nobody in line: the commonest step of the doorman with one key and three calls.
 --
--- KEYS     1 door, as in step.lua
--- ARGV     ticket, capacity, weight, lease, block, ear, owner, note
--- Returns  the fence, or false: send step.lua
+-- Purpose  A short cut without rules of its own; anything else is left to step.lua.
+-- KEYS     1 door, as in record.lua
+--   1 door    hash  a, f, c, s and h are written, g and x are read
+-- ARGV     1 ticket · 2 capacity · 3 weight · 4 lease · 5 block · 6 ear · 7 owner · 8 note
+-- Returns  the fence, or nothing: send step.lua
+--
+-- The caller has seen to it that 1 <= weight <= capacity, and 1 <= block, more than 1 only if weight = capacity.
+
 local door = redis.call('HMGET', KEYS[1], 'a', 'g', 'f', 'c', 'x', 'h')
 if door[1] or door[2] or (door[5] == '1' and door[4] ~= ARGV[2]) then
     return false
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local first, block, lease = now, tonumber(ARGV[5]), tonumber(ARGV[4])
+local since = string.format('%.0f', now)
+local fence, last, far = since, now + ARGV[5] - 1, now + ARGV[4]
+local expires = string.format('%.0f', far)
 if door[3] and now <= tonumber(door[3]) then
-    first = door[3] + 1
+    last = door[3] + ARGV[5]
+    fence = string.format('%.0f', door[3] + 1)
 end
-local fence, began = string.format('%.0f', first), string.format('%.0f', now)
-local seat = table.concat({ARGV[1], string.format('%.0f', now + lease), fence, ARGV[5], ARGV[3], ARGV[4], '3000000', ARGV[6],
-    ARGV[7], ARGV[8], '0', began, '1', '0'}, '\t')
-local last = block > 1 and string.format('%.0f', first + block - 1) or fence
-if door[6] and tonumber(door[6]) > now + lease + 300000000 then
-    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', began, 'u', ARGV[3])
+if last > far then
+    far = last
+end
+local seat = table.concat({
+    ARGV[1], expires, fence, ARGV[5], ARGV[3], ARGV[4], '3000000', ARGV[6], ARGV[7], ARGV[8], '0', since, '1', '0',
+}, '\t')
+last = ARGV[5] == '1' and fence or string.format('%.0f', last)
+local idle = door[5] == '1' and 31622400000000 or 600000000
+if door[6] and tonumber(door[6]) >= far + idle / 2 then
+    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', since)
 else
-    local reach = string.format('%.0f', now + lease + 600000000)
-    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', began, 'u', ARGV[3], 'h', reach)
+    local reach = string.format('%.0f', far + idle)
+    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', since, 'h', reach)
     redis.call('PEXPIREAT', KEYS[1], string.sub(reach, 1, -4))
 end
 return fence

@@ -27,7 +27,7 @@ from ...doorman import (
 
 PREFIX = "holdfast:"
 EARS = PREFIX + "ear:"
-PARTS = ("in", "line", "due", "who", "graves", "why", "unsure")
+PARTS = ("line", "due", "room", "unsure", "graves")
 
 
 def tag(namespace: str, name: str) -> str:
@@ -84,26 +84,20 @@ def reply(raw: list[bytes]) -> Reply:
 
 def record(raw: list[Any]) -> tuple[Record, int]:
     """What look.lua gave: the record and the server's time."""
-    door, who, why = (_hash(raw[i]) for i in (0, 3, 5))
-    inside = [_entrant(t.decode(), who[t.decode()]) for t in raw[1]]
-    line = [_entrant(t.decode(), who[t.decode()]) for t in raw[2]]
+    door = _hash(raw[0])
+    inside = [_entrant(door[":" + t.decode()]) for t in raw[2]]
     if "a" in door:
-        ticket, expires, fence, block, weight, lease, patience, *rest = door["a"].split("\t")
-        ear, owner, note, place, since, sure, passed = rest
-        inside = [
-            Entrant(
-                ticket, int(weight), int(lease), int(patience), int(block), ear, owner, note, int(place), int(since),
-                int(expires), int(fence), sure == "1", int(passed),
-            )
-        ]  # fmt: skip
+        inside.append(_entrant(door["a"]))
     graves = []
-    for ticket, until in zip(raw[4][::2], raw[4][1::2], strict=True):
-        span, kind, by, reason = why[ticket.decode()].split("\t")
-        graves.append(Grave(ticket.decode(), int(float(until)), int(span), Why(kind, by, reason)))
-    seconds, micros = raw[6]
+    for name, until in zip(raw[3][::2], raw[3][1::2], strict=True):
+        ticket = name.decode()
+        span, kind, by, reason = door["#" + ticket].split("\t")
+        graves.append(Grave(ticket, int(float(until)), int(span), Why(kind, by, reason)))
+    seconds, micros = raw[4]
     found = Record(
         int(door.get("c", 0)), door.get("x") == "1", int(door.get("f", 0)), int(door.get("p", 0)),
-        int(door.get("s", 0)), tuple(sorted(inside, key=lambda e: e.fence)), tuple(line), tuple(graves),
+        int(door.get("s", 0)), tuple(sorted(inside, key=lambda e: e.fence)),
+        tuple([_entrant(door[":" + t.decode()]) for t in raw[1]]), tuple(graves),
     )  # fmt: skip
     return found, int(seconds) * 1_000_000 + int(micros)
 
@@ -113,8 +107,9 @@ def _hash(flat: list[bytes] | dict[bytes, bytes]) -> dict[str, str]:
     return {field.decode(): value.decode() for field, value in pairs}
 
 
-def _entrant(ticket: str, packed: str) -> Entrant:
-    weight, lease, patience, block, ear, owner, note, place, since, expires, fence, sure, passed = packed.split("\t")
+def _entrant(packed: str) -> Entrant:
+    ticket, expires, fence, block, weight, lease, patience, *rest = packed.split("\t")
+    ear, owner, note, place, since, sure, passed = rest
     return Entrant(
         ticket, int(weight), int(lease), int(patience), int(block), ear, owner, note, int(place), int(since),
         int(expires), int(fence), sure == "1", int(passed),

@@ -1,9 +1,15 @@
 -- The record as it is. Changes nothing.
 --
--- KEYS     1 door … 8 unsure, as in step.lua
--- Returns  door (a flat hash), tickets inside, tickets in line, who (a flat hash), graves with scores, why (a flat hash), time
+-- Purpose  What `ls` and `show` read, in one moment.
+-- KEYS     1 door · 2 line · 3 due · 4 room · 5 unsure · 6 graves, as in record.lua
+--   1 door    hash  all of it
+--   2 line    zset  the order
+--   4 room    zset  who of those at the door is inside
+--   6 graves  zset  all of it
+-- ARGV     none
+-- Returns  door (flat), tickets in line, tickets in room, graves with scores (flat), time
+
 return {
-    redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('ZRANGE', KEYS[3], 0, -1),
-    redis.call('HGETALL', KEYS[5]), redis.call('ZRANGE', KEYS[6], 0, -1, 'WITHSCORES'), redis.call('HGETALL', KEYS[7]),
-    redis.call('TIME'),
+    redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('ZRANGE', KEYS[4], 0, -1),
+    redis.call('ZRANGE', KEYS[6], 0, -1, 'WITHSCORES'), redis.call('TIME'),
 }

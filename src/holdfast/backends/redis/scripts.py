@@ -1,4 +1,4 @@
-"""The Lua scripts, each in a file of its own, with the name by which a server knows it."""
+"""The Lua scripts, each in a file of its own but for the step, with the names by which a server knows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ class Script(NamedTuple):
     sha: str
 
 
-def load(name: str) -> Script:
+def load(*names: str) -> Script:
+    """The script in these files, one after the other."""
+    texts = []
+    for name in names:
+        with open(os.path.join(HERE, name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return script("\n".join(texts))
+
+
+def script(text: str) -> Script:
     from hashlib import sha1
 
-    with open(os.path.join(HERE, name), encoding="utf-8") as file:
-        text = file.read()
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-ENTER, LEAVE, STEP, LOOK = load("enter.lua"), load("leave.lua"), load("step.lua"), load("look.lua")
+ENTER, LEAVE, LOOK = load("enter.lua"), load("leave.lua"), load("look.lua")
+STEP = load("record.lua", "line.lua", "step.lua")

@@ -1,0 +1,248 @@
+-- The record of one resource, as Redis keeps it: opened for one step here, and closed by `close`.
+--
+-- Purpose  What the rules in line.lua and step.lua stand on; loading joins the three. Native structures, so that a step
+--          costs the same however many stand in line or are inside.
+-- KEYS     all of one resource, in one slot
+--   1 door    hash  c capacity · x '1' if set by Resize · f last fence · p last place · s seen
+--                   h how far its TTL reaches · a the seat of the only one inside · u weight inside, if there are more
+--                   g which of the other keys are in use: letters l (line, due), r (room, unsure), g (graves);
+--                   if it is missing, none, and enter.lua and leave.lua will do
+--                   :TICKET one in line, or one of several inside · #TICKET a grave: span kind by reason, by tabs
+--   2 line    zset  ticket -> order; the head has the lowest
+--   3 due     zset  ticket -> end of its patience
+--   4 room    zset  ticket -> end of its seat; only while several are inside
+--   5 unsure  zset  ticket -> the same, of those in room who have not been heard yet
+--   6 graves  zset  ticket -> until
+--             Entrants, by tabs: ticket expires fence block weight lease patience ear owner note place since sure passed
+-- ARGV     1 prefix of the ears' channels · 2 command, in small letters · 3 its first field, nearly always the ticket
+-- Returns  nothing: step.lua does
+--
+-- Times are microseconds. Numbers become text by %.0f, for `..` would write 1.79e+15. A server whose memory is full
+-- refuses a script whose first write adds something, so those who are known here take something away first: they can
+-- always leave, renew and poll. A server that evicts keys may have taken any of them: what is missing was never there.
+
+local DOOR, LINE, DUE, ROOM, UNSURE, GRAVES = unpack(KEYS)
+local EARS, COMMAND, TICKET = ARGV[1], ARGV[2], ARGV[3]
+local FRESH, PASSED, SILENT, HEARD = 0, 1, 2, 3
+local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a record is kept after the end of all that it says
+
+local call, num, format, match = redis.call, tonumber, string.format, string.match
+local min, max = math.min, math.max
+
+local function text(number)
+    return format('%.0f', number)
+end
+
+local function packed(e)
+    return table.concat({
+        e.ticket, text(e.expires), text(e.fence), text(e.block), text(e.weight), text(e.lease), text(e.patience), e.ear,
+        e.owner, e.note, text(e.place), text(e.since), e.sure and '1' or '0', text(e.passed),
+    }, '\t')
+end
+
+local function unpacked(line)
+    local ticket, expires, fence, block, weight, lease, patience, ear, owner, note, place, since, sure, passed =
+        match(line, '^([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t(%d+)\t'
+            .. '([^\t]*)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)\t(%d)\t(%d)$')
+    return {
+        ticket = ticket, expires = num(expires), fence = num(fence), block = num(block), weight = num(weight),
+        lease = num(lease), patience = num(patience), ear = ear, owner = owner, note = note, place = num(place),
+        since = num(since), sure = sure == '1', passed = num(passed),
+    }
+end
+
+-- Opening
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local NOW = text(now)
+
+local door = call('HMGET', DOOR, 'c', 'x', 'f', 'p', 's', 'h', 'a', 'u', 'g', ':' .. TICKET)
+local capacity, fixed, fence = num(door[1] or 0), door[2] == '1', num(door[3] or 0)
+local places, seen, reach = num(door[4] or 0), num(door[5] or 0), num(door[6] or 0)
+local in_use = door[9] or ''
+local lined = match(in_use, 'l') and call('ZCARD', LINE) or 0
+local seated = match(in_use, 'r') and call('ZCARD', ROOM) or 0
+local buried = match(in_use, 'g') and call('ZCARD', GRAVES) or 0
+local several = seated > 0 -- whether those inside are in room; else it is the lone one, or nobody
+local lone = door[7] and unpacked(door[7])
+local used = several and num(door[8]) or 0
+if lone then
+    seated, used = 1, lone.weight
+end
+
+-- The one whom the command is about, as it stands before the step; ahead: how many stand in line before it.
+local subject = door[10] and unpacked(door[10]) or nil
+local ahead
+if lone and lone.ticket == TICKET then
+    subject = lone
+elseif subject and subject.fence == 0 then
+    ahead = lined > 0 and call('ZRANK', LINE, TICKET)
+    subject = ahead and subject
+elseif subject then
+    subject = several and call('ZSCORE', ROOM, TICKET) and subject
+end
+local lease_before = subject and subject.lease or 0
+
+local newcomer = COMMAND == 'enter' and not subject
+if not newcomer then
+    call('HDEL', DOOR, 'a', 'g') -- written again at the end
+end
+if not door[4] and call('EXISTS', LINE, DUE, ROOM, UNSURE, GRAVES) > 0 then
+    call('DEL', LINE, DUE, ROOM, UNSURE, GRAVES) -- no step was made at this door, so they are of one that was evicted
+end
+
+-- Entrants are read once; door gets those that have changed at the end.
+
+local known, changed = {[TICKET] = subject or false}, {}
+if lone then
+    known[lone.ticket] = lone
+end
+local fresh, far = {}, 0 -- keys that may be new, and the furthest time that was written into the record
+
+local function put(key, at, ticket)
+    call('ZADD', key, text(at), ticket)
+    fresh[key] = true
+end
+
+local function entrant(ticket)
+    local e = known[ticket]
+    if e == nil then
+        local line = call('HGET', DOOR, ':' .. ticket)
+        e = line and unpacked(line)
+        known[ticket] = e
+    end
+    return e
+end
+
+local function forget(ticket)
+    known[ticket] = false
+    changed[ticket] = nil
+    call('HDEL', DOOR, ':' .. ticket)
+end
+
+local function keep(e)
+    known[e.ticket] = e
+    changed[e.ticket] = e
+    far = max(far, e.expires)
+end
+
+local function stand(e) -- one in line, new there or changed
+    keep(e)
+    put(DUE, e.expires, e.ticket)
+end
+
+local function out_of_line(ticket)
+    lined = lined - call('ZREM', LINE, ticket)
+    call('ZREM', DUE, ticket)
+    forget(ticket)
+end
+
+local function in_room(e)
+    keep(e)
+    put(ROOM, e.expires, e.ticket)
+    if e.sure then
+        call('ZREM', UNSURE, e.ticket)
+    else
+        put(UNSURE, e.expires, e.ticket)
+    end
+end
+
+local function sit(e) -- one inside, new there or changed
+    if lone and lone ~= e then
+        in_room(lone)
+        lone, several = nil, true
+    end
+    if several then
+        in_room(e)
+    else
+        lone = e
+        known[e.ticket] = e
+        far = max(far, e.expires)
+    end
+end
+
+local function out_of_room(e)
+    seated = seated - 1
+    used = used - e.weight
+    e.out = true
+    if e == lone then
+        lone = nil
+        known[e.ticket] = false
+    else
+        call('ZREM', ROOM, e.ticket)
+        call('ZREM', UNSURE, e.ticket)
+        forget(e.ticket)
+    end
+end
+
+local function seats(till) -- those whose seats end until then, in the order in which they came in
+    if lone then
+        return (till == '+inf' or lone.expires <= now) and {lone} or {}
+    end
+    local found = several and call('ZRANGEBYSCORE', ROOM, '-inf', till) or {}
+    for i, ticket in ipairs(found) do
+        found[i] = entrant(ticket)
+    end
+    table.sort(found, function(a, b) return a.fence < b.fence end)
+    return found
+end
+
+local function first_of(key) -- the lowest score in it
+    return num(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+end
+
+-- Closing
+
+local function close()
+    if several and seated <= 1 then
+        local last = call('ZRANGE', ROOM, 0, 0)[1]
+        if last then
+            lone = entrant(last)
+            forget(last)
+        end
+        call('DEL', ROOM, UNSURE)
+        several = false
+    end
+    in_use = (lined > 0 and 'l' or '') .. (several and 'r' or '') .. (buried > 0 and 'g' or '')
+    local words = {DOOR, 's', NOW}
+    local function set(field, value)
+        words[#words + 1] = field
+        words[#words + 1] = value
+        if #words > 200 then
+            call('HSET', unpack(words))
+            words = {DOOR, 's', NOW}
+        end
+    end
+    if capacity ~= num(door[1]) then set('c', text(capacity)) end
+    if fixed and door[2] ~= '1' then set('x', '1') end
+    if fence ~= num(door[3]) then set('f', text(fence)) end
+    if places ~= num(door[4]) then set('p', text(places)) end
+    if lone then set('a', packed(lone)) end
+    if several then set('u', text(used)) end
+    if in_use ~= '' then set('g', in_use) end
+    for ticket, e in pairs(changed) do
+        set(':' .. ticket, packed(e))
+    end
+    -- The record must outlast its own last fence, too: after a clock has gone back, that is ahead of the time.
+    far = max(far, now, fence)
+    local idle = fixed and IDLE_IF_FIXED or IDLE
+    if far + idle / 2 > reach then
+        reach = far + idle
+        set('h', text(reach))
+        for _, key in ipairs(KEYS) do
+            fresh[key] = true
+        end
+    end
+    call('HSET', unpack(words))
+    if newcomer and door[7] and not lone then
+        call('HDEL', DOOR, 'a')
+    end
+    if newcomer and door[9] and in_use == '' then
+        call('HDEL', DOOR, 'g')
+    end
+    local at = string.sub(text(reach), 1, -4) -- milliseconds
+    for key in pairs(fresh) do
+        call('PEXPIREAT', key, at)
+    end
+end
