@@ -122,7 +122,7 @@ class Both:
             server.script_load(text)
         self._bare = script(BARE)
         server.script_load(BARE)
-        self._listener = server.connection_pool.make_connection()
+        self._listener: Any = server.connection_pool.make_connection()
         self._listener.connect()
         self._listener.send_command("PSUBSCRIBE", EARS + "*")
         self._listener.read_response(push_request=True)
@@ -150,8 +150,8 @@ class Both:
             try:
                 self._compare(move, should, heard, answers)
             except (AssertionError, ResponseError) as error:
-                raise Differs(f"{error}\n{move}\nbefore {should.before}\npure   {should[2:]}\nafter  {should.after}")\
-                    from error
+                said = f"{error}\n{move}\nbefore {should.before}\nafter  {should.after}\npure   {should[2:]}"
+                raise Differs(said) from error
 
     def _send(self, pipe: Any, keys: list[str], move: Move, short: bool) -> None:
         c = move.command
@@ -171,7 +171,7 @@ class Both:
             said = good(next(answers))
             assert (said is not None) == is_quick, f"the short cut says {said}"
         if is_quick:
-            reply = Admitted(int(said), c.lease) if isinstance(c, Enter) else Left(said == 1)
+            reply: Reply = Admitted(int(said), c.lease) if isinstance(c, Enter) else Left(said == 1)
         else:
             *words, quick = good(next(answers))
             reply = layout.reply(words)
