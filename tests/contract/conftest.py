@@ -1,7 +1,8 @@
 """The matrix: every store of this house, for threads and for tasks. A store that is not in it fails test_matrix.py.
 
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
-and in real time with its own clock; of the latter the other kinds of lock are left to the long runs.
+and in real time with its own clock. Of all that lives in real time, the other kinds of lock are left to the long runs;
+Redis, whose doorman is not the one of all the others, leaves out less than the rest.
 """
 
 import os
@@ -17,6 +18,8 @@ from holdfast.backends.sqlite import SqliteStore
 from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
+from tests.servers.groups import Cluster, Sentinels
+from tests.servers.server import Server
 
 
 class SqliteByHand:
@@ -35,12 +38,40 @@ class SqliteByHand:
         return CasBackend(store, colour, namespace)
 
 
-STORES: dict[str, OpenSite] = {
+class RedisSite:
+    """One or several servers that are whole and empty, in real time."""
+
+    clock: HandClock | None = None
+
+    def __init__(self, servers: Server | Sentinels | Cluster) -> None:
+        self.servers = servers
+        self.url = servers.url
+
+    def backend(self, colour: Colour, namespace: str) -> Backend:
+        raise NotImplementedError("a store with a URL is opened by connect()")
+
+    def forget(self, name: str) -> None:
+        masters = [self.servers] if isinstance(self.servers, Server) else self.servers.masters
+        assert sum(master.ask("DEL", *found) for master in masters if (found := master.ask("KEYS", f"*{{{name}}}*")))
+
+
+@pytest.fixture
+def on_redis(redis_alone: Server) -> RedisSite:
+    return RedisSite(redis_alone)
+
+
+@pytest.fixture
+def on_valkey(valkey: Server) -> RedisSite:
+    return RedisSite(valkey)
+
+
+STORES: dict[str, OpenSite | str] = {
     "memory": MemorySite,
     "cas": DictSite,
     "sqlite": SqliteByHand,
-    "redis": lambda folder: __import__("redis").Redis(port=7399).flushall() and "redis://127.0.0.1:7399",
     "sqlite_in_real_time": lambda folder: f"sqlite:///{folder}/locks.db",
+    "redis": "on_redis",
+    "valkey": "on_valkey",
 }
 
 world = matrix(STORES)
@@ -54,22 +85,33 @@ def tmp_path() -> Iterator[Path]:
         yield Path(name)
 
 
-# Of what is played in real time, these wait for time to pass; they are left to the long runs, but for the named ones.
+# Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones
+# and, on Redis, for the plain lock.
 SLOW = {"TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults"}
 ALL_THE_SAME = {
     "test_a_lease_renews_itself",
     "test_a_loss_is_known_before_anybody_else_gets_in",
     "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
 }
+IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster"}
+
+
+def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:
+    if store not in IN_REAL_TIME:
+        return False
+    slow = group in SLOW and behaviour not in ALL_THE_SAME
+    other_kind = kind not in ("", "lock")
+    return slow and other_kind if store == "redis" else slow or other_kind
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         called = getattr(item, "callspec", None)
-        if called is None or not called.id.startswith("sqlite_in_real_time"):
+        if called is None or "world" not in called.params:
             continue
         assert isinstance(item, pytest.Function)
         kind = called.params.get("kind")
-        slow = item.cls is not None and item.cls.__name__ in SLOW and item.originalname not in ALL_THE_SAME
-        if slow or (kind is not None and kind.label != "lock"):
+        store, _ = called.params["world"]
+        group = item.cls.__name__ if item.cls is not None else ""
+        if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

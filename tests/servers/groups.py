@@ -122,6 +122,10 @@ class Sentinels(Group):
         return next(each for each in self.pair.servers if each.port == int(port))
 
     @property
+    def masters(self) -> list[Server]:
+        return [self.master]
+
+    @property
     def replica(self) -> Server:
         master = self.master
         return next(each for each in self.pair.servers[:2] if each is not master)

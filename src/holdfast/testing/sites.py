@@ -22,6 +22,10 @@ class Site(Protocol):
 
     def backend(self, colour: Colour, namespace: str) -> Backend: ...
 
+    # A site whose backend the kit does not know may also have
+    # def forget(self, name) -> None
+    # which lets the store lose what it knows about a name, as after a restore from an old copy.
+
 
 class UrlSite:
     """A store with a URL, in real time."""

@@ -110,9 +110,6 @@ class World:
 
         await self.until(check, f"{number} in line for {name!r}")
 
-    async def empty_line(self, name: str) -> None:
-        await self.in_line(name, 0)
-
     async def rest(self) -> None:
         """Give others the chance to do something wrong."""
         raise NotImplementedError
@@ -128,6 +125,8 @@ class World:
 
     async def forget(self, name: str) -> None:
         """The store loses what it knows about this name, as after a restore from an old copy."""
+        if hasattr(self.site, "forget"):
+            return self.site.forget(name)  # type: ignore[no-any-return]
         backend: Any = self._undressed(self.eye)._desk.backend
         if hasattr(backend, "store"):
             seen = await backend.store.read(backend.prefix + name)

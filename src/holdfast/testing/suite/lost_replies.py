@@ -63,7 +63,7 @@ class TestFaults(Behaviours):
         waiting = world.go(kind.rival(world.connect(faults=faults), "x").acquire(timeout=0.1))
         assert await waiting.result(within=1) is None
         assert faults.made
-        await world.empty_line("x")
+        await world.in_line("x", 0)
         await lease.release()
         assert (await world.resource("x")).inside == ()
 

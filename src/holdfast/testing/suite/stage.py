@@ -15,17 +15,19 @@ from ..sites import OpenSite, UrlSite
 from ..world import FACES, WORLDS, World
 
 
-def matrix(stores: Mapping[str, OpenSite]) -> Any:
+def matrix(stores: Mapping[str, OpenSite | str]) -> Any:
     """The fixture `world` over these stores and both faces. Assign it to the name `world` in a conftest or a module.
 
-    Each store is a function from a folder of the test's own to a URL that no other test uses.
+    Each store is a function from a folder of the test's own to a URL that no other test uses, or, for one that takes a
+    server, the name of a fixture that gives such a URL. Both may give a Site instead.
     """
     cells = [pytest.param((store, face), id=f"{store}-{face}") for store in stores for face in FACES]
 
     @pytest.fixture(name="world", params=cells)
     def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
         store, face = request.param
-        site = stores[store](tmp_path)
+        opened = stores[store]
+        site = request.getfixturevalue(opened) if isinstance(opened, str) else opened(tmp_path)
         return WORLDS[face](UrlSite(site) if isinstance(site, str) else site)
 
     return world
