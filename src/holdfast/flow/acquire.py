@@ -288,7 +288,7 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> Left | Non
         return None
     try:
         answer = await desk.ask(debt.name, Leave(ticket, debt.bury), until)
-    except BackendError:
+    except (BackendError, ConfigError):
         return None
     with desk.mutex:
         desk.debts.pop(ticket, None)

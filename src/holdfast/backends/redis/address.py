@@ -68,6 +68,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
         raise ConfigError(f"Behind the host of a {scheme}:// URL stands the number of a database: {FORMS[scheme]}.")
     if words:
         said.setdefault("db", int(words[0]))
+    words = [str(said["db"])] if "db" in said else []
     if kind == "cluster" and said.pop("db", 0):
         raise ConfigError("A Redis Cluster has only the database 0. Use namespace=… to keep things apart.")
     shown = ",".join(_shown(one, place) for one in hosts)

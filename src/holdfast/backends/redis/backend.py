@@ -203,8 +203,12 @@ class RedisBackend:
         return None
 
     async def doctor(self) -> list[tuple[str, str]]:
-        return []
+        from .doctor import examine
+
+        return await examine(self.where, self.wire.talk, self.ears.listen)
 
     def schema(self) -> str:
-        return ""
+        from . import rights
+
+        return rights.text(self.where, rights.DATABASE if self.where[-1].isdecimal() and "/" in self.where[9:] else ())
 

@@ -119,6 +119,9 @@ def refusal(where: str, error: BaseException | str) -> BackendError | ConfigErro
         return _refused(
             f"{where} does not allow this user {_what(text)}. `holdfast schema` prints the rights that locks need."
         )
+    if code == "NOSCRIPT":
+        sentence = "forgets scripts at once, or does not allow this user to run SCRIPT LOAD"
+        return _refused(f"{where} {sentence}. `holdfast schema` prints the rights that locks need.")
     if code == "NOAUTH" and ("HELLO must" in text or "required" in text):
         return _refused(f"{where} wants a password. Give it in the URL: redis://user:password@host.")
     if code in ("NOAUTH", "WRONGPASS") or "AUTH" in text:
