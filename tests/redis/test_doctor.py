@@ -201,7 +201,7 @@ def test_each_right_is_needed(start_redis: Start, right: str) -> None:
     said: Exception | None = None
     try:
         whole_life(url)
-    except (BackendError, AssertionError) as error:  # a release that is refused in the middle is a line in the log
+    except Exception as error:  # a script that is refused in the middle may leave anything behind
         said = error
     if isinstance(said, BackendError):
         assert said.refused
