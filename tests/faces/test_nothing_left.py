@@ -32,10 +32,18 @@ def nothing_is_left(url: str, within: float) -> None:
             time.sleep(0.05)
 
 
+@pytest.fixture
+def url(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    if store == "memory":
+        return "memory://cancelled"
+    if store == "sqlite":
+        return f"sqlite:///{tmp_path}/locks.db"
+    return str(request.getfixturevalue(store).url)
+
+
 @pytest.mark.parametrize("many", MANY)
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
-def test_cancelled_acquires_leave_nothing_behind(store: str, many: int, tmp_path: Path) -> None:
-    url = "memory://cancelled" if store == "memory" else f"sqlite:///{tmp_path}/locks.db"
+@pytest.mark.parametrize("store", ["memory", "sqlite", "redis_alone"])
+def test_cancelled_acquires_leave_nothing_behind(url: str, many: int) -> None:
     dice = random.Random(many)
     got = 0
 
@@ -84,8 +92,8 @@ print("left", left, "done", done > 0, "seats", len(locks._desk.seats), flush=Tru
 
 
 @pytest.mark.parametrize("many", MANY)
-def test_ctrl_c_at_any_moment_leaves_nothing_behind(many: int, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/locks.db"
+@pytest.mark.parametrize("store", ["sqlite", "redis_alone"])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(url: str, many: int) -> None:
     command = [sys.executable, "-c", INTERRUPTED, url, str(many)]
     dice = random.Random(many)
     rival = holdfast.connect(url, lease=60).lock("x", timeout=30)
