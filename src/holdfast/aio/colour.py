@@ -58,6 +58,13 @@ class TaskColour:
         if self.loop() is not asyncio.get_running_loop():
             raise ConfigError("This client belongs to another event loop. Make one with aio.connect() in each loop.")
 
+    def at_home(self) -> bool:
+        """Whether this is the loop of this client, or it has none yet."""
+        try:
+            return self._loop in (None, asyncio.get_running_loop())
+        except RuntimeError:
+            return self._loop is None
+
     def soon(self, call: Callable[[], object]) -> None:
         """Call it in the loop: now if this is the loop's own thread, else as soon as it can."""
         loop = self._loop

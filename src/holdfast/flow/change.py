@@ -17,6 +17,19 @@ async def renew(desk: Desk, hold: Hold) -> None:
     hold.ensure_held()
 
 
+async def prolong(desk: Desk, hold: Hold, seconds: float, more: bool = False) -> None:
+    """Let the hold last so many seconds from now at most, or so many more, whatever its max_hold was; renew it now.
+
+    LeaseLost if it is gone, BackendError if the store cannot be asked.
+    """
+    hold.ensure_held()
+    seat = hold._seat
+    with desk.mutex:
+        seat.cap = (seat.cap if more else desk.clock()) + seconds
+        desk.ring(seat.cap)
+    await renew(desk, hold)
+
+
 async def downgrade(desk: Desk, hold: Hold) -> None:
     """From writer to reader, without letting a writer in between.
 

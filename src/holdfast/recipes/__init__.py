@@ -1,0 +1,17 @@
+"""Locks with an API that programs know from elsewhere, each a page of code: read them to see how to build on holdfast.
+
+    ExpLock        one key with an expiry: excludes against all who speak `SET key token NX PX`
+    FairMutex      lock and unlock, first come, first served
+    RedisPyLock    in the place of redis-py's own: client.lock("x", lock_class=RedisPyLock)
+
+All three take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the
+third for asyncio.
+"""
+
+from .exp_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
+from .exp_lock import ExpLock as ExpLock
+from .exp_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
+from .fair_mutex import FairMutex as FairMutex
+from .redis_py_lock import RedisPyLock as RedisPyLock
+
+__all__ = ["AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError"]

@@ -1,0 +1,30 @@
+"""One client of holdfast for each client of redis-py.
+
+A recipe is given a client of redis-py, often anew with each lock. But leases want one keeper and waiters one listening
+connection for the whole process, so whoever comes with the same client, or with another one of the same pool, gets the
+same `Locks`. They last as long as the pool does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from ..client import Locks
+
+if TYPE_CHECKING:
+    from redis import Redis, RedisCluster
+
+_known: WeakKeyDictionary[Any, Locks] = WeakKeyDictionary()
+
+
+def locks_of(client: Redis | RedisCluster) -> Locks:
+    """ConfigError if this is no client of redis-py, or one for asyncio."""
+    pool = getattr(client, "connection_pool", client)
+    found = _known.get(pool)
+    if found is None:
+        from .. import connect
+
+        found = _known.setdefault(pool, connect(client))  # no I/O yet, so one too many costs nothing
+    return found
+

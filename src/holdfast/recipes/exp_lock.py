@@ -1,0 +1,213 @@
+"""ExpLock: the plain lock that half the world has in its Redis, done with care.
+
+One key. Whoever sets it with `SET key token NX PX milliseconds` has the lock; whoever still finds his own token there
+may delete it; if nobody does, the server does. There is no line, no fence and no renewal: for those take a lock of
+holdfast itself. This one is for programs that must agree with others who know nothing but that protocol, such as
+redis-py's own Lock.
+
+Two scripts are all of it. They differ from the textbook in what they say about one's *own* token: to find it when
+taking the lock is a success and not a refusal. An answer gets lost now and then, and a client that asks again (many
+drivers do so unasked) would otherwise be kept out by itself until the key expires.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AlreadyHeld, ConfigError, LockTimeout
+from ..flow import check
+from ..flow.check import Seconds
+from ..flow.clock import boot_clock
+
+if TYPE_CHECKING:
+    from redis import Redis, RedisCluster
+
+# KEYS[1] the key, ARGV[1] the token, ARGV[2] how long it lives in milliseconds, 0 = for ever. 1: it is ours now.
+TAKE = """
+local taken
+if ARGV[2] == '0' then
+    taken = redis.call('SET', KEYS[1], ARGV[1], 'NX')
+else
+    taken = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+end
+if taken then return 1 end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1
+"""
+
+# KEYS[1] the key, ARGV[1] the token. 1: deleted, 0: somebody else's, -1: there is none.
+DROP = """
+local token = redis.call('GET', KEYS[1])
+if not token then return -1 end
+if token ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+return 1
+"""
+
+TRIES = 3  # how often the same is said while its outcome is unknown
+
+
+class AlreadyAcquiredLockError(AlreadyHeld):
+    """This object has the lock already: `unlock` first."""
+
+
+class TooManyLockAttemptsError(LockTimeout):
+    """Somebody else had the lock in each of the attempts."""
+
+
+class ExpLock:
+    """A lock that is one key with an expiry, for all who speak `SET key token NX PX` and compare-and-delete.
+
+        lock = ExpLock("report", redis=client)
+        with lock.synchronize():
+            ...
+
+    `expiry` in seconds is the whole life of the lock: it is not renewed, and work that takes longer goes on without
+    it. None: it never expires, and a crash locks for ever. `retries`: how many attempts follow the first one, every
+    `interval` seconds. One object is for one holder; give each thread its own. Bad input: ConfigError. What the
+    client raises (`redis.exceptions`) comes through; after it the same object may simply be used again.
+    """
+
+    def __init__(
+        self,
+        key: str | bytes,
+        *,
+        redis: Redis | RedisCluster,
+        expiry: Seconds | None = 60,
+        retries: int = 0,
+        interval: Seconds = 0.01,
+    ) -> None:
+        from ..backends.redis.client import refuse_colour
+
+        refuse_colour(redis, blocking=True)
+        if type(retries) is not int or retries < 0:
+            raise ConfigError(f"retries is a whole number, 0 or more, not {retries!r}.")
+        self.key = key
+        self._redis: Any = redis
+        self._take_it = self._redis.register_script(TAKE)
+        self._drop_it = self._redis.register_script(DROP)
+        self._expiry = check.optional(expiry, "expiry")
+        self._retries = retries
+        self._interval = check.timeout(interval) or 0.0
+        self._token: str | None = None  # of the lock we have, or may have: the answer was lost
+        self._sure = False
+        self._since = 0.0
+        self._process = 0
+
+    @property
+    def locked(self) -> bool:
+        """Whether `lock` or `try_lock` succeeded and `unlock` has not been called since. Asks nobody."""
+        return self._sure and self._process == os.getpid()
+
+    def key_locked(self) -> bool:
+        """Whether anybody has the lock. Asks the server."""
+        return self._redis.get(self.key) is not None
+
+    def key_owned(self) -> bool:
+        """Whether this object has the lock and it has not expired. Asks the server."""
+        found = self._redis.get(self.key)
+        return self.locked and (found.decode() if isinstance(found, bytes) else found) == self._token
+
+    def try_lock(self) -> bool:
+        """Take the lock if it is free: whether it is ours now. AlreadyAcquiredLockError if it was before."""
+        self._refuse_twice()
+        if self._process != os.getpid():  # what a parent process may have is not ours
+            self._process, self._token, self._sure = os.getpid(), None, False
+        self._token = self._token or os.urandom(16).hex()
+        try:
+            self._sure = self._take(self._token)
+            if not self._sure:
+                self._token = None
+            return self._sure
+        except BaseException:
+            self._withdraw()
+            raise
+
+    def lock(self) -> int:
+        """Take the lock, waiting for it as `retries` and `interval` say. How many attempts it took.
+
+        AlreadyAcquiredLockError if this object has it already, TooManyLockAttemptsError if it was not to be had.
+        """
+        begun = boot_clock()
+        for attempt in range(1, self._retries + 2):
+            if attempt > 1:
+                time.sleep(self._interval)
+            if self.try_lock():
+                return attempt
+        tries = f"{attempt} attempt{'s' if attempt > 1 else ''}"
+        error = TooManyLockAttemptsError(f"{self.key!r} was held by somebody else in {tries}. Raise retries, or wait.")
+        error.name, error.waited = str(self.key), boot_clock() - begun
+        raise error
+
+    def unlock(self) -> bool:
+        """Give it back. False if this object did not have it, or no longer: it had expired, somebody else may have it.
+
+        An answer that is lost is asked for again, and what the lost one had done still counts. (A client that is told
+        to retry by itself hides such a loss from us; then this may say False although it was our own release.)
+        """
+        token = self._token
+        if token is None or self._process != os.getpid():
+            return False
+        done = self._drop(token) and self._sure
+        self._token, self._sure = None, False  # only now: if the line above raised, it may be called again
+        return done
+
+    @contextmanager
+    def synchronize(self) -> Iterator[int]:
+        """Hold the lock in a `with` block, which gets the number of attempts that it took. Raises as `lock` does."""
+        self._refuse_twice()
+        try:
+            yield self.lock()
+        except BaseException as error:
+            try:
+                self.unlock()
+            except Exception as trouble:  # what went wrong inside counts for more than what went wrong after it
+                error.add_note(f"And {self.key!r} could not be unlocked: {trouble}")
+            raise
+        self.unlock()
+
+    def _refuse_twice(self) -> None:
+        if self.locked:
+            raise AlreadyAcquiredLockError(f"This object has {self.key!r} already. Call unlock() first.")
+
+    def _take(self, token: str) -> bool:
+        life = 0 if self._expiry is None else max(int(self._expiry * 1000), 1)
+        self._since = boot_clock()
+        return self._say(self._take_it, token, life)[0] == 1
+
+    def _drop(self, token: str) -> bool:
+        going = boot_clock()
+        answer, again = self._say(self._drop_it, token)
+        if answer == -1 and again:  # gone: by the try whose answer was lost, unless it had expired before that
+            return self._expiry is None or going < self._since + self._expiry
+        return answer == 1
+
+    def _withdraw(self) -> None:
+        """A try that was broken off leaves nothing behind, if that can be helped; else its token is remembered."""
+        if self._token is not None:
+            try:
+                self._drop(self._token)
+                self._token, self._sure = None, False
+            except Exception:
+                pass
+
+    def _say(self, script: Callable[..., int], *words: str | int) -> tuple[int, bool]:
+        """The script's answer, and whether it had to be asked for again because one was lost."""
+        from redis.exceptions import ConnectionError, TimeoutError
+
+        turn = 1
+        while True:
+            try:
+                return script([self.key], words), turn > 1
+            except (ConnectionError, TimeoutError):
+                if turn == TRIES:
+                    raise
+                turn += 1
+
+    def __repr__(self) -> str:
+        return f"<{'locked' if self.locked else 'unlocked'} ExpLock {self.key!r}>"
