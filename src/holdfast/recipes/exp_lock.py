@@ -96,7 +96,8 @@ class ExpLock:
         self._interval = check.timeout(interval) or 0.0
         self._token: str | None = None  # of the lock we have, or may have: the answer was lost
         self._sure = False
-        self._since = 0.0
+        self._since = 0.0  # when it was asked for
+        self._going = 0.0  # when it was given back for the first time
         self._process = 0
 
     @property
@@ -177,14 +178,14 @@ class ExpLock:
 
     def _take(self, token: str) -> bool:
         life = 0 if self._expiry is None else max(int(self._expiry * 1000), 1)
-        self._since = boot_clock()
+        self._since, self._going = boot_clock(), 0.0
         return self._say(self._take_it, token, life)[0] == 1
 
     def _drop(self, token: str) -> bool:
-        going = boot_clock()
+        first, self._going = not self._going, self._going or boot_clock()
         answer, again = self._say(self._drop_it, token)
-        if answer == -1 and again:  # gone: by the try whose answer was lost, unless it had expired before that
-            return self._expiry is None or going < self._since + self._expiry
+        if answer == -1 and (again or not first):  # by the try whose answer was lost, unless it had expired before it
+            return self._expiry is None or self._going < self._since + self._expiry
         return answer == 1
 
     def _withdraw(self) -> None:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from ...aio import Lease, Lock, Locks
 from ...aio.lock import Asking
-from ...errors import LeaseLost, NotHeld
+from ...errors import BackendError, NotHeld
 from ...flow import change
 from ..redis_py import Local, Terms, ticket_of
 from .clients import locks_of
@@ -58,11 +58,18 @@ class RedisPyLock(Terms):
         token = self._token("release")
         with self._their_errors():
             try:
-                await (await self._held(token)).release()
-            except (LeaseLost, NotHeld):
+                lease = await self._held(token)
+            except NotHeld:
                 self._forget(token)
                 raise
-            self._forget(token)  # only now: after a BackendError, or cancelled, it may be released again
+            try:
+                await lease.release()
+            except BackendError:
+                raise  # it may be released again
+            except BaseException:  # lost; or cancelled, and then it is finished all the same
+                self._forget(token)
+                raise
+            self._forget(token)
 
     def locked(self) -> Asking[bool]:
         """Whether anybody has it. Asks the server."""

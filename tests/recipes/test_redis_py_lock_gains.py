@@ -1,0 +1,347 @@
+"""RedisPyLock where redis-py's own Lock is a trap. Each case here goes wrong there."""
+
+import asyncio
+import gc
+import os
+import threading
+
+import pytest
+import redis
+import redis.asyncio
+from redis.exceptions import ConnectionError, LockError, LockNotOwnedError
+
+import holdfast
+from holdfast.recipes import RedisPyLock
+from holdfast.recipes import aio as recipes
+from tests.recipes.both import Shop, both
+from tests.servers.server import Server, until
+
+# Waiting
+
+
+@both
+async def test_who_waits_is_woken_and_does_not_sleep(shop: Shop) -> None:
+    with holdfast.connect(shop.server.url) as other:
+        lease = other.lock("x").acquire()
+        assert lease is not None
+        threading.Timer(0.2, lease.release).start()
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        assert await shop.lock(sleep=60).acquire()
+        assert clock() - begun < 2
+
+
+@both
+async def test_a_blocking_timeout_shorter_than_sleep_is_waited_for(shop: Shop) -> None:
+    await shop.lock().acquire()
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    assert not await shop.lock(sleep=60, blocking_timeout=0.1).acquire()
+    assert clock() - begun > 0.099
+
+
+def test_acquire_false_tries_once(redis_alone: Server) -> None:
+    with redis.Redis(port=redis_alone.port) as client:
+        one, other = (client.lock("x", lock_class=RedisPyLock) for _ in range(2))
+        assert one.acquire(False)
+        assert not other.acquire(False)
+        assert not other.acquire(True, blocking_timeout=0.01)
+
+
+@both
+async def test_who_asks_first_gets_it_first(shop: Shop) -> None:
+    with holdfast.connect(shop.server.url) as other:
+        lease = other.lock("x").acquire()
+        assert lease is not None
+        got_in: list[int] = []
+        turn = asyncio.get_running_loop().run_in_executor if shop.colour == "threads" else None
+
+        def thread(number: int) -> None:
+            with redis.Redis(port=shop.server.port) as client, client.lock("x", lock_class=RedisPyLock):
+                got_in.append(number)
+
+        async def task(number: int) -> None:
+            async with shop.lock(client=shop.client(client_name=str(number))):
+                got_in.append(number)
+
+        waiting = []
+        for number in range(1, 5):
+            waiting.append(turn(None, thread, number) if turn else asyncio.ensure_future(task(number)))
+            while len(other.snapshot("x").resources[0].line) < number:
+                await asyncio.sleep(0.01)
+        lease.release()
+        await asyncio.gather(*waiting)
+        assert got_in == [1, 2, 3, 4]
+
+
+# Timeouts and fences
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "10", True])
+@both
+async def test_a_timeout_that_makes_no_sense_is_refused(shop: Shop, timeout: object) -> None:
+    with pytest.raises(LockError, match="timeout is a number of seconds"):
+        shop.lock(timeout=timeout)
+
+
+@both
+async def test_without_a_timeout_a_crash_costs_half_a_minute(shop: Shop) -> None:
+    await shop.lock().acquire()
+    with holdfast.connect(shop.server.url) as other:
+        (insider,) = other.snapshot("x").resources[0].inside
+        assert 20 < insider.left <= 30
+
+
+@both
+async def test_a_holder_that_stands_still_keeps_it_for_its_timeout(shop: Shop) -> None:
+    """A renewal that does not come costs nothing before then: as in redis-py, the server waits that long."""
+    lock = shop.lock(timeout=10)
+    await lock.acquire()
+    assert lock.lease.remaining() > 9.9
+    with holdfast.connect(shop.server.url) as other:
+        (insider,) = other.snapshot("x").resources[0].inside
+        assert 10 < insider.left < 11.2
+
+
+@both
+async def test_the_holder_knows_of_its_end_before_others_get_in(shop: Shop) -> None:
+    lock = shop.lock(timeout=0.2)
+    await lock.acquire()
+    lease = lock.lease
+    assert lease.held
+    assert await shop.lock().acquire(blocking_timeout=5)
+    assert lease.lost
+    assert lease.reason == "max_hold"
+    with pytest.raises(LockNotOwnedError):
+        await lock.release()
+
+
+@both
+async def test_each_hold_has_a_greater_fence(shop: Shop) -> None:
+    lock, fences = shop.lock(), []
+    for _ in range(5):
+        async with lock:
+            fences.append(lock.lease.fence)
+    assert fences == sorted(set(fences))
+    assert lock.lease is None
+
+
+# Release
+
+
+@both
+async def test_the_error_at_the_end_does_not_hide_what_the_body_raised(shop: Shop) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        async with shop.lock(timeout=0.1):
+            await asyncio.sleep(0.15)
+            1 / 0  # noqa: B018
+    assert "was lost" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize("colour", ["threads", "tasks"])
+def test_a_release_that_did_not_reach_the_server_may_be_repeated(redis_durable: Server, colour: str) -> None:
+    async def case() -> None:
+        shop = Shop(redis_durable, colour)
+        lock = shop.lock()
+        await lock.acquire()
+        redis_durable.kill()
+        with pytest.raises(ConnectionError):
+            await lock.release()
+        assert lock.local.token is not None
+        redis_durable.restart()
+        await lock.release()
+        assert not await shop.lock().locked()
+        await shop.close()
+
+    asyncio.run(case())
+
+
+@both
+async def test_a_child_does_not_release_what_its_parent_has(shop: Shop) -> None:
+    if shop.colour == "tasks":
+        return  # a loop does not survive a fork
+    lock = shop.lock()
+    await lock.acquire()
+    child = os.fork()
+    if child == 0:
+        try:
+            lock._lock.release()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert await lock.owned()
+    assert await shop.lock().locked()
+
+
+def test_a_server_that_cannot_be_reached_is_the_drivers_error() -> None:
+    lock = redis.Redis(port=1).lock("x", lock_class=RedisPyLock)
+    for ask in (lock.acquire, lock.locked, lock.__enter__):
+        with pytest.raises(ConnectionError) as raised:
+            ask()
+        assert isinstance(raised.value.__cause__, holdfast.BackendError)
+
+
+# Threads and tasks that share an object
+
+
+def test_a_thread_does_not_release_what_another_has(redis_alone: Server) -> None:
+    with redis.Redis(port=redis_alone.port) as client:
+        lock = client.lock("x", lock_class=RedisPyLock)
+        lock.acquire()
+        said: list[object] = []
+
+        def other() -> None:
+            said.append(lock.local.token)  # an AttributeError in redis-py
+            said.append(lock.acquire(blocking=False))
+            try:
+                lock.release()
+            except LockError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(20)
+        assert said == [None, False, "Cannot release an unlocked lock"]
+        assert lock.owned()
+
+
+def test_without_thread_local_another_thread_may_release_it(redis_alone: Server) -> None:
+    with redis.Redis(port=redis_alone.port) as client:
+        lock = client.lock("x", thread_local=False, lock_class=RedisPyLock)
+        lock.acquire()
+        thread = threading.Thread(target=lock.release)
+        thread.start()
+        thread.join(20)
+        assert not lock.locked()
+
+
+def test_threads_that_share_an_object_take_turns(redis_alone: Server) -> None:
+    with redis.Redis(port=redis_alone.port) as client:
+        lock = client.lock("x", timeout=30, lock_class=RedisPyLock)
+        inside, met, fences = [0], [], []
+
+        def work() -> None:
+            for _ in range(20):
+                with lock:
+                    inside[0] += 1
+                    met.append(inside[0])
+                    assert lock.lease is not None
+                    fences.append(lock.lease.fence)
+                    inside[0] -= 1
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert met == [1] * 160
+        assert fences == sorted(set(fences))
+        assert lock._leases == {}
+
+
+async def late_task(url: str) -> None:
+    async with redis.asyncio.Redis.from_url(url) as client:
+        lock = client.lock("x", timeout=0.2, lock_class=recipes.RedisPyLock)
+        await lock.acquire()
+        other = asyncio.create_task(lock.acquire(blocking_timeout=5))
+        assert await other
+        with pytest.raises(LockNotOwnedError):
+            await lock.release()  # ours, which is gone, and not the other's
+        assert await client.lock("x", lock_class=recipes.RedisPyLock).locked()
+        await lock.release()  # ours is known to be gone; what the object still has is the other's
+        assert not await client.lock("x", lock_class=recipes.RedisPyLock).locked()
+
+
+def test_a_late_task_does_not_release_what_another_has(redis_alone: Server) -> None:
+    asyncio.run(late_task(redis_alone.url))
+
+
+# asyncio
+
+
+async def cancelled(url: str) -> None:
+    async with redis.asyncio.Redis.from_url(url) as client:
+        lock = client.lock("x", lock_class=recipes.RedisPyLock)
+        for turn in range(60):
+            task = asyncio.create_task(lock.acquire())
+            for _ in range(turn % 12):
+                await asyncio.sleep(0)
+            if turn % 3 == 0:
+                await asyncio.sleep(0.0005)
+            task.cancel()
+            try:
+                got_it = await task
+            except asyncio.CancelledError:
+                got_it = False
+            if got_it:
+                await lock.release()
+            assert await lock.acquire(blocking_timeout=2), turn
+            leaving = asyncio.create_task(lock.release())
+            await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            after = client.lock("x", lock_class=recipes.RedisPyLock)
+            assert await after.acquire(blocking_timeout=2), turn
+            await after.release()
+
+
+def test_cancelled_acquires_and_releases_leave_nothing_behind(redis_alone: Server) -> None:
+    asyncio.run(cancelled(redis_alone.url))
+
+
+def test_a_forgotten_await_fails_loudly(redis_alone: Server) -> None:
+    lock = redis.asyncio.Redis(port=redis_alone.port).lock("x", lock_class=recipes.RedisPyLock)
+    for question in (lock.locked, lock.owned):
+        with pytest.raises(TypeError, match="await"):
+            if question():
+                pass
+
+
+def test_a_client_may_go_from_loop_to_loop(redis_alone: Server) -> None:
+    client = redis.asyncio.Redis(port=redis_alone.port)
+
+    async def once() -> None:
+        async with client.lock("x", lock_class=recipes.RedisPyLock):
+            pass
+        await client.aclose()
+
+    for _ in range(3):
+        asyncio.run(once())
+
+
+# What it is
+
+
+@both
+async def test_it_is_a_lock_of_holdfast_and_not_the_key_of_redis_py(shop: Shop) -> None:
+    async with shop.lock():
+        with holdfast.connect(shop.server.url) as other:
+            assert other.lock("x").locked()
+        assert shop.server.ask("GET", "x") is None
+
+
+@both
+async def test_names_are_text_even_as_bytes(shop: Shop) -> None:
+    async with shop.lock(b"caf\xc3\xa9"):
+        assert await shop.lock("café").locked()
+    for name in (b"\xff", "", "x" * 201, "a\nb"):
+        with pytest.raises(LockError):
+            shop.lock(name)
+
+
+def test_a_client_of_the_other_colour_is_refused() -> None:
+    with pytest.raises(LockError, match="asyncio"):
+        redis.asyncio.Redis().lock("x", lock_class=RedisPyLock)
+    with pytest.raises(LockError, match="redis.asyncio.Redis"):
+        redis.Redis().lock("x", lock_class=recipes.RedisPyLock)
+
+
+def test_a_client_that_is_gone_takes_its_connections_along(redis_alone: Server) -> None:
+    before = len(redis_alone.client.client_list())
+    for _ in range(5):
+        client = redis.Redis(port=redis_alone.port)
+        with client.lock("x", lock_class=RedisPyLock):
+            pass
+        client.close()
+        del client
+    until(lambda: gc.collect() is not None and len(redis_alone.client.client_list()) <= before, "they are closed")
