@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import redis
@@ -35,11 +35,13 @@ class Awaited:
 
         return ask
 
-    async def __aenter__(self) -> Awaited:
+    async def __aenter__(self) -> Self:
         self._lock.__enter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._lock.__exit__(kind, error, at)
 
 

@@ -126,7 +126,7 @@ FairMutex(redis.Redis(port=int(sys.argv[1])), "x", lock_time=60).lock()
 def test_a_dead_head_of_the_line_does_not_stall_a_lease(
     redis_alone: Server, client: redis.Redis, watch: holdfast.Locks, dead: int
 ) -> None:
-    """The second defect: there the lock is handed to whoever is first in the queue, dead or alive, for a whole lease."""
+    """The second defect: there the lock is handed to whoever is first in the queue, dead or alive, for a lease."""
     mutex, got_in = FairMutex(client, "x", lock_time=60), []  # type: ignore[var-annotated]
     mutex.lock()
     heads = []
