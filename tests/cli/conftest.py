@@ -30,18 +30,19 @@ def until(what: Callable[[], object], seconds: float = 15) -> float:
 
 
 class Tool:
-    """Runs `holdfast ARGS` in a folder of its own, with a store of its own."""
+    """Runs `holdfast ARGS` in a folder of its own, with a store of its own or, by -u alone, with the one at a URL."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
-        self.url = f"sqlite:///{folder}/locks.db"
+        self.url = url or f"sqlite:///{folder}/locks.db"
+        self.always = ["-u", url] if url else []
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-        self.env = {**kept, "HOLDFAST_URL": self.url, "HOME": str(folder), "SHELL": "/bin/sh"}
+        self.env = {**kept, "HOME": str(folder), "SHELL": "/bin/sh", **({} if url else {"HOLDFAST_URL": self.url})}
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         it = subprocess.Popen(
-            [*TOOL, *args], cwd=self.folder, env={**self.env, **env}, text=True, start_new_session=True,
+            [*TOOL, *self.always, *args], cwd=self.folder, env={**self.env, **env}, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         self.started.append(it)
@@ -81,15 +82,19 @@ class Tool:
         return [int((self.folder / name).read_text()) for name in names]
 
 
+    def end(self) -> None:
+        for it in self.started:
+            if it.poll() is None:
+                it.send_signal(signal.SIGCONT)
+                it.kill()
+                it.wait()
+            for end in (it.stdin, it.stdout, it.stderr):
+                if end is not None:
+                    end.close()
+
+
 @pytest.fixture
 def holdfast(tmp_path: Path) -> Iterator[Tool]:
     tool = Tool(tmp_path)
     yield tool
-    for it in tool.started:
-        if it.poll() is None:
-            it.send_signal(signal.SIGCONT)
-            it.kill()
-            it.wait()
-        for end in (it.stdin, it.stdout, it.stderr):
-            if end is not None:
-                end.close()
+    tool.end()

@@ -16,7 +16,6 @@ import pytest
 from tests.cli.conftest import TOOL, Tool, alive, until
 
 CTRL_C, CTRL_Z, CTRL_D = "\x03", "\x1a", "\x04"
-HOLDFAST = shlex.join(TOOL)
 
 
 class Terminal:
@@ -33,7 +32,8 @@ class Terminal:
         os.close(slave)
         self.seen = ""
         self.expect("ready> ")
-        self.do(f"holdfast() {{ {HOLDFAST} \"$@\"; }}")  # a function runs in the job's own process group as well
+        self.tool = shlex.join([*TOOL, *tool.always])
+        self.do(f"holdfast() {{ {self.tool} \"$@\"; }}")  # a function runs in the job's own process group as well
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
@@ -238,7 +238,7 @@ def test_a_command_that_ignores_the_hang_up_goes_on_and_keeps_the_lock(terminal:
 @pytest.mark.parametrize("where", ["", " &"])
 def test_killing_the_wrapper_ends_the_family_here_too(terminal: Terminal, holdfast: Tool, where: str) -> None:
     family = "echo $$ > child; sleep 600 & echo $! > near; setsid sh -c \"echo \\$\\$ > far; exec sleep 600\" & wait"
-    terminal.type(f"{HOLDFAST} run x -- sh -c '{family}'{where}\n")
+    terminal.type(f"{terminal.tool} run x -- sh -c '{family}'{where}\n")
     pids = holdfast.pids("child", "near", "far")
     (owner,) = holdfast.inside("x")
     os.kill(int(owner.rpartition(":")[2]), signal.SIGKILL)

@@ -1,0 +1,148 @@
+"""The tool against Redis, by -u alone: what does not depend on the store is the same, and what does is said here.
+
+A server in the network cannot see a process die, so a wrapper that is killed costs the others its lease, where a store
+on this machine knows at once. Its command dies with it all the same: that is the guard's work, not the store's.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli import test_commands, test_loss, test_run, test_terminal
+from tests.cli.conftest import Tool, alive, until
+from tests.servers.server import Server
+
+terminal = test_terminal.terminal
+
+THE_SAME = {
+    test_run: """
+        it_runs_the_command
+        the_exit_code_is_the_commands_own_or_128_and_its_signal
+        fences_rise
+        who_does_not_wait_is_told_who_holds_it
+        who_waits_runs_as_soon_as_the_first_ends
+        who_has_waited_long_enough_says_so
+        readers_share_and_a_writer_waits
+        slots
+        a_short_job_can_keep_the_others_out_for_a_while
+        what_cannot_run_exits_126_or_127_and_locks_nothing
+        a_broken_binary_gives_the_lock_back
+        signals_are_passed_on
+        the_command_inherits_no_descriptor_of_ours
+        stop_and_continue_reach_the_command
+        a_signal_in_line_ends_the_wait_and_leaves_nothing_behind
+        what_runs_on_in_the_background_keeps_neither_the_lock_nor_us
+        a_second_term_does_not_cost_the_others_the_lease
+    """,
+    test_commands: """
+        ls_names_the_store_and_says_who_holds_what
+        ls_shows_lines_and_slots
+        json_has_the_keys_of_the_snapshot
+        show_tells_everything_about_one_name
+        a_name_with_a_star_is_a_name_to_show_and_a_pattern_to_ls
+        a_lease_that_lives_without_a_process
+        it_ends_by_itself
+        acquire_in_json
+        with_a_ticket_of_its_own_an_acquire_may_be_repeated
+        readers_and_slots_can_be_acquired_too
+        ctrl_c_while_acquiring_leaves_nothing
+        evict_stops_renewals_and_at_once_frees
+        evict_one_of_many_by_the_ticket_that_show_prints
+        evicting_nobody_is_no_error
+        resize
+    """,
+    test_loss: """
+        a_stopped_wrapper_loses_its_command_before_its_lease
+        killing_the_guard_does_not_end_the_protection
+        a_command_that_holds_too_long_is_stopped
+        an_evicted_command_is_told_to_stop
+        with_warn_the_command_runs_on_and_keeps_its_exit_code
+        a_family_outside_the_lease_is_gone_before_the_next_one_comes
+        a_wrapper_killed_in_line_leaves_no_place_behind
+        an_evicted_command_is_dead_before_the_next_one_comes
+    """,
+    test_terminal: """
+        the_keyboard_belongs_to_the_command
+        ctrl_c_ends_the_command_once_and_then_us
+        ctrl_c_in_line_leaves_it
+        ctrl_z_and_fg
+        ctrl_z_past_the_lease_costs_the_command
+        watching
+    """,
+}
+for _module, _names in THE_SAME.items():
+    globals().update({f"test_{name}": getattr(_module, f"test_{name}") for name in _names.split()})
+
+
+@pytest.fixture
+def holdfast(tmp_path: Path, redis_alone: Server) -> Iterator[Tool]:
+    tool = Tool(tmp_path, redis_alone.url)
+    yield tool
+    tool.end()
+
+
+def test_killing_the_wrapper_ends_its_family_at_once_and_the_lock_with_its_lease(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--lease", "2", "x", "-c", test_loss.FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    second = holdfast.start("run", "x", "-c", "date +%s%N > began")
+    until(lambda: holdfast.line("x"))
+    killed = time.time_ns()
+    first.kill()
+    took = until(lambda: not any(map(alive, pids)))
+    assert took < 1
+    assert second.wait(20) == 0
+    (began,) = holdfast.pids("began")
+    assert 1_000_000_000 < began - killed < 4_000_000_000  # renewed at every third, so 1.3 to 2 s of it are left
+
+
+def test_a_server_that_hangs_costs_the_command_in_time(holdfast: Tool, redis_alone: Server) -> None:
+    first = holdfast.holding("run", "--lease", "1.5", "x", "-c", test_loss.FAMILY)
+    pids = holdfast.pids("child", "near", "far", "naked")
+    redis_alone.stop()
+    assert until(lambda: not any(map(alive, pids))) < 1.5 + 0.5  # the lease may have been renewed just before
+    redis_alone.cont()
+    _, err = first.communicate(timeout=30)
+    assert first.returncode == 79
+    assert "was stopped." in err
+
+
+def test_a_server_that_is_back_in_time_costs_nothing(holdfast: Tool, redis_durable: Server) -> None:
+    tool = Tool(holdfast.folder, redis_durable.url)
+    first = tool.holding("run", "--lease", "6", "x", "-c", "read line; exit 4")
+    redis_durable.kill()
+    time.sleep(0.5)
+    redis_durable.restart()
+    time.sleep(2.5)  # it is renewed in this time
+    assert tool("run", "-n", "x", "true").returncode == 75
+    first.communicate("go\n", timeout=20)
+    assert first.returncode == 4
+    assert tool("run", "-n", "x", "true").returncode == 0
+    tool.end()
+
+
+def test_a_server_that_is_not_there_is_a_sentence_and_69(holdfast: Tool, redis_alone: Server) -> None:
+    redis_alone.kill()
+    for command in (["run", "x", "true"], ["ls"], ["show", "x"], ["acquire", "-n", "x"], ["doctor"]):
+        done = holdfast(*command)
+        assert done.returncode == 69, command
+        assert redis_alone.address in done.stderr + done.stdout, command
+        assert "Traceback" not in done.stderr
+
+
+def test_it_reaches_other_machines(holdfast: Tool) -> None:
+    assert holdfast("--span", "machines", "run", "x", "echo", "in").stdout == "in\n"
+    assert json.loads(holdfast("doctor", "--json").stdout)["span"] == "machines"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_on_the_server(holdfast: Tool, number: signal.Signals) -> None:
+    it = holdfast.holding("run", "x", "-c", "echo $$ > up; exec sleep 60")
+    holdfast.pids("up")
+    it.send_signal(number)
+    assert it.wait(20) == 128 + number
+    assert holdfast.inside("x") == []
+    assert holdfast("run", "-n", "x", "echo", "in").stdout == "in\n"
