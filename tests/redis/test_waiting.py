@@ -1,0 +1,170 @@
+"""Those who stand in line when something happens to the server or to their ears: at most about a second is lost, and no
+place that the server still knows.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import holdfast
+from holdfast import aio
+from tests.servers.server import Server, until
+
+LATE = 1.5  # seconds; about one, on a busy machine
+FACES = ["threads", "tasks"]
+
+
+class Waiter:
+    """One client that wants the lock, holds it for a moment, and tells what it was told."""
+
+    def __init__(self, face: str, url: str, inside: "queue.Queue[Waiter]") -> None:
+        self.events: list[str] = []
+        self.since = self.fence = 0.0
+        self._inside = inside
+        self.go_on = threading.Event()
+        work = self._thread if face == "threads" else lambda url: asyncio.run(self._task(url))
+        self._thread_of = threading.Thread(target=work, args=[url])
+        self._thread_of.start()
+
+    def _told(self, event: holdfast.Event) -> None:
+        self.events.append(event.kind)
+
+    def _in(self, fence: int) -> None:
+        self.since, self.fence = time.monotonic(), fence
+        self._inside.put(self)
+
+    def _thread(self, url: str) -> None:
+        with holdfast.connect(url, lease=10, on_event=self._told) as locks, locks.lock("x", timeout=40) as lease:
+            self._in(lease.fence)
+            self.go_on.wait(40)
+
+    async def _task(self, url: str) -> None:
+        async with aio.connect(url, lease=10, on_event=self._told) as locks:
+            async with locks.lock("x", timeout=40) as lease:
+                self._in(lease.fence)
+                await asyncio.to_thread(self.go_on.wait, 40)
+
+    def join(self) -> None:
+        self.go_on.set()
+        self._thread_of.join(40)
+        assert not self._thread_of.is_alive()
+
+
+def line_of(url: str, face: str, fault: Callable[[], object], settle: float = 0.0) -> list[float]:
+    """Three wait behind a holder; then the fault; then one after the other leaves. How late each next one was inside."""
+    inside: queue.Queue[Waiter] = queue.Queue()
+    late: list[float] = []
+    with holdfast.connect(url, lease=30) as locks:
+        lease = locks.lock("x").acquire()
+        assert lease
+        waiters: list[Waiter] = []
+        try:
+            for number in range(1, 4):
+                waiters.append(Waiter(face, url, inside))
+                until(lambda n=number: len(locks.snapshot("x").resources[0].line) == n, "the next one stands in line")  # type: ignore[misc]
+            time.sleep(0.1)
+            fault()
+            time.sleep(settle)
+            began = time.monotonic()
+            lease.release()
+            for number in range(3):
+                one = inside.get(timeout=30)
+                assert one is waiters[number], "somebody lost his place"
+                late.append(one.since - began)
+                began = time.monotonic()
+                one.go_on.set()
+        finally:
+            for one in waiters:
+                one.join()
+        assert [one.fence for one in waiters] == sorted({one.fence for one in waiters})
+        assert not any("place_lost" in one.events or "lost" in one.events for one in waiters)
+        until(lambda: not any(r.inside or r.line for r in locks.snapshot().resources), "nothing is left behind", 5)
+    return late
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_without_any_fault_the_next_is_inside_at_once(redis_alone: Server, face: str) -> None:
+    late = line_of(redis_alone.url, face, lambda: None)
+    assert max(late) < 0.5
+
+
+@pytest.mark.parametrize("settle", [0.0, 0.5])
+@pytest.mark.parametrize("face", FACES)
+def test_a_killed_listener_costs_at_most_a_second(redis_alone: Server, face: str, settle: float) -> None:
+    late = line_of(redis_alone.url, face, lambda: redis_alone.ask("CLIENT", "KILL", "TYPE", "pubsub"), settle)
+    assert max(late) < LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_all_connections_killed_cost_at_most_a_second(redis_alone: Server, face: str) -> None:
+    def kill() -> None:
+        for kind in ("pubsub", "normal"):
+            redis_alone.ask("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+
+    late = line_of(redis_alone.url, face, kill)
+    assert max(late) < LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_paused_server_costs_its_pause_and_at_most_a_second(redis_alone: Server, face: str) -> None:
+    pause = 1.5
+    late = line_of(redis_alone.url, face, lambda: redis_alone.ask("CLIENT", "PAUSE", int(pause * 1000), "ALL"))
+    assert max(late) < pause + LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_server_that_sleeps_costs_its_sleep_and_at_most_a_second(
+    start_redis: Callable[..., Server], face: str
+) -> None:
+    server = start_redis("--enable-debug-command", "yes")
+    with ThreadPoolExecutor() as threads:
+        late = line_of(server.url, face, lambda: threads.submit(server.ask, "DEBUG", "SLEEP", "1.5"), 0.05)
+    assert max(late) < 1.5 + LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_stopped_server_costs_its_stop_and_at_most_a_second(redis_alone: Server, face: str) -> None:
+    def stop() -> None:
+        redis_alone.stop()
+        threading.Timer(1.5, redis_alone.cont).start()
+
+    late = line_of(redis_alone.url, face, stop)
+    assert max(late) < 1.5 + LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_restart_costs_at_most_a_second_and_no_place(redis_durable: Server, face: str) -> None:
+    def restart() -> None:
+        redis_durable.kill()
+        time.sleep(0.5)
+        redis_durable.restart()
+
+    late = line_of(redis_durable.url, face, restart)
+    assert max(late) < LATE
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_server_that_forgets_its_scripts_is_told_them_again(redis_alone: Server, face: str) -> None:
+    late = line_of(redis_alone.url, face, lambda: redis_alone.ask("SCRIPT", "FLUSH"))
+    assert max(late) < LATE
+
+
+def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alone: Server) -> None:
+    """Nothing was kept, so the server knows neither: the holder loses its lease, who waits joins a new line."""
+    told: list[str] = []
+    with holdfast.connect(redis_alone.url, lease=2, on_event=lambda event: told.append(event.kind)) as locks:
+        lease = locks.lock("x").acquire()
+        assert lease
+        before = lease.fence
+        redis_alone.kill()
+        redis_alone.restart()
+        until(lambda: lease.lost, "it is told", 5)
+        assert lease.reason == "store_reset"
+        with locks.lock("x", timeout=5) as again:
+            assert again.fence > before
+    assert "lost" in told
