@@ -145,5 +145,7 @@ def test_killed_and_restarted_amid_a_hundred_workers(redis_durable: Server, tmp_
     assert wrong == []
     assert workers.total() == sum(map(len, turns))
     assert sum(any(when > back for _, when in mine) for mine in turns) == len(turns), "somebody did not go on"
-    assert set(doubts) <= {"BackendError", "LockTimeout"}, doubts
+    # Whoever was let in by a push just before the end has two seconds to confirm it, and may learn that it could not.
+    assert set(doubts) <= {"BackendError", "LockTimeout", "expired", "unreachable"}, doubts
+    assert doubts.get("expired", 0) + doubts.get("unreachable", 0) <= 3 * times, doubts
     nothing_is_left(redis_durable.url, 5)

@@ -56,7 +56,7 @@ class Waiter:
 
 
 def line_of(url: str, face: str, fault: Callable[[], object], settle: float = 0.0) -> list[float]:
-    """Three wait behind a holder; then the fault; then one after the other leaves. How late each next one was inside."""
+    """Three wait behind a holder; then the fault; then one after the other leaves. How late each next one was in."""
     inside: queue.Queue[Waiter] = queue.Queue()
     late: list[float] = []
     with holdfast.connect(url, lease=30) as locks:
