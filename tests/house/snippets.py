@@ -12,6 +12,8 @@ In what a page shows, … stands for anything. Comments in the Markdown say what
     <!-- prints -->        the next block (text) is what the Python block before it printed
     <!-- not run: WHY -->  the next block is not run
 
+A page that speaks to localhost:6379 is given a Redis server, and its address in that place (test_pages.py).
+
 Started as a program with the name of a page, this file runs the Python blocks of that page.
 """
 

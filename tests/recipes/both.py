@@ -57,7 +57,7 @@ class Shop:
         """One client for all who say nothing else."""
         if settings or not self._clients:
             driver = redis if self.colour == "threads" else redis.asyncio
-            self._clients.append(driver.Redis(port=self.server.port, **settings))
+            self._clients.append(driver.Redis(**{"port": self.server.port, **settings}))
         return self._clients[-1 if settings else 0]
 
     def lock(self, name: str = "x", client: Any = None, **options: Any) -> Any:

@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_type
 
+import redis
+import redis.asyncio
+
 import holdfast
-from holdfast import aio
+from holdfast import aio, recipes
+from holdfast.recipes import aio as task_recipes
 
 
 def clients() -> None:
@@ -137,3 +141,39 @@ async def tasks() -> None:
             return str(order)
 
         assert_type(await ship(1), str)
+
+
+def recipes_for_threads(client: redis.Redis) -> None:
+    assert_type(holdfast.connect(client), holdfast.Locks)
+    lock = recipes.ExpLock("x", redis=client, expiry=None, retries=3, interval=timedelta(milliseconds=5))
+    assert_type(lock.locked, bool)
+    assert_type(lock.try_lock(), bool)
+    assert_type(lock.lock(), int)
+    assert_type(lock.unlock(), bool)
+    assert_type(lock.key_locked(), bool)
+    assert_type(lock.key_owned(), bool)
+    with lock.synchronize() as attempts:
+        assert_type(attempts, int)
+    mutex = recipes.FairMutex(client, "x", lock_time=timedelta(minutes=1))
+    assert_type(mutex.lock(), holdfast.Lease)
+    mutex.unlock()
+    with mutex as lease:
+        assert_type(lease, holdfast.Lease)
+    drop_in = recipes.RedisPyLock(client, "x", timeout=10, blocking_timeout=1.5, thread_local=False)
+    assert_type(drop_in.acquire(blocking=False, token="mine"), bool)
+    assert_type(drop_in.lease, holdfast.Lease | None)
+    assert_type(drop_in.local.token, bytes | None)
+    with drop_in as entered:
+        assert_type(entered, recipes.RedisPyLock)
+
+
+async def recipes_for_tasks(client: redis.asyncio.Redis) -> None:
+    assert_type(aio.connect(client), aio.Locks)
+    async with task_recipes.FairMutex(client, "x") as lease:
+        assert_type(lease, aio.Lease)
+    async with task_recipes.RedisPyLock(client, b"x", timeout=10) as drop_in:
+        assert_type(drop_in, task_recipes.RedisPyLock)
+        assert_type(drop_in.lease, aio.Lease | None)
+        assert_type(await drop_in.locked(), bool)
+        assert_type(await drop_in.owned(), bool)
+    assert_type(await drop_in.acquire(), bool)

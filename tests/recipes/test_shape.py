@@ -1,0 +1,58 @@
+"""What holdfast.recipes offers: exactly these names, documented, the same for threads and tasks, and no driver yet."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+import redis.asyncio.lock
+import redis.lock
+
+from holdfast import recipes
+from holdfast.recipes import aio
+from tests.house import faces
+from tests.house.test_public_names import undocumented
+from tests.house.tree import SRC, imports
+
+NAMES = {"AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError"}
+REDIS_PY = ["acquire", "release", "locked", "owned", "extend", "reacquire"]
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert set(recipes.__all__) == NAMES
+    assert set(aio.__all__) == {"FairMutex", "RedisPyLock"}
+
+
+@pytest.mark.parametrize("face", [recipes, aio])
+def test_every_public_name_is_documented(face) -> None:  # type: ignore[no-untyped-def]
+    assert [missing for name in face.__all__ for missing in undocumented(name, getattr(face, name))] == []
+
+
+def test_threads_and_tasks_have_the_same_members() -> None:
+    assert faces.differences(recipes.FairMutex, aio.FairMutex) == []
+    (only_one,) = faces.differences(recipes.RedisPyLock, aio.RedisPyLock)
+    assert only_one.startswith("RedisPyLock.acquire takes")  # and in redis-py, too, only the one for threads has sleep
+
+
+def test_what_talks_to_the_server_is_awaited() -> None:
+    awaited = {name for name, member in faces.members(aio.RedisPyLock).items() if faces.awaited(member)}
+    assert awaited == {*REDIS_PY, "__enter__", "__exit__"}
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    (recipes.RedisPyLock, redis.lock.Lock), (aio.RedisPyLock, redis.asyncio.lock.Lock),
+])
+@pytest.mark.parametrize("method", ["__init__", *REDIS_PY])
+def test_each_method_takes_what_redis_pys_takes(ours: type, theirs: type, method: str) -> None:
+    def shape(cls: type) -> list[tuple[str, object]]:
+        return [(p.name, p.default) for p in inspect.signature(getattr(cls, method)).parameters.values()]
+
+    assert shape(ours) == shape(theirs)
+
+
+def test_importing_the_recipes_does_not_import_the_driver() -> None:
+    """So that a program without it may import them, and one with it pays when it makes a client."""
+    code = "import sys, holdfast.recipes; assert not {'redis', 'asyncio'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    late = [each for path in (SRC / "holdfast/recipes").rglob("*.py") for each in imports(path) if each.eager]
+    assert [each.module for each in late if each.module.split(".")[0] == "redis"] == []
