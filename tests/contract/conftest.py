@@ -1,8 +1,8 @@
 """The matrix: every store of this house, for threads and for tasks. A store that is not in it fails test_matrix.py.
 
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
-and in real time with its own clock. Of all that lives in real time, the other kinds of lock are left to the long runs;
-Redis, whose doorman is not the one of all the others, leaves out less than the rest.
+and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
+not on Redis, whose doorman is another one than everybody else's: there everything is always played.
 """
 
 import os
@@ -15,6 +15,7 @@ import pytest
 from holdfast.backends.cas import CasBackend
 from holdfast.backends.contract import Backend, Colour
 from holdfast.backends.sqlite import SqliteStore
+from holdfast.connect import SCHEMES
 from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
@@ -65,6 +66,16 @@ def on_valkey(valkey: Server) -> RedisSite:
     return RedisSite(valkey)
 
 
+@pytest.fixture
+def on_sentinel(redis_sentinel: Sentinels) -> RedisSite:
+    return RedisSite(redis_sentinel)
+
+
+@pytest.fixture
+def on_cluster(redis_cluster: Cluster) -> RedisSite:
+    return RedisSite(redis_cluster)
+
+
 STORES: dict[str, OpenSite | str] = {
     "memory": MemorySite,
     "cas": DictSite,
@@ -73,6 +84,10 @@ STORES: dict[str, OpenSite | str] = {
     "redis": "on_redis",
     "valkey": "on_valkey",
 }
+if "redis+sentinel" in SCHEMES:
+    STORES["redis_sentinel"] = "on_sentinel"
+if "redis+cluster" in SCHEMES:
+    STORES["redis_cluster"] = "on_cluster"
 
 world = matrix(STORES)
 
@@ -85,8 +100,7 @@ def tmp_path() -> Iterator[Path]:
         yield Path(name)
 
 
-# Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones
-# and, on Redis, for the plain lock.
+# Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones.
 SLOW = {"TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults"}
 ALL_THE_SAME = {
     "test_a_lease_renews_itself",
@@ -97,11 +111,9 @@ IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "red
 
 
 def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:
-    if store not in IN_REAL_TIME:
+    if store not in IN_REAL_TIME or store == "redis":
         return False
-    slow = group in SLOW and behaviour not in ALL_THE_SAME
-    other_kind = kind not in ("", "lock")
-    return slow and other_kind if store == "redis" else slow or other_kind
+    return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -113,5 +125,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = called.params.get("kind")
         store, _ = called.params["world"]
         group = item.cls.__name__ if item.cls is not None else ""
+        if store in IN_REAL_TIME:
+            item.add_marker(pytest.mark.sleeps)
+            if store in ("redis_sentinel", "redis_cluster"):  # one of these is enough for all who play at once
+                item.add_marker(pytest.mark.xdist_group(store))
         if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

@@ -301,6 +301,7 @@ def test_a_pager_comes_after_what_the_machine_has(checkout: Path, monkeypatch: p
     module = load(checkout)
     monkeypatch.setattr(module, "cpython_tests", list)
     monkeypatch.setattr(module, "redis_server", lambda: None)
+    monkeypatch.setattr(module, "openssl", lambda: None)
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setenv("PATH", "/no/programs")
     assert module.surroundings_of_tests()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
@@ -339,9 +340,9 @@ def test_debians_redis_is_started_with_the_libraries_that_the_machine_lacks(
     checkout: Path, unpacked: ModuleType
 ) -> None:
     path = unpacked.surroundings_of_tests()["PATH"]
-    assert path == f"{checkout}/bin:{checkout}/.dev/redis"
+    assert path == f"{checkout}/bin:{checkout}/.dev/bin/redis"
     for name in ("redis-server", "redis-cli"):
-        done = subprocess.run([checkout / ".dev" / "redis" / name, "--port", "0"], capture_output=True, text=True)
+        done = subprocess.run([checkout / ".dev/bin/redis" / name, "--port", "0"], capture_output=True, text=True)
         assert done.stdout == f"{checkout}/.dev/liblzf1/usr/lib|--port 0\n"
 
 

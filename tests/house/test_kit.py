@@ -30,7 +30,7 @@ def test_every_behaviour_of_the_kit_is_played() -> None:
 
 
 # Other roads to a store that is played; what travels on them is the same.
-ROADS = {"rediss": "redis", "unix": "redis"}
+ROADS = {"unix": "redis", "rediss": "redis", "rediss+sentinel": "redis_sentinel", "rediss+cluster": "redis_cluster"}
 
 
 def test_every_url_that_connect_knows_is_in_the_matrix() -> None:

@@ -1,0 +1,65 @@
+"""The driver of a store is an extra: declared, imported only for that store, and if it is missing, the cure is said."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from holdfast.connect import SCHEMES
+from tests.house.test_import_law import DRIVERS
+from tests.house.tree import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WITHOUT_ONE = {"memory", "sqlite"}
+
+BLOCKED = """
+import sys
+for driver in {drivers!r}:
+    sys.modules[driver] = None  # as if it were not installed
+{code}
+"""
+
+
+def without_drivers(code: str) -> "subprocess.CompletedProcess[str]":
+    drivers = sorted(set().union(*(DRIVERS[part] for part in DRIVERS if part.startswith("backends."))))
+    program = BLOCKED.format(drivers=drivers, code=code)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+
+def extra_of(scheme: str) -> str:
+    return "redis" if scheme == "unix" else scheme.partition("+")[0].replace("rediss", "redis")
+
+
+def names(wanted: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=~ ]", each)[0] for each in wanted}
+
+
+def test_every_driver_is_an_extra_and_at_hand_for_the_tests() -> None:
+    for part, drivers in DRIVERS.items():
+        if part.startswith("backends."):
+            extra = names(PROJECT["project"]["optional-dependencies"][part.removeprefix("backends.")])
+            assert drivers == extra, part
+            assert drivers <= names(PROJECT["dependency-groups"]["dev"]), part
+
+
+@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - WITHOUT_ONE))
+@pytest.mark.parametrize("face", ["holdfast", "holdfast.aio"])
+def test_a_missing_driver_is_a_sentence_with_the_cure(scheme: str, face: str) -> None:
+    url = f"{scheme}://user:open-sesame@h1:1/service"
+    code = f"import {face} as face\ntry:\n face.connect({url!r})\nexcept face.ConfigError as error:\n print(error)"
+    done = without_drivers(code)
+    assert done.stdout == f"{scheme}:// needs the driver: pip install 'holdfast[{extra_of(scheme)}]'.\n", done.stderr
+    assert "sesame" not in done.stderr
+
+
+def test_the_tool_says_it_too() -> None:
+    done = without_drivers("from holdfast.cli import main\nsys.exit(main(['-u', 'redis://h1:1', 'run', 'x', 'true']))")
+    assert done.stderr == "holdfast: redis:// needs the driver: pip install 'holdfast[redis]'.\n"
+    assert done.returncode == 78
+
+
+def test_who_uses_another_store_needs_no_driver() -> None:
+    done = without_drivers("import holdfast\nwith holdfast.connect('memory://').lock('x'): print('in')")
+    assert done.stdout == "in\n", done.stderr
