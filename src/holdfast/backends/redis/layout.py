@@ -73,44 +73,33 @@ def reply(raw: list[bytes]) -> Reply:
         return Left(fields[0] == b"1")
     if kind == b"mismatch":
         return Mismatch(int(fields[0]))
-    texts = [field.decode() for field in fields]
     if kind == b"notinside":
-        return NotInside(Why(*texts) if texts else None)
+        return NotInside(_why(fields) if fields else None)
     if kind == b"gone":
-        return Gone(Why(*texts))
+        return Gone(_why(fields))
     assert kind == b"done", kind
-    return Done(tuple(texts))
+    return Done(tuple([field.decode() for field in fields]))
 
 
 def record(raw: list[Any]) -> tuple[Record, int]:
     """What look.lua gave: the record and the server's time."""
-    door = _hash(raw[0])
-    inside = [_entrant(door[":" + t.decode()]) for t in raw[2]]
-    if "a" in door:
-        inside.append(_entrant(door["a"]))
-    graves = []
-    for name, until in zip(raw[3][::2], raw[3][1::2], strict=True):
-        ticket = name.decode()
-        span, kind, by, reason = door["#" + ticket].split("\t")
-        graves.append(Grave(ticket, int(float(until)), int(span), Why(kind, by, reason)))
-    seconds, micros = raw[4]
+    values, inside, line, graves, (seconds, micros) = raw
+    capacity, fixed, fence, places, seen = map(int, values)
     found = Record(
-        int(door.get("c", 0)), door.get("x") == "1", int(door.get("f", 0)), int(door.get("p", 0)),
-        int(door.get("s", 0)), tuple(sorted(inside, key=lambda e: e.fence)),
-        tuple([_entrant(door[":" + t.decode()]) for t in raw[1]]), tuple(graves),
+        capacity, bool(fixed), fence, places, seen,
+        tuple(sorted([_entrant(e) for e in inside], key=lambda e: e.fence)), tuple([_entrant(e) for e in line]),
+        tuple([Grave(t.decode(), int(float(until)), span, _why(why)) for t, until, span, *why in graves]),
     )  # fmt: skip
     return found, int(seconds) * 1_000_000 + int(micros)
 
 
-def _hash(flat: list[bytes] | dict[bytes, bytes]) -> dict[str, str]:
-    pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
-    return {field.decode(): value.decode() for field, value in pairs}
-
-
-def _entrant(packed: str) -> Entrant:
-    ticket, expires, fence, block, weight, lease, patience, *rest = packed.split("\t")
-    ear, owner, note, place, since, sure, passed = rest
+def _entrant(raw: list[Any]) -> Entrant:
+    ticket, expires, fence, block, weight, lease, patience, ear, owner, note, place, since, sure, passed = raw
     return Entrant(
-        ticket, int(weight), int(lease), int(patience), int(block), ear, owner, note, int(place), int(since),
-        int(expires), int(fence), sure == "1", int(passed),
+        ticket.decode(), weight, lease, patience, block, ear.decode(), owner.decode(), note.decode(), place, since,
+        expires, fence, sure == 1, passed,
     )  # fmt: skip
+
+
+def _why(texts: list[bytes]) -> Why:
+    return Why(*[text.decode() for text in texts])

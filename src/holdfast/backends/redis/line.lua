@@ -1,32 +1,25 @@
--- The first half of the doorman's step: the clock, the asker, the sweep, and admitting from the line.
+-- The doorman's step, part 2 of 4: the clock, the asker, the sweep, and the first admitting.
 --
--- Purpose  The rules of holdfast/doorman/rules.py, in the same order and under the same names. record.lua comes before
---          this, step.lua after it; loading joins the three. What rules.py knows and Redis does not: the dead. Whoever
---          has died is only deaf here, and silent.
+-- Purpose  As in rules.py, in the same order and under the same names. What rules.py knows and Redis does not: the dead.
+--          Whoever has died is only deaf here, and silent. Whether anybody listens is asked before a grant, and not
+--          learnt from telling of it.
 -- KEYS     as in record.lua
--- ARGV     as in record.lua
--- Returns  nothing: step.lua does
---
--- Whether anybody listens is asked before a grant, not learnt from telling of it.
+-- ARGV     as in command.lua
+-- Returns  nothing: close.lua does
 
-local WINDOW, GRAVE, SLEEP_CAP, SWEEP = 2000000, 60000000, 10000000, 16
+local WINDOW, SLEEP_CAP, SWEEP = 2000000, 10000000, 16
 
 local entering = COMMAND == 'enter'
 local asker = (COMMAND == 'evict' or COMMAND == 'resize') and '' or TICKET
 local before = fence
 
--- The clock, the asker, the sweep
-
 local function patience(place)
     return 3 * min(WINDOW / 2 * (place + 1), SLEEP_CAP)
 end
 
-local function why(ticket) -- what its grave says
+local function grave_of(ticket)
     local grave = buried > 0 and call('HGET', DOOR, '#' .. ticket)
-    if grave then
-        local span, kind, by, reason = match(grave, '^(%d+)\t([^\t]*)\t([^\t]*)\t([^\t]*)$')
-        return {kind, by, reason, span = num(span)}
-    end
+    return grave and cmsgpack.unpack(grave)
 end
 
 local function heard(e, place)
@@ -38,7 +31,9 @@ local function heard(e, place)
     stand(e)
 end
 
-local function turn_back_the_clock()
+-- Turn back the clock: nothing may last longer than its own span from now.
+
+if now < seen then
     for _, e in ipairs(seats('+inf')) do
         e.expires = min(e.expires, now + (e.sure and e.lease or min(e.lease, WINDOW)))
         e.since = min(e.since, now)
@@ -52,74 +47,66 @@ local function turn_back_the_clock()
     end
     local graves = buried > 0 and call('ZRANGE', GRAVES, 0, -1, 'WITHSCORES') or {}
     for i = 1, #graves, 2 do
-        put(GRAVES, min(num(graves[i + 1]), now + why(graves[i]).span), graves[i])
+        put(GRAVES, min(num(graves[i + 1]), now + grave_of(graves[i])[1]), graves[i])
     end
 end
 
-local function returned(e)
-    places = places + 1
-    local till = e.since + e.patience
-    out_of_room(e)
-    e.place, e.since, e.expires, e.patience, e.fence, e.passed = places, now, till, till - now, 0, SILENT
-    if entering and e.ticket == asker then
-        heard(e, 0)
-    else
-        stand(e)
-    end
+-- Hear the asker, before anything is swept.
+
+if entering and ahead then
+    heard(subject, ahead)
 end
 
-local function renews(e)
-    if e.ticket ~= asker then
-        return false
+-- Sweep: a bounded number of the line, insiders, graves.
+
+local more_expired = false -- whether some may be left in the middle of the line
+if lined > 0 then
+    local expired = call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'LIMIT', 0, SWEEP)
+    for _, ticket in ipairs(expired) do
+        out_of_line(ticket)
     end
-    return entering or ((COMMAND == 'renew' or COMMAND == 'keep') and (ARGV[4] == '' or num(ARGV[4]) == e.fence))
+    more_expired = #expired == SWEEP
 end
 
-local function sweep_inside(over)
+local over = seats(NOW)
+if #over > 0 then
     local wanted = lined > 0 and call('ZCOUNT', DUE, '(' .. NOW, '+inf') > 0
     local back = {}
     for _, e in ipairs(over) do
-        if why(e.ticket) then
-            out_of_room(e)
-        elseif not wanted and renews(e) then
+        local renews = e.ticket == asker and (entering or (COMMAND ~= 'leave' and (ARGV[4] == '' or num(ARGV[4]) == e.fence)))
+        local is_buried = grave_of(e.ticket)
+        if not is_buried and not wanted and renews then
             -- an expired lease that nobody wanted: it stays
-        elseif not e.sure and e.since + e.patience > now and e.weight <= capacity then
+        elseif not is_buried and not e.sure and e.since + e.patience > now and e.weight <= capacity then
             back[#back + 1] = e
         else
             out_of_room(e)
         end
     end
-    local head = lined > 0 and #back > 0 and first_of(LINE) or 0
-    for i, e in ipairs(back) do
-        returned(e)
+    local head = lined > 0 and #back > 0 and num(call('ZRANGE', LINE, 0, 0, 'WITHSCORES')[2]) or 0
+    for i, e in ipairs(back) do -- admitted, not heard in time, but not given up either: to the head of the line
+        out_of_room(e)
+        places = places + 1
+        e.place, e.expires, e.patience, e.since = places, e.since + e.patience, e.since + e.patience - now, now
+        e.fence, e.passed = 0, SILENT
         put(LINE, head - #back + i - 1, e.ticket)
-    end
-    lined = lined + #back
-end
-
-local more_expired = false -- whether some may be left in the middle of the line
-
-local function sweep()
-    if lined > 0 then
-        local expired = call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'LIMIT', 0, SWEEP)
-        for _, ticket in ipairs(expired) do
-            out_of_line(ticket)
-        end
-        more_expired = #expired == SWEEP
-    end
-    local over = seats(NOW)
-    if #over > 0 then
-        sweep_inside(over)
-    end
-    if buried > 0 then
-        for _, ticket in ipairs(call('ZRANGEBYSCORE', GRAVES, '-inf', NOW)) do
-            buried = buried - call('ZREM', GRAVES, ticket)
-            call('HDEL', DOOR, '#' .. ticket)
+        lined = lined + 1
+        if entering and e.ticket == asker then
+            heard(e, 0)
+        else
+            stand(e)
         end
     end
 end
 
--- Admitting
+if buried > 0 then
+    for _, ticket in ipairs(call('ZRANGEBYSCORE', GRAVES, '-inf', NOW)) do
+        buried = buried - call('ZREM', GRAVES, ticket)
+        call('HDEL', DOOR, '#' .. ticket)
+    end
+end
+
+-- Admit from the head of the line while it fits.
 
 local listeners = {} -- how many, by ear
 
@@ -156,10 +143,6 @@ local function next_in_line()
     end
 end
 
-local function room()
-    return capacity - used
-end
-
 local granted = {}
 
 local function let_in(e)
@@ -178,9 +161,9 @@ local function let_in(e)
 end
 
 local function admit()
-    while lined > 0 and (room() > 0 or more_expired) do -- in a full room there is only the expired to look for
+    while lined > 0 and (used < capacity or more_expired) do -- in a full room there is only the expired to look for
         local e, deaf = next_in_line()
-        if not e or e.weight > room() then
+        if not e or e.weight > capacity - used then
             return
         end
         for _, other in ipairs(deaf) do
@@ -193,3 +176,5 @@ local function admit()
         let_in(e)
     end
 end
+
+admit()

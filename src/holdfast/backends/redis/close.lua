@@ -1,0 +1,76 @@
+-- The doorman's step, part 4 of 4: the record is written, and then those whom it concerns are woken.
+--
+-- Purpose  Writes what has changed, sees to it that all keys last long enough, and wakes.
+-- KEYS     as in record.lua
+-- ARGV     as in command.lua
+-- Returns  the reply: its name in small letters, its fields, and '1' if enter.lua and leave.lua will do next, else '0'
+--
+-- Publishes 'ticket place fence' to the ear of each who was let in and not heard, 'ticket 0 0' to each who was dropped.
+
+local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a record is kept after the end of all that it says
+
+if several and seated <= 1 then -- the last one takes the seat at the door
+    local last = call('ZRANGE', ROOM, 0, 0)[1]
+    if last then
+        lone = entrant(last)
+        forget(last)
+    end
+    call('DEL', ROOM, UNSURE)
+    several = false
+end
+in_use = (lined > 0 and 'l' or '') .. (several and 'r' or '') .. (buried > 0 and 'g' or '')
+
+local words = {DOOR, 's', NOW}
+local function set(field, value)
+    words[#words + 1] = field
+    words[#words + 1] = value
+    if #words > 200 then
+        call('HSET', unpack(words))
+        words = {DOOR, 's', NOW}
+    end
+end
+if capacity ~= num(door[1]) then set('c', text(capacity)) end
+if fixed and door[2] ~= '1' then set('x', '1') end
+if fence ~= num(door[3]) then set('f', text(fence)) end
+if places ~= num(door[4]) then set('p', text(places)) end
+if lone then set('a', packed(lone)) end
+if several then set('u', text(used)) end
+if in_use ~= '' then set('g', in_use) end
+for ticket, one in pairs(changed) do
+    set(':' .. ticket, packed(one))
+end
+
+-- The record must outlast its own last fence, too: after a clock has gone back, that is ahead of the time.
+far = max(far, now, fence)
+local idle = fixed and IDLE_IF_FIXED or IDLE
+if far + idle / 2 > reach then
+    reach = far + idle
+    set('h', text(reach))
+    for _, key in ipairs(KEYS) do
+        fresh[key] = true
+    end
+end
+call('HSET', unpack(words))
+if newcomer and door[7] and not lone then
+    call('HDEL', DOOR, 'a')
+end
+if newcomer and door[9] and in_use == '' then
+    call('HDEL', DOOR, 'g')
+end
+local at = string.sub(text(reach), 1, -4) -- milliseconds
+for key in pairs(fresh) do
+    call('PEXPIREAT', key, at)
+end
+
+for _, one in ipairs(granted) do
+    if one.ear ~= '' and not (one.sure or one.out or grave_of(one.ticket)) then
+        call('PUBLISH', EARS .. one.ear, one.ticket .. ' ' .. text(one.place) .. ' ' .. text(one.fence))
+    end
+end
+for _, one in ipairs(dropped) do
+    if one.ear ~= '' then
+        call('PUBLISH', EARS .. one.ear, one.ticket .. ' 0 0')
+    end
+end
+reply[#reply + 1] = in_use == '' and '1' or '0'
+return reply
