@@ -51,7 +51,7 @@ def pack(*words: str | bytes | int) -> bytes:
 
 
 def words(command: Command) -> list[str]:
-    """The command for step.lua: its name and its fields."""
+    """The command for the full step: its name and its fields."""
     return [type(command).__name__.lower(), *[_word(field) for field in command]]
 
 
