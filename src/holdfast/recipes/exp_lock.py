@@ -93,7 +93,7 @@ class ExpLock:
         self._drop_it = self._redis.register_script(DROP)
         self._expiry = check.optional(expiry, "expiry")
         self._retries = retries
-        self._interval = check.timeout(interval) or 0.0
+        self._interval = check.seconds(interval, "interval") if interval else 0.0
         self._token: str | None = None  # of the lock we have, or may have: the answer was lost
         self._sure = False
         self._since = 0.0  # when it was asked for
@@ -115,15 +115,20 @@ class ExpLock:
         return self.locked and (found.decode() if isinstance(found, bytes) else found) == self._token
 
     def try_lock(self) -> bool:
-        """Take the lock if it is free: whether it is ours now. AlreadyAcquiredLockError if it was before."""
+        """Take the lock if it is free: whether it is ours now. AlreadyAcquiredLockError if it was before.
+
+        A yes that took longer than the whole expiry is none.
+        """
         self._refuse_twice()
         if self._process != os.getpid():  # what a parent process may have is not ours
             self._process, self._token, self._sure = os.getpid(), None, False
         self._token = self._token or os.urandom(16).hex()
         try:
-            self._sure = self._take(self._token)
-            if not self._sure:
-                self._token = None
+            taken = self._take(self._token)
+            if taken and self._over():
+                self._withdraw()
+            else:
+                self._sure, self._token = taken, self._token if taken else None
             return self._sure
         except BaseException:
             self._withdraw()
@@ -185,8 +190,12 @@ class ExpLock:
         first, self._going = not self._going, self._going or boot_clock()
         answer, again = self._say(self._drop_it, token)
         if answer == -1 and (again or not first):  # by the try whose answer was lost, unless it had expired before it
-            return self._expiry is None or self._going < self._since + self._expiry
+            return not self._over(self._going)
         return answer == 1
+
+    def _over(self, at: float | None = None) -> bool:
+        """Whether it may have expired by then. Counted from before it was asked for: the server cannot be earlier."""
+        return self._expiry is not None and (at or boot_clock()) >= self._since + self._expiry
 
     def _withdraw(self) -> None:
         """A try that was broken off leaves nothing behind, if that can be helped; else its token is remembered."""

@@ -33,9 +33,8 @@ class Terms:
 
     _blocks: bool
     """The colour: whether it is for threads."""
-
-    def _new_local(self) -> Local:
-        raise NotImplementedError
+    _local: tuple[type[Local], type[Local]]
+    """With thread_local and without."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class Terms:
             refuse_colour(redis, self._blocks)
             self._name = check.name(_text(name))
             life = check.optional(timeout, "timeout")
-        self.local: Local = self._new_local()
+        self.local: Local = self._local[0 if self.thread_local else 1]()
         self._leases: dict[bytes, Any] = {}  # what is held through this object, by token
         self._span = None if life is None else max(life * ROOM, check.SMALLEST_LEASE)
 

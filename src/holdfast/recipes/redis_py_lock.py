@@ -7,11 +7,26 @@ from types import TracebackType
 from typing import Literal, Self
 
 from ..client import Lease, Lock, Locks
+from ..client.lease import surely
 from ..errors import LeaseLost, NotHeld
 from ..flow import change
 from ..flow.run import run
 from .clients import locks_of
-from .redis_py import Local, Terms, ticket_of
+from .redis_py import Terms, ticket_of
+
+
+class _ForAll:
+    """One token for all threads."""
+
+    token: bytes | None = None
+
+    def forget(self, token: bytes) -> None:
+        if self.token == token:
+            self.token = None
+
+
+class _PerThread(_ForAll, threading.local):
+    """For each thread its own."""
 
 
 class RedisPyLock(Terms):
@@ -30,7 +45,8 @@ class RedisPyLock(Terms):
     - Whoever waits stands in line and is woken. `sleep` is accepted and means nothing, so a `blocking_timeout` that is
       shorter than `sleep` is waited for as well. `acquire(False)`, whose first argument is `sleep`, tries once.
     - `timeout` is still the longest that one hold lasts. Its holder is told in time: `lock.lease.lost` turns true, and
-      `owned()` false, before anybody else is let in. If its process dies, the time counts from the last sign of life.
+      `owned()` false, before anybody else is let in, which is a ninth of it later. If its process dies, the time counts
+      from the last sign of life.
     - Without a `timeout` a lock lasts as long as its process renews it, not for ever: 30 s after a crash it is free.
       `timeout=0`, for redis-py the same as none, is an error, as is a negative one.
     - `extend` and `reacquire` set the end anew; until then the lease is renewed as it needs.
@@ -45,9 +61,7 @@ class RedisPyLock(Terms):
     """
 
     _blocks = True
-
-    def _new_local(self) -> Local:
-        return _PerThread() if self.thread_local else _ForAll()
+    _local = (_PerThread, _ForAll)
 
     @property
     def lease(self) -> Lease | None:
@@ -72,8 +86,7 @@ class RedisPyLock(Terms):
                     self._keep(lease, token)
                 return lease is not None
             except BaseException:  # such as a Ctrl-C between any two of these lines
-                if door.held:
-                    door.release()
+                surely(lambda: door.release() if door.held else None)
                 raise
 
     def release(self) -> None:
@@ -149,17 +162,3 @@ class RedisPyLock(Terms):
             self.release()
         except Exception as trouble:
             self._at_exit(trouble, error)
-
-
-class _ForAll:
-    """One token for all threads."""
-
-    token: bytes | None = None
-
-    def forget(self, token: bytes) -> None:
-        if self.token == token:
-            self.token = None
-
-
-class _PerThread(_ForAll, threading.local):
-    """For each thread its own."""

@@ -10,8 +10,36 @@ from ...aio import Lease, Lock, Locks
 from ...aio.lock import Asking
 from ...errors import BackendError, NotHeld
 from ...flow import change
-from ..redis_py import Local, Terms, ticket_of
+from ..redis_py import Terms, ticket_of
 from .clients import locks_of
+
+
+class _PerTask:
+    """The tokens of this object: of the task that asks, or else the latest."""
+
+    def __init__(self) -> None:
+        self._by_task: WeakKeyDictionary[object, bytes] = WeakKeyDictionary()
+        self._all: list[bytes] = []
+
+    @property
+    def token(self) -> bytes | None:
+        from asyncio import current_task
+
+        mine = self._by_task.get(current_task())
+        return mine if mine in self._all else self._all[-1] if self._all else None
+
+    @token.setter
+    def token(self, token: bytes | None) -> None:
+        from asyncio import current_task
+
+        if token is None:
+            self.forget(self.token or b"")
+            return
+        self._all.append(token)
+        self._by_task[current_task()] = token
+
+    def forget(self, token: bytes) -> None:
+        self._all = [each for each in self._all if each != token]
 
 
 class RedisPyLock(Terms):
@@ -31,9 +59,7 @@ class RedisPyLock(Terms):
     """
 
     _blocks = False
-
-    def _new_local(self) -> Local:
-        return _PerTask()
+    _local = (_PerTask, _PerTask)
 
     @property
     def lease(self) -> Lease | None:
@@ -141,31 +167,3 @@ class RedisPyLock(Terms):
             await self.release()
         except Exception as trouble:
             self._at_exit(trouble, error)
-
-
-class _PerTask:
-    """The tokens of this object: of the task that asks, or else the latest."""
-
-    def __init__(self) -> None:
-        self._by_task: WeakKeyDictionary[object, bytes] = WeakKeyDictionary()
-        self._all: list[bytes] = []
-
-    @property
-    def token(self) -> bytes | None:
-        from asyncio import current_task
-
-        mine = self._by_task.get(current_task())
-        return mine if mine in self._all else self._all[-1] if self._all else None
-
-    @token.setter
-    def token(self, token: bytes | None) -> None:
-        from asyncio import current_task
-
-        if token is None:
-            self.forget(self.token or b"")
-            return
-        self._all.append(token)
-        self._by_task[current_task()] = token
-
-    def forget(self, token: bytes) -> None:
-        self._all = [each for each in self._all if each != token]
