@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "no margin",
         time.a_margin_covers_a_slow_clock, SEAT,
-        "deadline = at + seconds - min(self.margin, seconds / 2)",
+        "deadline = at + seconds - min(self.margin, seconds / 4)",
         "deadline = at + seconds",
     ),
     Mutant(
@@ -34,6 +34,7 @@ MUTANTS = [
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
         "take_seat(desk, guest, party, pushed.fence, answer.at, window)",
         "take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
+        (ACQUIRE, "if desk.clock() < answer.at + window / 4e6:", "if window:"),
     ),
     Mutant(
         "a push grants a whole lease",

@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(
         "a conflict counts as written",
         rows.a_conflict_is_made_again_from_what_is_there, CAS,
-        "            self.conflicts += 1",
+        "            conflicts += 1\n            self.conflicts += 1",
         "            return Answer(reply, at, again)",
     ),
     Mutant(
@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "a conflict on the short way counts as written",
         rows.a_conflict_on_the_short_way_is_no_grant, CAS,
-        "        if version is None:\n            return None\n        self._cache[key]",
-        "        self._cache[key]",
+        "                if version is not None:\n                    self._cache[key]",
+        "                if key:\n                    self._cache[key]",
     ),
     Mutant(
         "the short way out does not look at what it is told",

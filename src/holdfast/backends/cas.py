@@ -4,7 +4,7 @@ A step is: take the record (from the last answer if that is young enough, else r
 result on condition that the version is still the same. A conflict brings what is there now, and the step is made again
 from that. Nothing else is needed for atomicity: no transaction, no session, no lock of the store.
 
-- Where the store writes without waiting (`put`), the commonest step is a plain call: `at_once`.
+- Where the store reads and writes without waiting (`get`, `put`), most steps are plain calls: `at_once`.
 - An optimistic step may only *change* something. "Refused", "not inside" and "still waiting" are said only after a
   fresh read, for they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
@@ -14,18 +14,18 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 """
 
 import os
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
 from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from .names import SEPARATOR, glob
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
+TRIES = 3  # of a step that is made at once
 CACHED = 1024  # names whose last record is remembered
-SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
 
 T = TypeVar("T")
 
@@ -38,7 +38,6 @@ _Known = tuple[Record, int | str | None, float]
 
 
 class CasBackend:
-    pushes_grants = False
     doubles = False
 
     def __init__(self, store: Store, colour: Colour, namespace: str = "") -> None:
@@ -46,8 +45,10 @@ class CasBackend:
         self.colour = colour
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
-        self._may_put = hasattr(store, "put")
+        self._get: Callable[[str], Seen | None] | None = getattr(store, "get", None)
+        self._put: Callable[..., int | str | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
+        self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
 
@@ -70,28 +71,37 @@ class CasBackend:
     # -- one step
 
     def at_once(self, name: str, command: Command) -> Answer | None:
-        if not self._may_put:
-            return None
         key = self.prefix + name
+        if self._put is None or self._get is None or key in self._doubts:
+            return None
         known, sample = self._recall(key)
-        if known is None or sample is None:
-            return None
-        before, version, _ = known
-        now, at = sample
-        record, reply, woken = self._step(before, command, now)
-        if version is None or _same(record, before):
-            return None
-        try:
-            version = self.store.put(  # type: ignore[attr-defined]
-                key, record.fence, wire.owners(record), wire.encode(record), version, woken, at
-            )
-        except BaseException:
-            self._doubt(key)
-            raise
-        if version is None:
-            return None
-        self._cache[key] = (record, version, at)
-        return Answer(reply, at)
+        for _ in range(TRIES):
+            fresh = known is None or sample is None
+            if known is None or sample is None:
+                seen = self._get(key)
+                if seen is None:
+                    return None
+                known, sample = self._know(seen), (seen.now, seen.at)
+            before, version, _ = known
+            now, at = sample
+            record, reply, woken = self._step(before, command, now)
+            if not _same(record, before):
+                if version is None:
+                    return None
+                try:
+                    version = self._put(key, record.fence, wire.owners(record), wire.encode(record), version, woken, at)
+                except BaseException:
+                    self._doubt(key)
+                    raise
+                if version is not None:
+                    self._cache[key] = (record, version, at)
+                    return Answer(reply, at)
+                self.conflicts += 1
+            elif fresh:
+                self._remember(key, known)
+                return Answer(reply, at)
+            known = None
+        return None
 
     async def ask(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
@@ -163,8 +173,12 @@ class CasBackend:
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
         """Apply the rules, asking about life and hearing only for those who decide the outcome."""
         outcome = apply(record, command, now)
-        if not outcome[2] and type(outcome[1]) not in _RESTS_ON_OTHERS:
-            return outcome  # nobody else had a part in it
+        if not outcome[2]:
+            rests_on = type(outcome[1])
+            if rests_on not in _RESTS_ON_OTHERS:
+                return outcome  # nobody else had a part in it
+            if rests_on is Waiting and outcome[0].places != record.places:
+                return outcome  # it has just come: from now on it watches those ahead
         deaf = dead = _NOBODY
         asked: set[str] = {"", self.store.ear}
         while True:
@@ -291,10 +305,3 @@ def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
         ears += [e.ear for e in record.inside[:16]]
         ears += [e.ear for e in record.line[:1]]
     return ears
-
-
-def glob(pattern: str) -> Callable[[str], bool]:
-    """A test for names: * is anything, ? is one character, the rest is itself."""
-    text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
-    compiled = re.compile(text, re.DOTALL)
-    return lambda name: compiled.fullmatch(name) is not None
