@@ -172,8 +172,8 @@ MUTANTS = [
     Mutant(
         "the engine does not say that it had to ask again",
         doubt.a_release_whose_reply_is_lost_is_no_loss, CAS,
-        "known, settle, again = None, True, True",
-        "known, settle = None, True",
+        "start, settle, again = None, True, True",
+        "start, settle = None, True",
     ),
     Mutant(
         "Left(held=False) is ignored",

@@ -122,7 +122,7 @@ MUTANTS = [
     Mutant(
         "refused from memory",
         rows.a_refusal_rests_on_a_fresh_read, CAS,
-        "                if not fresh:\n                    known = None\n                    continue\n",
+        "                if not fresh:\n                    start = None\n                    continue\n",
         "",
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         "nobody is woken after an unknown outcome",
         rows.an_unknown_leave_wakes_whom_it_admitted, CAS,
-        "                    await self._wake_unsure(known[0])\n",
+        "                    await self._wake_unsure(start[0][0])\n",
         "",
     ),
     Mutant(

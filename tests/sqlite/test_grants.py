@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.backends.contract import Pushed
+from holdfast.backends.sqlite.waiting import _read
 from holdfast.doorman import Record
 from holdfast.flow.run import run
 from tests.sqlite.plumbing import until
@@ -131,3 +133,9 @@ def test_nobody_else_is_inside_while_it_is_unconfirmed(
                 assert other.lock("x").acquire(blocking=False) is None
 
     handed_over(url, waiter, inside)
+
+
+def test_a_hint_is_a_ticket_whatever_follows_it() -> None:
+    assert _read("B 7 12") == Pushed("B", 7, 12)
+    for rest in ("", " ", " 1", " x y", " 1 2 3"):
+        assert _read("B" + rest) == Pushed("B")

@@ -87,16 +87,6 @@ def test_the_step_that_lets_somebody_in_sends_the_hint(client: Client) -> None:
     assert waiting.result == Pushed("B", 1, inside.fence), "it names the grant"
 
 
-def test_a_hint_is_a_ticket_whatever_follows_it(client: Client) -> None:
-    one, two = client(), client()
-    for ticket, rest in (("B", ""), ("C", " 1"), ("D", " x y"), ("E", " 1 2 3"), ("F", " ")):
-        waiting = Waiter(two, ticket)
-        until(lambda: readers(two))
-        one._ears.send(two.ear, ticket + rest)
-        assert waiting.woken()
-        assert waiting.result == Pushed(ticket)
-
-
 def test_after_a_long_hold_the_next_one_gets_the_cpu_first(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     yielded: list[str] = []
     monkeypatch.setattr("holdfast.backends.sqlite.store._yield_cpu", lambda: yielded.append("yes"))

@@ -9,8 +9,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   fresh read, for they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
   wake-ups of the lost write may not have been sent, so every unsure insider is woken again.
-- Whether somebody is dead or deaf is asked only where it matters in this step: those it would admit, and those it
-  would wait for.
+- Who is dead or deaf is asked only where it matters: those whom a step would admit, and those it would wait for.
 """
 
 import os
@@ -31,10 +30,10 @@ T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Waiting, Refused))
-
-
 _Known = tuple[Record, int | str | None, float]
 """A record as this client last saw it, its version, and when that was."""
+_Start = tuple[_Known, int, float]
+"""What a step starts from: that, the store's time, and the client's before it was sampled."""
 
 
 class CasBackend:
@@ -74,16 +73,15 @@ class CasBackend:
         key = self.prefix + name
         if self._put is None or self._get is None or key in self._doubts:
             return None
-        known, sample = self._recall(key)
+        start = self._recall(key)
+        fresh = False
         for _ in range(TRIES):
-            fresh = known is None or sample is None
-            if known is None or sample is None:
+            if start is None:
                 seen = self._get(key)
                 if seen is None:
                     return None
-                known, sample = self._know(seen), (seen.now, seen.at)
-            before, version, _ = known
-            now, at = sample
+                start, fresh = (self._know(seen), seen.now, seen.at), True
+            (before, version, _), now, at = start
             record, reply, woken = self._step(before, command, now)
             if not _same(record, before):
                 if version is None:
@@ -98,33 +96,32 @@ class CasBackend:
                     return Answer(reply, at)
                 self.conflicts += 1
             elif fresh:
-                self._remember(key, known)
+                self._remember(key, start[0])
                 return Answer(reply, at)
-            known = None
+            start = None
         return None
 
     async def ask(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
         store = self.store
         settle = key in self._doubts
-        known, sample = self._recall(key)
+        start = self._recall(key)
         fresh = again = False
         conflicts = settles = 0
         while True:
-            if known is None or sample is None:
+            if start is None:
                 seen = await store.read(key, settle)
-                known, sample, fresh = self._know(seen), (seen.now, seen.at), True
+                start, fresh = (self._know(seen), seen.now, seen.at), True
                 if settle:
-                    await self._wake_unsure(known[0])
+                    await self._wake_unsure(start[0][0])
                     self._doubts.discard(key)
-            before, version, _ = known
-            now, at = sample
+            (before, version, _), now, at = start
             record, reply, woken = self._step(before, command, now)
             if _same(record, before) and not (settle and isinstance(command, Leave)):
                 if not fresh:
-                    known = None
+                    start = None
                     continue
-                self._remember(key, known)
+                self._remember(key, start[0])
                 return Answer(reply, at, again)
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
             try:
@@ -134,7 +131,7 @@ class CasBackend:
                 settles += 1
                 if settles > SETTLES:
                     raise
-                known, settle, again = None, True, True
+                start, settle, again = None, True, True
                 continue
             except BaseException:
                 self._doubt(key)
@@ -153,32 +150,28 @@ class CasBackend:
             if conflicts > 3:
                 await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * conflicts, 0.002))
                 stale = True  # what was shown before the pause would only conflict again
-            known = None if stale else self._know(result)
-            sample, fresh = (result.now, result.at), True
+            start, fresh = None if stale else (self._know(result), result.now, result.at), True
 
-    def _recall(self, key: str) -> tuple[_Known | None, tuple[int, float] | None]:
-        """What is known of this one, and a time, if both are good enough for an optimistic step.
+    def _recall(self, key: str) -> _Start | None:
+        """What an optimistic step can start from: what is known of this one, if that is good enough, and a time.
 
         From now on it is known no more: whatever becomes of the step, only its end tells what is there.
         """
         known = self._cache.pop(key, None)
         if known is None or key in self._doubts:
-            return None, None
-        store = self.store
-        sample = store.now()
-        if sample is None or sample[1] - known[2] > store.trust or sample[0] < known[0].seen:
-            return None, None
-        return known, sample
+            return None
+        sample = self.store.now()
+        if sample is None or sample[1] - known[2] > self.store.trust or sample[0] < known[0].seen:
+            return None
+        return known, sample[0], sample[1]
 
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
         """Apply the rules, asking about life and hearing only for those who decide the outcome."""
         outcome = apply(record, command, now)
         if not outcome[2]:
-            rests_on = type(outcome[1])
-            if rests_on not in _RESTS_ON_OTHERS:
-                return outcome  # nobody else had a part in it
-            if rests_on is Waiting and outcome[0].places != record.places:
-                return outcome  # it has just come: from now on it watches those ahead
+            said = type(outcome[1])
+            if said not in _RESTS_ON_OTHERS or (said is Waiting and outcome[0].places != record.places):
+                return outcome  # nobody else had a part in it; or it has just come, and now watches those ahead
         deaf = dead = _NOBODY
         asked: set[str] = {"", self.store.ear}
         while True:
