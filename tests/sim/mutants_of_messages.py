@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "no margin",
         time.a_margin_covers_a_slow_clock, SEAT,
-        "deadline = at + seconds - min(self.margin, seconds / 2)",
+        "deadline = at + seconds - min(self.margin, seconds / 4)",
         "deadline = at + seconds",
     ),
     Mutant(
@@ -34,6 +34,7 @@ MUTANTS = [
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
         "take_seat(desk, guest, party, pushed.fence, answer.at, window)",
         "take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
+        (ACQUIRE, "if desk.clock() < answer.at + window / 4e6:", "if window:"),
     ),
     Mutant(
         "a push grants a whole lease",
@@ -171,8 +172,8 @@ MUTANTS = [
     Mutant(
         "the engine does not say that it had to ask again",
         doubt.a_release_whose_reply_is_lost_is_no_loss, CAS,
-        "known, settle, again = None, True, True",
-        "known, settle = None, True",
+        "start, settle, again = None, True, True",
+        "start, settle = None, True",
     ),
     Mutant(
         "Left(held=False) is ignored",

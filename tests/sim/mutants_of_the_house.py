@@ -122,13 +122,13 @@ MUTANTS = [
     Mutant(
         "refused from memory",
         rows.a_refusal_rests_on_a_fresh_read, CAS,
-        "                if not fresh:\n                    known = None\n                    continue\n",
+        "                if not fresh:\n                    start = None\n                    continue\n",
         "",
     ),
     Mutant(
         "a conflict counts as written",
         rows.a_conflict_is_made_again_from_what_is_there, CAS,
-        "            self.conflicts += 1",
+        "            conflicts += 1\n            self.conflicts += 1",
         "            return Answer(reply, at, again)",
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         "nobody is woken after an unknown outcome",
         rows.an_unknown_leave_wakes_whom_it_admitted, CAS,
-        "                    await self._wake_unsure(known[0])\n",
+        "                    await self._wake_unsure(start[0][0])\n",
         "",
     ),
     Mutant(
@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "a conflict on the short way counts as written",
         rows.a_conflict_on_the_short_way_is_no_grant, CAS,
-        "        if version is None:\n            return None\n        self._cache[key]",
-        "        self._cache[key]",
+        "                if version is not None:\n                    self._cache[key]",
+        "                if key:\n                    self._cache[key]",
     ),
     Mutant(
         "the short way out does not look at what it is told",

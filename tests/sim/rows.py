@@ -4,7 +4,7 @@ A write may conflict, be applied although the client was told nothing, or be app
 waiting for it: only its version condition protects the row then. Wake-ups are sent by the writer after the write, get
 lost and come late. Reads fail, too. `estimates` is how the client knows the time without asking: not at all, by a
 shared clock (SQLite's boot clock), or by the last sample plus what has passed since. "embedded" is a shared clock,
-too, and half of the writes need no wire.
+too, half of the writes and reads need no wire, and hints name the grant.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class RowStore:
         self._waiting: dict[str, Park] = {}
         rows.stores[self.ear] = self
         if rows.estimates == "embedded":
-            self.put = self._put
+            self.put, self.get = self._put, self._get
+            self.pushes_grants = True
 
     def now(self) -> Any:
         if self.rows.estimates in ("shared", "embedded"):
@@ -130,10 +131,13 @@ class RowStore:
             return self.contract.Sample(now + int(passed * 1e6), at) if passed < 1.0 else None
         return None
 
+    def _count(self) -> None:
+        self.rows.asked[self.process.name] = self.rows.asked.get(self.process.name, 0) + 1
+
     async def _ask(self, call: Any, go: str, back: str, what: str, *things: Any) -> Any:
         """call() at the store; its result, or None if no answer came in time."""
         rows, process = self.rows, self.process
-        rows.asked[process.name] = rows.asked.get(process.name, 0) + 1
+        self._count()
         if rows.refuses:
             await process_sleep(process, 0.0005)
             raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")
@@ -182,6 +186,7 @@ class RowStore:
 
     def _put(self, key: str, score: int, owner: str, body: str, expected: Any, woken: Any, at: float) -> Any:
         rows = self.rows
+        self._count()
         if rows.refuses or rows.world.random.random() < 0.5:
             return None
         result = self._swap(self.contract.Row(key, score, owner, body), expected, rows.now(), at)
@@ -189,6 +194,13 @@ class RowStore:
             return None
         rows.send(woken)
         return result.version
+
+    def _get(self, key: str) -> Any:
+        rows = self.rows
+        self._count()
+        if rows.refuses or rows.world.random.random() < 0.5:
+            return None
+        return self._show(key, self.process.clock())
 
     def _swap(self, row: Any, expected: Any, now: int, at: float) -> Any:
         rows = self.rows
@@ -215,7 +227,8 @@ class RowStore:
         self.rows.send(woken)
 
     def hear(self, wake: Any) -> None:
-        self._hints[wake.ticket] = self.contract.Pushed(wake.ticket)
+        grant = (wake.place, wake.fence) if self.rows.estimates == "embedded" else ()
+        self._hints[wake.ticket] = self.contract.Pushed(wake.ticket, *grant)
         park = self._waiting.get(wake.ticket)
         if park is not None:
             park.wake()

@@ -131,3 +131,10 @@ def python(code: str, *args: Any, before: Sequence[str] = (), **more: Any) -> "s
         env=environment,
         **more,
     )
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.001)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.contract import Row, Written
+from holdfast.backends.contract import Pushed, Row, Written
 from holdfast.backends.sqlite import SqliteStore, forks
 from holdfast.doorman import Wake
 from holdfast.errors import BackendError
@@ -164,7 +164,7 @@ def test_the_client_may_tell_it_too_before_or_after_the_hook(client: Client, tim
 def test_hints_for_the_parent_do_not_reach_the_child(client: Client) -> None:
     store = client()
     ear = store.ear
-    store._room._remember("A")
+    store._room._remember(Pushed("A"))
 
     def child() -> None:
         assert run(store.changed("k", "A", 0.05, ())) is None

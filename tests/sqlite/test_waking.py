@@ -15,7 +15,7 @@ from holdfast.backends.contract import Pushed
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.backends.sqlite.waiting import Waiter as WaiterOfTheRoom
 from holdfast.doorman import Admitted, Waiting, Wake
-from tests.sqlite.plumbing import ThreadColour, enter, get, leave, put, run, step, store_at
+from tests.sqlite.plumbing import ThreadColour, enter, get, leave, put, run, step, store_at, until
 
 Client = Callable[..., SqliteStore]
 FOR_EVER = 30.0
@@ -43,13 +43,6 @@ class Waiter:
     def woken(self, within: float = 5.0) -> bool:
         self.thread.join(within)
         return isinstance(self.result, Pushed)
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.001)
 
 
 def readers(store: SqliteStore) -> int:
@@ -89,7 +82,9 @@ def test_the_step_that_lets_somebody_in_sends_the_hint(client: Client) -> None:
     until(lambda: readers(two))
     step(one, "k", leave("A"))
     assert waiting.woken()
-    assert isinstance(step(two, "k", enter("B", two.ear)), Admitted)
+    inside = step(two, "k", enter("B", two.ear))
+    assert isinstance(inside, Admitted)
+    assert waiting.result == Pushed("B", 1, inside.fence), "it names the grant"
 
 
 def test_after_a_long_hold_the_next_one_gets_the_cpu_first(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +128,7 @@ def test_a_hint_read_by_somebody_else_before_the_waiting_is_not_lost(client: Cli
 def test_the_memory_for_early_hints_is_bounded(client: Client) -> None:
     store = client()
     for i in range(5000):
-        store._room._remember(f"t{i}")
+        store._room._remember(Pushed(f"t{i}"))
     assert len(store._room._heard) <= 1024
     assert "t4999" in store._room._heard
 

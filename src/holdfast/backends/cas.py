@@ -4,41 +4,39 @@ A step is: take the record (from the last answer if that is young enough, else r
 result on condition that the version is still the same. A conflict brings what is there now, and the step is made again
 from that. Nothing else is needed for atomicity: no transaction, no session, no lock of the store.
 
-- Where the store writes without waiting (`put`), the commonest step is a plain call: `at_once`.
+- Where the store reads and writes without waiting (`get`, `put`), most steps are plain calls: `at_once`.
 - An optimistic step may only *change* something. "Refused", "not inside" and "still waiting" are said only after a
   fresh read, for they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
   wake-ups of the lost write may not have been sent, so every unsure insider is woken again.
-- Whether somebody is dead or deaf is asked only where it matters in this step: those it would admit, and those it
-  would wait for.
+- Who is dead or deaf is asked only where it matters: those whom a step would admit, and those it would wait for.
 """
 
 import os
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
 from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from .names import SEPARATOR, glob
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
+TRIES = 3  # of a step that is made at once
 CACHED = 1024  # names whose last record is remembered
-SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
 
 T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Waiting, Refused))
-
-
 _Known = tuple[Record, int | str | None, float]
 """A record as this client last saw it, its version, and when that was."""
+_Start = tuple[_Known, int, float]
+"""What a step starts from: that, the store's time, and the client's before it was sampled."""
 
 
 class CasBackend:
-    pushes_grants = False
     doubles = False
 
     def __init__(self, store: Store, colour: Colour, namespace: str = "") -> None:
@@ -46,8 +44,10 @@ class CasBackend:
         self.colour = colour
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
-        self._may_put = hasattr(store, "put")
+        self._get: Callable[[str], Seen | None] | None = getattr(store, "get", None)
+        self._put: Callable[..., int | str | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
+        self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
 
@@ -70,51 +70,58 @@ class CasBackend:
     # -- one step
 
     def at_once(self, name: str, command: Command) -> Answer | None:
-        if not self._may_put:
-            return None
         key = self.prefix + name
-        known, sample = self._recall(key)
-        if known is None or sample is None:
+        if self._put is None or self._get is None or key in self._doubts:
             return None
-        before, version, _ = known
-        now, at = sample
-        record, reply, woken = self._step(before, command, now)
-        if version is None or _same(record, before):
-            return None
-        try:
-            version = self.store.put(  # type: ignore[attr-defined]
-                key, record.fence, wire.owners(record), wire.encode(record), version, woken, at
-            )
-        except BaseException:
-            self._doubt(key)
-            raise
-        if version is None:
-            return None
-        self._cache[key] = (record, version, at)
-        return Answer(reply, at)
+        start = self._recall(key)
+        fresh = False
+        for _ in range(TRIES):
+            if start is None:
+                seen = self._get(key)
+                if seen is None:
+                    return None
+                start, fresh = (self._know(seen), seen.now, seen.at), True
+            (before, version, _), now, at = start
+            record, reply, woken = self._step(before, command, now)
+            if not _same(record, before):
+                if version is None:
+                    return None
+                try:
+                    version = self._put(key, record.fence, wire.owners(record), wire.encode(record), version, woken, at)
+                except BaseException:
+                    self._doubt(key)
+                    raise
+                if version is not None:
+                    self._cache[key] = (record, version, at)
+                    return Answer(reply, at)
+                self.conflicts += 1
+            elif fresh:
+                self._remember(key, start[0])
+                return Answer(reply, at)
+            start = None
+        return None
 
     async def ask(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
         store = self.store
         settle = key in self._doubts
-        known, sample = self._recall(key)
+        start = self._recall(key)
         fresh = again = False
         conflicts = settles = 0
         while True:
-            if known is None or sample is None:
+            if start is None:
                 seen = await store.read(key, settle)
-                known, sample, fresh = self._know(seen), (seen.now, seen.at), True
+                start, fresh = (self._know(seen), seen.now, seen.at), True
                 if settle:
-                    await self._wake_unsure(known[0])
+                    await self._wake_unsure(start[0][0])
                     self._doubts.discard(key)
-            before, version, _ = known
-            now, at = sample
+            (before, version, _), now, at = start
             record, reply, woken = self._step(before, command, now)
             if _same(record, before) and not (settle and isinstance(command, Leave)):
                 if not fresh:
-                    known = None
+                    start = None
                     continue
-                self._remember(key, known)
+                self._remember(key, start[0])
                 return Answer(reply, at, again)
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
             try:
@@ -124,7 +131,7 @@ class CasBackend:
                 settles += 1
                 if settles > SETTLES:
                     raise
-                known, settle, again = None, True, True
+                start, settle, again = None, True, True
                 continue
             except BaseException:
                 self._doubt(key)
@@ -143,28 +150,28 @@ class CasBackend:
             if conflicts > 3:
                 await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * conflicts, 0.002))
                 stale = True  # what was shown before the pause would only conflict again
-            known = None if stale else self._know(result)
-            sample, fresh = (result.now, result.at), True
+            start, fresh = None if stale else (self._know(result), result.now, result.at), True
 
-    def _recall(self, key: str) -> tuple[_Known | None, tuple[int, float] | None]:
-        """What is known of this one, and a time, if both are good enough for an optimistic step.
+    def _recall(self, key: str) -> _Start | None:
+        """What an optimistic step can start from: what is known of this one, if that is good enough, and a time.
 
         From now on it is known no more: whatever becomes of the step, only its end tells what is there.
         """
         known = self._cache.pop(key, None)
         if known is None or key in self._doubts:
-            return None, None
-        store = self.store
-        sample = store.now()
-        if sample is None or sample[1] - known[2] > store.trust or sample[0] < known[0].seen:
-            return None, None
-        return known, sample
+            return None
+        sample = self.store.now()
+        if sample is None or sample[1] - known[2] > self.store.trust or sample[0] < known[0].seen:
+            return None
+        return known, sample[0], sample[1]
 
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
         """Apply the rules, asking about life and hearing only for those who decide the outcome."""
         outcome = apply(record, command, now)
-        if not outcome[2] and type(outcome[1]) not in _RESTS_ON_OTHERS:
-            return outcome  # nobody else had a part in it
+        if not outcome[2]:
+            said = type(outcome[1])
+            if said not in _RESTS_ON_OTHERS or (said is Waiting and outcome[0].places != record.places):
+                return outcome  # nobody else had a part in it; or it has just come, and now watches those ahead
         deaf = dead = _NOBODY
         asked: set[str] = {"", self.store.ear}
         while True:
@@ -291,10 +298,3 @@ def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
         ears += [e.ear for e in record.inside[:16]]
         ears += [e.ear for e in record.line[:1]]
     return ears
-
-
-def glob(pattern: str) -> Callable[[str], bool]:
-    """A test for names: * is anything, ? is one character, the rest is itself."""
-    text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
-    compiled = re.compile(text, re.DOTALL)
-    return lambda name: compiled.fullmatch(name) is not None

@@ -136,8 +136,10 @@ class Store(Protocol):
         """
 
     # A store whose statements need no waiting may also have
+    # def get(self, key) -> Seen | None
     # def put(self, key, score, owner, body, expected, woken, at) -> int | str | None
-    # which does what `write` does, at once or not at all: the new version, or None. `at` is the client's clock.
+    # which do what `read` and `write` do, at once or not at all: what is there or the new version, or None. `at` is the
+    # client's clock.
 
     async def scan(self, prefix: str) -> list[Seen]:
         """All rows whose key begins so."""
@@ -152,6 +154,9 @@ class Store(Protocol):
 
         At most timeout seconds, and None then. A hint that came between the last step and this call must not be lost.
         """
+
+    # A store whose hints name place and fence of the grant, and are sent only after the write that made it, may say so:
+    # pushes_grants = True
 
     # A store that hears hints may also have
     # def hinted(self, tickets) -> Collection[str]
@@ -202,7 +207,7 @@ class Backend(Protocol):
     def skew(self) -> float: ...
 
     pushes_grants: bool
-    """Pushes with a fence come from inside the store's own step and may be taken as the grant."""
+    """Pushes with a fence are sent in or after the step that made the grant, never before: they may be taken as it."""
     doubles: bool
     """Answered requests may arrive a second time (proxies, HTTP), so every Leave is buried."""
 

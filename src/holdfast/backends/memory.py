@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
-from .cas import SEPARATOR, glob
 from .contract import Answer, Colour, Event, Pushed
+from .names import SEPARATOR, glob
 
 
 def _microseconds() -> int:

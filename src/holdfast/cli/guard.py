@@ -11,10 +11,11 @@ session, so neither Ctrl-C nor a hang-up reaches it; and it keeps a copy of the 
 the holder is alive until the command's whole family is dead. End of file on the socket means that the wrapper died.
 """
 
+import _socket as socket  # without `socket` around it: enum classes that cost a fifth of a start of Python
 import os
 import select
 import signal
-import socket
+import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -87,7 +88,8 @@ class Guard:
             if fd is None:
                 self.sock.send(message, socket.MSG_DONTWAIT)
             else:
-                socket.send_fds(self.sock, [message], [fd], socket.MSG_DONTWAIT)
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
+                self.sock.sendmsg([message], [rights], socket.MSG_DONTWAIT)
         except BlockingIOError:  # it is stopped; the deadlines it has still hold
             pass
         except OSError:
@@ -165,7 +167,7 @@ def alone(theirs: socket.socket) -> socket.socket:
     if fd != 3:
         os.dup2(fd, 3, inheritable=False)
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-    return socket.socket(fileno=3)
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, 3)
 
 
 class Watchman:
@@ -200,9 +202,9 @@ class Watchman:
     def obey(self) -> bool:
         """One message. False: nothing is left to do."""
         try:
-            message, fds, _, _ = socket.recv_fds(self.sock, 4096, 1)
+            message, rights, _, _ = self.sock.recvmsg(4096, socket.CMSG_LEN(4))
         except OSError:
-            message, fds = b"", []
+            message, rights = b"", []
         word, *rest = message.decode().split() or ["died"]
         if word == "ticket":
             from .undertaker import Undertaker
@@ -212,7 +214,7 @@ class Watchman:
         elif word == "deadline":
             self.watch.moved(float(rest[0]))
         elif word == "beacon":
-            self.beacon = fds[0]
+            self.beacon = int.from_bytes(rights[0][2], sys.byteorder)
         elif word == "starting":
             self.starting = True
         elif word == "child" and self.undertaker is not None:

@@ -47,6 +47,9 @@ def enter(said: Said, locks: "Locks", lock: "Lock") -> "Lease":
             if not set(held).isdisjoint(reach.tickets_inside(locks, lock.name)):
                 sentence = f"{lock.name!r} is held by a `holdfast run` around this one; waiting would never end."
                 raise Exit(code, sentence, quietly=True)
-        return lock.hold(timeout=patience).__enter__()
+        lease = lock.hold(timeout=patience).__enter__()
+        if lease.remaining() * 2 < reach.lease_of(locks):
+            lease.renew()  # let in on the word of a push; what is begun now counts on the whole lease
+        return lease
     except LockTimeout as late:
         raise Exit(code, str(late), quietly=True) from None

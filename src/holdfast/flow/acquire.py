@@ -27,6 +27,7 @@ RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
 LOOK_AGAIN = 5.0
 SPREAD = 0.02
+SOON = 0.02  # seconds after which a seat is confirmed that was taken on the word of a push: many are free again by then
 QUICKLY = 0.2  # whoever gives up waits no longer than this for a silent store: the keeper sees to it
 
 
@@ -144,11 +145,12 @@ async def _lead(desk: Desk, guest: Guest, party: Party, until: float | None, try
                 pushed = None
                 await desk.colour.sleep(min(nap, RETRY_MOST))
             if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:
-                # Sent by the store inside its own step, and for the place we hold since our last answered poll.
+                # Sent after the grant was made, and for the place we hold since our last answered poll.
                 window = min(int(wish.lease * 1e6), WINDOW)
-                hold = take_seat(desk, guest, party, pushed.fence, answer.at, window)
-                if hold is not None:
-                    return hold
+                if desk.clock() < answer.at + window / 4e6:  # else little of it may be left: ask
+                    hold = take_seat(desk, guest, party, pushed.fence, answer.at, window)
+                    if hold is not None:
+                        return hold
             continue
         if isinstance(reply, Gone):
             await _move_out(desk, party)
@@ -181,6 +183,8 @@ def take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, lef
     clock = desk.clock()
     if clock >= seat.deadline:
         return None
+    if left < int(wish.lease * 1e6):  # the store has not heard us yet, and most are out again before it has to
+        seat.renew_at = clock + min((seat.deadline - clock) / 3, SOON)
     seat.admitted = clock
     with desk.mutex:
         # In this order, so that a Ctrl-C between any two lines leaves something that withdraw() can undo.

@@ -79,7 +79,7 @@ class Seat:
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
         seconds = min(left / 1e6, self.lease)
-        deadline = at + seconds - min(self.margin, seconds / 2)
+        deadline = at + seconds - min(self.margin, seconds / 4)
         if deadline > self.deadline:
             self.deadline = deadline
             self.renew_at = at + seconds / 3
@@ -163,7 +163,10 @@ class Hold:
         return self._reason if self.lost else None
 
     def remaining(self) -> float:
-        """For how many seconds it is certainly still held if the store is never reached again; 0.0 when it is not."""
+        """For how many seconds it is certainly still held if the store is never reached again; 0.0 when it is not.
+
+        In the first moments after waiting in line that may be a second or two: until the keeper has confirmed it.
+        """
         if not self.held:
             return 0.0
         return max(self._seat.end() - self._desk.clock(), 0.0)

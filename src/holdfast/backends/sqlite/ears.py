@@ -3,8 +3,8 @@
 The sockets lie in a directory beside the database, `locks.db.ears/`, one file each: `<pid>-<boot>-<random>`. That name
 is the client's *ear* and stands in every record it enters. Two things come from it:
 
-- **Hints.** Whoever lets somebody in sends its ticket to that ear. A hint may be lost, doubled or forged; it only says
-  "look again".
+- **Hints.** Whoever lets somebody in sends its ticket, place and fence to that ear, after the write. A hint may be
+  lost, late or doubled. Whoever could forge one has the rights of the database, and could as well write there.
 - **Life.** A socket ends with its process, however that ends. Nobody there (ECONNREFUSED) means dead, at once and
   whatever the pid namespace; no right to send, or a full queue, means alive. Whoever holds a copy of the file
   descriptor keeps the client alive (`holdfast run` gives one to its guard).

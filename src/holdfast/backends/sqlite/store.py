@@ -69,6 +69,9 @@ class SqliteStore:
         self.path = path
         self.where = "sqlite:///" + path
         self.patience = _seconds(busy_timeout if busy_timeout is not None else given, 5.0)
+        # Whoever lets somebody in tells it so after the write, which is as good as from inside it. But such a grant has
+        # to be confirmed within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = colour.blocking
         self._colour = colour
         self._clock = colour.clock
         boot = (lambda: boot_id) if boot_id else clock.boot_id
@@ -130,6 +133,22 @@ class SqliteStore:
         score, owner, body, version = rows[0]
         return Seen(Row(key, score, owner, body), version, now, at)
 
+    def get(self, key: str) -> Seen | None:
+        """The row, if there is nothing else to do and nobody to wait for."""
+        at = self._clock()
+        if at >= self._check_at or (self._lost and self._lost.get(key, 0) >= LOSSES):
+            return None
+        db = self._db
+        try:
+            rows = db.rows(SELECT, (key,))
+        except (sqlite3.Error, Closed):
+            return None
+        now = db.now()
+        if not rows:
+            return Seen(None, None, now, at)
+        score, owner, body, version = rows[0]
+        return Seen(Row(key, score, owner, body), version, now, at)
+
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]
     ) -> Written | Seen:
@@ -165,9 +184,13 @@ class SqliteStore:
             return None
         db = self._db
         version = db.version()
-        try:
-            done = db.change(UPDATE, (score, owner, body, version, key, expected))
-        except (sqlite3.Error, Closed):
+        for _ in range(SPINS):
+            try:
+                done = db.change(UPDATE, (score, owner, body, version, key, expected))
+                break
+            except (sqlite3.Error, Closed):
+                continue
+        else:
             return None
         if woken or self._lost or not done:
             self._raced(key, bool(done), woken, at)
@@ -265,7 +288,7 @@ class SqliteStore:
     def _send(self, woken: Sequence[Wake], at: float) -> None:
         for wake in woken:
             if wake.ear:
-                self._ears.send(wake.ear, wake.ticket)
+                self._ears.send(wake.ear, f"{wake.ticket} {wake.place} {wake.fence}")
         if at - self._wrote_at > UNHURRIED and self._colour.blocking:
             # The one we woke is often put on this very CPU and would wait for us to fall asleep (0.3 of 1.0 ms on a
             # busy machine). In a tight loop it is the other way round: then it pays to get back in line first.
@@ -296,9 +319,7 @@ class SqliteStore:
             return ahead
 
         room = self._room
-        if await (room.wait(ticket, timeout, ears, look) if self.ear else room.poll(timeout, look)):
-            return Pushed(ticket)
-        return None
+        return await (room.wait(ticket, timeout, ears, look) if self.ear else room.poll(ticket, timeout, look))
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._room.hinted(tickets)

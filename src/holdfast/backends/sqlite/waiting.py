@@ -11,7 +11,7 @@ waiting. After a quarter of a second without a word everybody looks for himself,
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
-from ..contract import Colour, Event
+from ..contract import Colour, Event, Pushed
 from .ears import MANY, Ears
 
 LOOK = 0.25  # seconds between looks where hints arrive
@@ -30,7 +30,7 @@ class Waiter:
     def __init__(self, ticket: str, ears: Collection[str]) -> None:
         self.ticket = ticket
         self.ears = ears
-        self.sign = False
+        self.sign: Pushed | None = None
         self.event: Event | None = None
         self.suspects: set[str] = set()
         self.suspicion = 0.0  # when the last of them came under it
@@ -46,19 +46,19 @@ class WaitingRoom:
         self._mutex = self._colour.mutex()
         self._waiters: dict[str, list[Waiter]] = {}
         self._reader: Waiter | None = None
-        self._heard: dict[str, float] = {}
+        self._heard: dict[str, tuple[Pushed, float]] = {}
         self._watched: dict[int, str] = {}  # what the reader waits for besides the socket: a process's end, by ear
         self._stale = False  # whether that has to be made anew
 
-    async def wait(self, ticket: str, timeout: float, ears: Collection[str], look: Look) -> bool:
-        """True at a hint, a death or a change; False when the time is over."""
+    async def wait(self, ticket: str, timeout: float, ears: Collection[str], look: Look) -> Pushed | None:
+        """What was heard; at a death or a change just the ticket; None when the time is over."""
         clock = self._colour.clock
         now = clock()
         end = now + timeout
         me = Waiter(ticket, ears)
         try:
-            if self._enter(me):
-                return True
+            if (told := self._enter(me)) is not None:
+                return told
             look_at = now + LOOK
             while True:
                 until = min(end, look_at, now + QUICK if me.suspects else end)
@@ -67,23 +67,23 @@ class WaitingRoom:
                 elif me.event is not None:
                     await me.event.wait(max(until - now, 0))
                     me.event.clear()
-                if me.sign:
-                    return True
+                if me.sign is not None:
+                    return me.sign
                 now = clock()
                 if me.suspects and self._are_dead(me, now):
-                    return True
+                    return Pushed(ticket)
                 if now >= end:
-                    return False
+                    return None
                 if now >= look_at:
                     if any(self._ears.is_dead(e) for e in ears) or await look() < 0:
-                        return True
+                        return Pushed(ticket)
                     now = clock()
                     look_at = now + LOOK
                 self._stand_in(me)
         finally:
             self._leave(me)
 
-    async def poll(self, timeout: float, look: Look) -> bool:
+    async def poll(self, ticket: str, timeout: float, look: Look) -> Pushed | None:
         """Without an ear: plain reads, more often near the head of the line, less often while nothing happens."""
         clock = self._colour.clock
         end = clock() + timeout
@@ -91,26 +91,26 @@ class WaitingRoom:
         while True:
             now = clock()
             if now >= end:
-                return False
+                return None
             await self._colour.sleep(min(pause, end - now))
             found = await look()
             if found < 0:
-                return True
+                return Pushed(ticket)
             pause = min(pause * 2 if found == ahead else 0.01 * (found + 1), 1.0)
             ahead = found
 
-    def _enter(self, me: Waiter) -> bool:
-        """Begin to wait. True if there is no need to."""
+    def _enter(self, me: Waiter) -> Pushed | None:
+        """Begin to wait. What there is to be told already, if there is anything."""
         kick = False
         with self._mutex:
-            if self._heard.pop(me.ticket, None) is not None:
-                return True
+            if self._heard and (heard := self._heard.pop(me.ticket, None)) is not None:
+                return heard[0]
             for ear in me.ears:
                 fd, fresh = self._ears.watch(ear)
                 kick = kick or (fd >= 0 and fd not in self._watched)
                 # Only now that the watch has begun: had it died before, nobody would tell.
                 if fresh and self._ears.is_dead(ear):
-                    return True
+                    return Pushed(me.ticket)
             self._waiters.setdefault(me.ticket, []).append(me)
             self._stale = self._stale or kick
             if self._reader is None:
@@ -120,7 +120,7 @@ class WaitingRoom:
                 me.event = self._colour.event()
         if kick:
             self.kick()  # the reader waits for the deaths it knew of
-        return False
+        return None
 
     def _leave(self, me: Waiter) -> None:
         with self._mutex:
@@ -172,16 +172,18 @@ class WaitingRoom:
                     self._died(one)
 
     def _hear(self) -> None:
-        tickets = self._ears.receive()
-        for ticket in tickets:
-            waiters = self._waiters.get(ticket)
+        hints = self._ears.receive()
+        for hint in hints:
+            if not hint:
+                continue  # somebody only wants the reader to look up
+            told = _read(hint)
+            waiters = self._waiters.get(told.ticket)
             if waiters is None:
-                if ticket:
-                    self._remember(ticket)
+                self._remember(told)
             else:
                 for waiter in waiters:
-                    _tell(waiter)
-        if len(tickets) >= MANY:  # the queue was full, so some hints may have been refused
+                    _tell(waiter, told)
+        if len(hints) >= MANY:  # the queue was full, so some hints may have been refused
             self._tell_all()
 
     def hinted(self, tickets: Iterable[str]) -> list[str]:
@@ -191,12 +193,12 @@ class WaitingRoom:
                 self._hear()
             return [t for t in tickets if self._heard.pop(t, None) is not None] if self._heard else []
 
-    def _remember(self, ticket: str) -> None:
+    def _remember(self, told: Pushed) -> None:
         now = self._colour.clock()
         if len(self._heard) >= MOST_REMEMBERED:
-            young = {t: at for t, at in self._heard.items() if now - at < REMEMBERED}
+            young = {t: each for t, each in self._heard.items() if now - each[1] < REMEMBERED}
             self._heard = young if len(young) < MOST_REMEMBERED else {}
-        self._heard[ticket] = now
+        self._heard[told.ticket] = told, now
 
     def _died(self, fd: int) -> None:
         """A process has ended. If its ear still answers, somebody holds a copy and will not hold it for long."""
@@ -209,7 +211,7 @@ class WaitingRoom:
             for waiter in waiters:
                 if ear in waiter.ears:
                     if dead:
-                        waiter.sign = True
+                        waiter.sign = waiter.sign or Pushed(waiter.ticket)
                     else:
                         waiter.suspects.add(ear)
                         waiter.suspicion = self._colour.clock()
@@ -226,7 +228,7 @@ class WaitingRoom:
     def _tell_all(self) -> None:
         for waiters in self._waiters.values():
             for waiter in waiters:
-                _tell(waiter)
+                _tell(waiter, Pushed(waiter.ticket))
 
     def wake_all(self) -> None:
         with self._mutex:
@@ -238,7 +240,18 @@ class WaitingRoom:
         self._ears.send(self._ears.name, "")
 
 
-def _tell(waiter: Waiter) -> None:
-    waiter.sign = True
+def _read(hint: str) -> Pushed:
+    """A hint is a ticket, and after it, if it names a grant, the place and the fence."""
+    ticket, _, grant = hint.partition(" ")
+    try:
+        place, fence = grant.split(" ")
+        return Pushed(ticket, int(place), int(fence))
+    except ValueError:
+        return Pushed(ticket)
+
+
+def _tell(waiter: Waiter, told: Pushed) -> None:
+    if waiter.sign is None or told.fence > waiter.sign.fence:
+        waiter.sign = told
     if waiter.event is not None:
         waiter.event.set()

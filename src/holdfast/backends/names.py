@@ -1,0 +1,13 @@
+"""How names are kept in a store, and how a pattern finds them."""
+
+import re
+from collections.abc import Callable
+
+SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """A test for names: * is anything, ? is one character, the rest is itself."""
+    text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
+    compiled = re.compile(text, re.DOTALL)
+    return lambda name: compiled.fullmatch(name) is not None
