@@ -101,8 +101,6 @@ class Run:
         remaining = self.measure(lease, length)
         grace = GRACE if self.said["grace"] is None else self.said["grace"]
         early = min(grace, min(length, self.said["max_hold"] or length) / 3)
-        if lease.remaining() < length * 2 / 3:  # a grant that the store pushed is good for two seconds, until we answer
-            lease.renew()
         post.tell("ticket", lease.ticket, early)
         post.tell("deadline", guard.clock() + remaining())
         beacon = reach.beacon(self.locks)

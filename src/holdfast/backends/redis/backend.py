@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from ...doorman import Admitted, Command, Enter, Leave, Left, Record
 from ...errors import BackendError
-from ..cas import glob
 from ..contract import Answer, Colour, Event, Pushed, Unknown
+from ..names import glob
 from . import layout, trouble
 from .layout import pack
 from .scripts import ENTER, LEAVE, LOOK, STEP, Script
