@@ -1,0 +1,208 @@
+"""Processes that are killed, stopped or forked while they hold or want something, as the server sees them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from tests.faces.test_nothing_left import nothing_is_left
+from tests.servers.server import Server, until
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+ONE = """
+import sys, time, holdfast
+locks = holdfast.connect(sys.argv[1], lease=float(sys.argv[2]))
+lock = locks.lock("x", timeout=30)
+print("going", flush=True)
+lease = lock.acquire()
+print("inside", lease.fence, flush=True)
+for line in sys.stdin:
+    print(lease.lost, lease.reason, flush=True)
+"""
+
+
+@pytest.fixture
+def start(redis_alone: Server) -> Iterator[Start]:
+    """A process of its own that wants the lock, and holds it until it is ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(lease: float = 2.0) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", ONE, redis_alone.url, str(lease)]
+        one = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        started.append(one)
+        assert said(one) == "going"
+        return one
+
+    yield begin
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def said(one: "subprocess.Popen[str]") -> str:
+    assert one.stdout is not None
+    return one.stdout.readline().strip()
+
+
+def line(locks: holdfast.Locks) -> int:
+    return sum(len(r.line) for r in locks.snapshot("x").resources)
+
+
+def soon_empty(url: str) -> None:
+    """Whoever comes next sweeps out what the dead have left."""
+    with holdfast.connect(url) as locks, locks.lock("x", timeout=10):
+        pass
+    nothing_is_left(url, 1)
+
+
+def test_a_killed_holder_is_passed_over_when_its_lease_ends(redis_alone: Server, start: Start) -> None:
+    holder = start(2.0)
+    assert said(holder).startswith("inside")
+    holder.kill()
+    began = time.monotonic()
+    with holdfast.connect(redis_alone.url) as locks, locks.lock("x", timeout=20):
+        assert 0.5 < time.monotonic() - began < 3.5
+
+
+def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Start) -> None:
+    with holdfast.connect(redis_alone.url) as locks:
+        with locks.lock("x"):
+            dead = [start() for _ in range(5)]
+            until(lambda: line(locks) == 5, "five stand in line")
+            living = start()
+            until(lambda: line(locks) == 6, "and one more")
+            for one in dead:
+                one.kill()
+                one.wait()
+            time.sleep(0.1)
+            began = time.monotonic()
+        assert said(living).startswith("inside")
+        assert time.monotonic() - began < 1
+    living.kill()
+
+
+def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(redis_alone: Server, start: Start) -> None:
+    holder = start(1.0)
+    _, fence = said(holder).split()
+    os.kill(holder.pid, signal.SIGSTOP)
+    with holdfast.connect(redis_alone.url) as locks, locks.lock("x", timeout=20) as lease:
+        assert lease.fence > int(fence)
+        os.kill(holder.pid, signal.SIGCONT)
+        assert holder.stdin is not None
+        holder.stdin.write("\n")
+        holder.stdin.flush()
+        assert said(holder).startswith("True")
+
+
+def test_a_waiter_stopped_at_its_turn_costs_two_seconds(redis_alone: Server, start: Start) -> None:
+    with holdfast.connect(redis_alone.url) as locks:
+        with locks.lock("x"):
+            stopped = start(20.0)
+            until(lambda: line(locks) == 1, "it stands in line")
+            living = start()
+            until(lambda: line(locks) == 2, "and one more")
+            os.kill(stopped.pid, signal.SIGSTOP)
+            began = time.monotonic()
+        assert said(living).startswith("inside")
+        assert time.monotonic() - began < 4
+
+
+FORKS = """
+import os, sys, holdfast
+locks = holdfast.connect(sys.argv[1], lease=30)
+lease = locks.lock("x").acquire()
+with locks.lock("y") as inner:
+    child = os.fork()
+    if child == 0:
+        assert lease.lost and lease.reason == "forked", lease.reason
+        assert locks.lock("x").acquire(False) is None
+        with locks.lock("z"):
+            pass
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    inner.ensure_held()
+    assert locks.lock("x").locked()
+lease.release()
+for turn in range(20):
+    if os.fork() == 0:
+        with locks.lock("x", timeout=20):
+            os._exit(0) if turn % 2 else None
+        locks.close()
+        os._exit(0)
+    with locks.lock("y"):
+        pass
+for turn in range(20):
+    assert os.wait()[1] == 0
+print("fine")
+"""
+
+
+def test_a_forked_child_holds_nothing_and_harms_nobody(redis_alone: Server) -> None:
+    command = [sys.executable, "-c", FORKS.replace("lease=30", "lease=1"), redis_alone.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=dict(os.environ))
+    assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
+    soon_empty(redis_alone.url)
+
+
+COUNTS = """
+import os, sys, holdfast
+url, folder = sys.argv[1:]
+with holdfast.connect(url, lease=1) as locks:
+    while True:
+        with locks.lock("x", timeout=60) as lease:
+            try:
+                mark = os.open(f"{folder}/inside", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            except FileExistsError:
+                text = open(f"{folder}/inside").read()
+                if text and os.path.exists(f"/proc/{text}/fd/1") and not lease.lost:
+                    print("two are inside", flush=True)
+                os.unlink(f"{folder}/inside")
+                continue
+            os.write(mark, str(os.getpid()).encode())
+            os.close(mark)
+            with open(f"{folder}/count", "r+") as file:
+                fence, count = map(int, file.read().split())
+                if lease.fence <= fence:
+                    print("a fence fell", flush=True)
+                file.seek(0)
+                file.write(f"{lease.fence} {count + 1}")
+            os.unlink(f"{folder}/inside")
+"""
+
+
+def test_processes_killed_in_the_middle_of_anything(redis_alone: Server, tmp_path: Path) -> None:
+    """Four count; every now and then one is killed with -9 and another takes its place."""
+    import random
+
+    dice = random.Random(4)
+    (tmp_path / "count").write_text("0 0                                        ")
+    command = [sys.executable, "-c", COUNTS, redis_alone.url, str(tmp_path)]
+
+    def begin() -> "subprocess.Popen[str]":
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+
+    crowd = [begin() for _ in range(4)]
+    wrong = ""
+    try:
+        for _ in range(12):
+            before = (tmp_path / "count").read_text()
+            until(lambda b=before: (tmp_path / "count").read_text() != b, "they go on", 20)  # type: ignore[misc]
+            time.sleep(0.2 + dice.random() / 5)
+            victim = crowd.pop(0)
+            victim.kill()
+            wrong += victim.communicate()[0]
+            crowd.append(begin())
+    finally:
+        for one in crowd:
+            one.kill()
+            wrong += one.communicate()[0]
+    assert wrong == ""
+    assert int((tmp_path / "count").read_text().split()[1]) > 100
+    soon_empty(redis_alone.url)
