@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from tests.faces.test_nothing_left import nothing_is_left
 from tests.servers.server import Server, until
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -56,10 +55,15 @@ def line(locks: holdfast.Locks) -> int:
 
 
 def soon_empty(url: str) -> None:
-    """Whoever comes next sweeps out what the dead have left."""
-    with holdfast.connect(url) as locks, locks.lock("x", timeout=10):
-        pass
-    nothing_is_left(url, 1)
+    """Whoever comes sweeps out what the dead have left: seats after their lease, places after their patience."""
+    with holdfast.connect(url) as locks:
+
+        def empty() -> bool:
+            with locks.lock("x", timeout=10):
+                pass
+            return not any(r.inside or r.line for r in locks.snapshot().resources)
+
+        until(empty, "nothing is left", 20)
 
 
 def test_a_killed_holder_is_passed_over_when_its_lease_ends(redis_alone: Server, start: Start) -> None:
