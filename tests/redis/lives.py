@@ -24,12 +24,14 @@ class Kind(NamedTuple):
     moves: int = 40
     come: float = 0.55  # how many of the moves are Enters
     harm: float = 0.04  # evictions and other sizes
+    sizes: float = 0.3  # how many of these are other sizes
     deaf: float = 0.25
     back: float = 0.04  # how often the clock goes back
     silence: int = 1000  # how long a line gets until all in it are likely to fall silent
     ticks: tuple[int, ...] = (0, 1, 1000, SECOND // 2, SECOND // 2, SECOND - 1, 2 * SECOND, 2 * SECOND + 1,
                               3 * SECOND, 10 * SECOND, 61 * SECOND)
     leases: tuple[int, ...] = (SECOND // 2, 3 * SECOND, 3 * SECOND, 30 * SECOND, 90 * SECOND)
+    blocks: tuple[int, ...] = (0, 1, 33)
 
 
 SOON = (0, 1, 1000, SECOND // 2, SECOND // 2, SECOND - 1, SECOND, 2 * SECOND)
@@ -41,7 +43,10 @@ KINDS = {
     "semaphore": Kind((4,), (1, 1, 2, 4, 5), tickets=7),
     "slots": Kind((3,), (1,), tickets=8, deaf=0.1, ticks=SOON),
     "trouble": Kind((4, 3), (1, 2, 4), tickets=4, harm=0.3, back=0.1),
-    "anything": Kind((ALL, 4, 3, 0), (0, 1, 2, 4, ALL), harm=0.1),
+    "evictions": Kind((2,), (1, 2), tickets=6, harm=0.3, sizes=0, deaf=0.1, ticks=SOON, leases=(SECOND, 3 * SECOND)),
+    "sizes": Kind((0, 0, 4), (1, 2, 3, 4), tickets=6, harm=0.3, sizes=0.9, ticks=SOON, leases=(3 * SECOND,)),
+    "anything": Kind((ALL, 4, 3, 0), (0, 1, 2, 4, ALL), harm=0.1, leases=(1, SECOND, 90 * SECOND),
+                     blocks=(0, 1, 33, 1000 * SECOND)),
     "crowd": Kind((ALL,), (ALL, ALL, 1), tickets=60, moves=80, come=0.95, harm=0.002, deaf=0.1, back=0.002,
                   silence=20, ticks=(0, 1, 1000), leases=(90 * SECOND, 200 * SECOND)),
 }  # fmt: skip
@@ -94,15 +99,15 @@ def some_command(chance: Random, kind: Kind, tickets: list[str], record: Record)
     if chance.random() < kind.come:
         return Enter(
             ticket, chance.choice(kind.capacities), chance.choice(kind.weights), chance.choice(kind.leases),
-            chance.random() < 0.8, chance.random() < 0.85, chance.choice((0, 1, 33)), ear_of(ticket), "o" + ticket,
+            chance.random() < 0.8, chance.random() < 0.85, chance.choice(kind.blocks), ear_of(ticket), "o" + ticket,
             chance.choice(("", "n", "a note of ünïcode")),
         )  # fmt: skip
     if record.inside and chance.random() < 0.6:
         ticket = chance.choice(record.inside).ticket
     fences = [None, *[fence for e in record.inside for fence in (e.fence, e.fence + 1, e.fence + e.block - 1)]]
     if chance.random() < kind.harm:
-        if chance.random() < 0.3:
-            return Resize(chance.choice((1, 2, 4, 8, ALL)))
+        if chance.random() < kind.sizes:
+            return Resize(chance.choice((1, 2, 3, 4, 8, ALL)))
         return Evict(chance.choice((None, ticket)), "ops", "why not", chance.random() < 0.5)
     what = chance.randrange(10)
     if what < 5:

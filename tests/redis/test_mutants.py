@@ -1,0 +1,36 @@
+"""Every deliberate mistake in the Lua is noticed by lives of the kind that its line names, within a bounded number."""
+
+from random import Random
+
+import pytest
+from redis import Redis
+
+from tests.redis.both import Both, Differs, hooked
+from tests.redis.lives import KINDS, life
+from tests.redis.mutants import MUTANTS, M
+from tests.servers.server import Server
+
+LIVES = 150
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])
+def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
+    both = Both(Redis(port=redis_alone.port), hooked(mutant.script, mutant.words, mutant.others))
+    try:
+        with pytest.raises(Differs):
+            for seed in range(LIVES):
+                both.live(life(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
+    finally:
+        both.close()
+
+
+def test_there_are_many_and_no_two_are_the_same() -> None:
+    assert len({m.mistake for m in MUTANTS}) == len({(m.script, m.words, m.others) for m in MUTANTS}) == len(MUTANTS)
+    assert len(MUTANTS) >= 60
+
+
+def test_a_mutant_whose_words_have_drifted_away_fails_loudly() -> None:
+    with pytest.raises(LookupError, match="0 times"):
+        hooked("step", "words that nobody would write", "")
+    with pytest.raises(LookupError, match="not once"):
+        hooked("step", "e.expires", "e.ends")
