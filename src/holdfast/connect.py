@@ -122,6 +122,10 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "redis": _redis,
     "rediss": _redis,
     "unix": _redis,
+    "redis+sentinel": _redis,
+    "rediss+sentinel": _redis,
+    "redis+cluster": _redis,
+    "rediss+cluster": _redis,
 }
 
 # What a driver's own objects are opened with.

@@ -217,7 +217,8 @@ class Backend(Protocol):
     def at_once(self, name: str, command: Command) -> Answer | None:
         """The same step, if it takes no waiting of any kind. None: it was not made, for whatever reason; ask.
 
-        Most steps of a lock that nobody else wants are of this kind, and no coroutine is needed for them.
+        Most steps of a lock that nobody else wants are of this kind, and no coroutine is needed for them. One round
+        trip of a blocking client counts as none; Unknown if its answer did not come.
         """
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...

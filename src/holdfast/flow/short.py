@@ -8,6 +8,7 @@ much as ten lines of what it does.
 
 from __future__ import annotations
 
+from ..backends.contract import Unknown
 from ..doorman import Admitted, Leave, Left
 from .acquire import over, say_enter, take_seat
 from .desk import Desk
@@ -27,7 +28,10 @@ def enter(desk: Desk, wish: Wish, guest: Guest, trying: bool) -> Hold | None:
         if key is not None:
             desk.parties[key] = party
     command = say_enter(desk, party, trying)
-    answer = desk.at_once(wish.name, command)
+    try:
+        answer = desk.at_once(wish.name, command)
+    except Unknown:
+        return None  # it was said, and perhaps heard: `acquire` says it again, by the same ticket
     if answer is None:
         party.sent = party.unanswered = False  # it was not said
         return None
@@ -54,7 +58,11 @@ def leave(desk: Desk, hold: Hold) -> bool:
             return False
         seat.leaving = True
         seat.going = clock
-    answer = desk.at_once(seat.name, Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
+    try:
+        answer = desk.at_once(seat.name, Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
+    except Unknown:
+        seat.leaving = False  # it is going all the same: `release` says it again, and knows that it is not the first
+        return False
     if answer is None or type(answer.reply) is not Left or not answer.reply.held:
         seat.leaving = False
         seat.going = 0.0

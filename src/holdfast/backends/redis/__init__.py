@@ -1,18 +1,13 @@
-"""Redis and Valkey."""
+"""Redis and Valkey: one server, Sentinel or Cluster, for threads and for tasks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from ...errors import ConfigError
 from ..contract import Backend, Colour
-from . import address, client, layout
-from .address import Address
+from . import address, client
 from .backend import RedisBackend
+from .ways import atlas_of
 
 
 def open_redis(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
@@ -21,34 +16,11 @@ def open_redis(target: object, colour: Colour, namespace: str, options: dict[str
         found = address.read(target, options)
     else:
         found = client.read(target, colour.blocking, options)
-    if found.kind:
-        raise ConfigError(f"{found.where}: only single servers so far.")
-    where = found.where
+    atlas = atlas_of(found, colour.blocking)
     if colour.blocking:
         from .ears import ThreadEars
-        from .wire import ThreadWire
 
-        make = _maker(found, redis, Retry(NoBackoff(), 0))
-        backend = RedisBackend(where, colour, namespace, ThreadWire(make, where))
-        backend.ears = ThreadEars(make, layout.EARS + backend.ear, where, backend.hear, colour)
-        return backend
-    from redis import asyncio
-    from redis.asyncio.retry import Retry as TaskRetry
+        return RedisBackend(found.where, colour, namespace, atlas, ThreadEars)
+    from .task_ears import TaskEars
 
-    from .tasks import TaskEars, TaskWire
-
-    make = _maker(found, asyncio, TaskRetry(NoBackoff(), 0))
-    backend = RedisBackend(where, colour, namespace, TaskWire(make, where))
-    backend.ears = TaskEars(make, layout.EARS + backend.ear, where, backend.hear)
-    return backend
-
-
-def _maker(found: Address, driver: Any, retry: Any) -> Any:
-    """Makes connections of redis-py's, in the colour of `driver`, that try everything once."""
-    arguments = {**found.driver, "retry": retry}
-    if found.hosts:
-        arguments["host"], arguments["port"] = found.hosts[0]
-        kind = driver.SSLConnection if found.secure else driver.Connection
-    else:
-        kind = driver.UnixDomainSocketConnection
-    return lambda: kind(**arguments)
+    return RedisBackend(found.where, colour, namespace, atlas, TaskEars)

@@ -140,7 +140,7 @@ def _as_it_is(value: Any) -> Any:
 Read = tuple[Callable[[Any], Any], str]
 
 SECONDS, NUMBER, TRUTH, TEXT = "a number of seconds", "a whole number", "true or false", "a text"
-OWN: dict[str, Read] = {}
+OWN: dict[str, Read] = {"min_replicas": (_whole, NUMBER)}
 DRIVER: dict[str, Read] = {
     "db": (_whole, NUMBER),
     "username": (_text, TEXT),

@@ -1,7 +1,8 @@
 """The doorman inside a Redis server: the rules run there, as Lua, on native structures.
 
 The commonest steps (into an empty room, out of it) are scripts with one key; everything else is step.lua. The client
-remembers per name which of the two is worth sending first.
+remembers per name which of the two is worth sending first. Where a name's server is, and what to do when it is not
+there any more, is the courier's business; how wake-ups arrive is the ears'.
 """
 
 from __future__ import annotations
@@ -9,147 +10,175 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable
-from typing import Any, Protocol
+from typing import Any
+
+from redis.crc import key_slot
 
 from ...doorman import Admitted, Command, Enter, Leave, Left, Record
 from ...errors import BackendError
-from ..contract import Answer, Colour, Event, Pushed, Unknown
 from ..names import glob
+from ..contract import Answer, Colour, Pushed, Unknown
 from . import layout, trouble
+from .atlas import Atlas
+from .courier import Courier, Parcel
 from .layout import pack
+from .reading import Said
 from .scripts import ENTER, LEAVE, LOOK, STEP, Script
 
 NAMES = layout.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 LIST_AGAIN = 3600.0
 NEVER = float("-inf")
+KNOWN = 4096  # names whose keys are kept at hand
+PING = pack("PING")
 
 
-class Wire(Protocol):
-    async def talk(self, payload: bytes, replies: int) -> list[Any]: ...
+class Door:
+    """What is remembered about one name: its keys, where they live, and the beginnings of its commands."""
 
-    def forget(self) -> None: ...
+    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot")
 
-    async def close(self) -> None: ...
-
-
-class Ears(Protocol):
-    async def listen(self) -> None: ...
-
-    async def wait(self, event: Event, timeout: float) -> None: ...
-
-    def forget(self) -> None: ...
-
-    async def close(self) -> None: ...
+    def __init__(self, namespace: str, name: str) -> None:
+        self.keys = layout.keys(namespace, name)
+        self.slot = key_slot(self.keys[0].encode())
+        self.enter = _begin(ENTER, self.keys[:1], 8)
+        self.leave = _begin(LEAVE, self.keys[:1], 2)
+        self.crowded = False  # others want it, too: the full step is worth sending first
+        self.listed = NEVER  # since when the index has it from us
 
 
 class RedisBackend:
     span = "machines"
     skew = 0.0
-    pushes_grants = True
     doubles = False
 
-    def __init__(self, where: str, colour: Colour, namespace: str, wire: Wire) -> None:
+    def __init__(self, where: str, colour: Colour, namespace: str, atlas: Atlas, ears: Any) -> None:
         self.where = where
         self.colour = colour
         self.namespace = namespace
+        self.atlas = atlas
+        self.pushes_grants = True
+        self.ears = ears(colour, self._new_ear())
+        self._courier = Courier(atlas, colour, where)
+        self._doors: dict[str, Door] = {}
+        self._tails: dict[tuple[Any, ...], bytes] = {}
+        self._slot_of_names = key_slot(self._index.encode())
+        self._holding = False
+
+    def _new_ear(self) -> str:
         self.ear = os.urandom(8).hex()
-        self.wire = wire
-        self.ears: Ears
-        self._keys: dict[str, list[str]] = {}
-        self._crowded: set[str] = set()
-        self._hints: dict[str, Pushed] = {}
-        self._waiting: dict[str, Event] = {}
-        self._listed: dict[str, float] = {}  # names that the index has from us, and since when
+        return layout.EARS + self.ear
 
     # -- one step
 
-    async def ask(self, name: str, command: Command) -> Answer:
-        at = self.colour.clock()
-        if at - self._listed.get(name, NEVER) > LIST_AGAIN:
-            await self._list(name, at)
-            at = self.colour.clock()
-        keys = self._keys.get(name) or self._place(name)
-        if name not in self._crowded:
-            if type(command) is Enter and 1 <= command.weight <= command.capacity:
-                ticket, capacity, weight, lease, _, _, block, ear, owner, note = command
-                block = block if weight == capacity and block > 1 else 1
-                fence = await self._call(ENTER, keys[:1], (ticket, capacity, weight, lease, block, ear, owner, note))
-                if fence is not None:
-                    return Answer(Admitted(int(fence), lease), at)
-            elif type(command) is Leave and not command.bury:
-                fence = "" if command.fence is None else command.fence
-                if await self._call(LEAVE, keys[:1], (command.ticket, fence)) is not None:
-                    return Answer(Left(True), at)
-            self._crowded.add(name)
-            at = self.colour.clock()
-        if type(command) is Enter and command.wait:
-            await self.ears.listen()
-        raw = await self._call(STEP, keys, (layout.EARS, *layout.words(command)))
-        if raw.pop() == b"1":
-            self._crowded.discard(name)
-        return Answer(layout.reply(raw), at)
-
     def at_once(self, name: str, command: Command) -> Answer | None:
+        """The commonest steps, for threads: one write, one read, no coroutine. Unknown if no answer came."""
+        door = self._doors.get(name)
+        if door is None or door.crowded or not self.colour.blocking:
+            return None
+        at = self.colour.clock()
+        payload = self._quick(door, command)
+        if payload is None or at - door.listed > LIST_AGAIN:
+            return None
+        try:
+            raw = self.atlas.node(door.slot).say(payload)
+        except LookupError:
+            return None
+        if raw is None:
+            return None
+        if type(command) is Enter:
+            if len(raw) == 23:
+                return Answer(Admitted(int(raw[5:21]), command.lease), at)
+        elif raw == b":1\r\n":
+            return Answer(Left(True), at)
+        door.crowded = True
         return None
 
-    def _place(self, name: str) -> list[str]:
-        if len(self._keys) > 4096:
-            self._keys.clear()
-            self._crowded.clear()
-        keys = self._keys[name] = layout.keys(self.namespace, name)
-        return keys
+    def _quick(self, door: Door, command: Command) -> bytes | None:
+        """This command for the quick scripts; None: it is not for them."""
+        if type(command) is Enter:
+            ticket, capacity, weight, lease, _, _, block, ear, owner, note = command
+            if not 1 <= weight <= capacity:
+                return None
+            key = (capacity, weight, lease, block, ear, owner, note)
+            tail = self._tails.get(key)
+            if tail is None:
+                if len(self._tails) > KNOWN:
+                    self._tails.clear()
+                block = block if weight == capacity and block > 1 else 1
+                tail = self._tails[key] = _words(capacity, weight, lease, block, ear, owner, note)
+            return b"%b$%d\r\n%b\r\n%b" % (door.enter, len(ticket), ticket.encode(), tail)
+        if type(command) is Leave and not command.bury:
+            fence = b"" if command.fence is None else b"%d" % command.fence
+            ticket = command.ticket
+            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (door.leave, len(ticket), ticket.encode(), len(fence), fence)
+        return None
 
-    async def _call(self, script: Script, keys: list[str], args: tuple[Any, ...]) -> Any:
-        rest = (len(keys), *keys, *args)
-        found = (await self.wire.talk(pack("EVALSHA", script.sha, *rest), 1))[0]
-        if isinstance(found, Exception) and str(found).startswith("No matching script"):
-            payload = pack("SCRIPT", "LOAD", script.text) + pack("EVALSHA", script.sha, *rest)
-            loaded, found = await self.wire.talk(payload, 2)
-            if isinstance(loaded, Exception):
-                found = loaded
-        if isinstance(found, Exception):
-            raise trouble.said_no(self.where, found)
-        return found
+    async def ask(self, name: str, command: Command) -> Answer:
+        door = self._doors.get(name) or self._door(name)
+        at = self.colour.clock()
+        if at - door.listed > LIST_AGAIN:
+            await self._list(name, door, at)
+            at = self.colour.clock()
+        if not door.crowded:
+            payload = self._quick(door, command)
+            if payload is not None:
+                entering = type(command) is Enter
+                found = await self._courier.bring(Parcel(door.slot, payload, ENTER if entering else LEAVE))
+                if found[0] is not None:
+                    if entering:
+                        return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr]
+                    return Answer(Left(True), at)
+                at = self.colour.clock()
+            door.crowded = True
+        if type(command) is Enter and command.wait:
+            await self._listen(door)
+        # PING first, and the server writes to those whom a step has let in before it writes to who has left.
+        before = PING if type(command) is Leave else b""
+        payload = _begin(STEP, door.keys, 0, layout.EARS, *layout.words(command))
+        raw = (await self._courier.bring(Parcel(door.slot, payload, STEP, before)))[0]
+        door.crowded = raw.pop() != b"1"
+        return Answer(layout.reply(raw), at)
+
+    def _door(self, name: str) -> Door:
+        if len(self._doors) > KNOWN:
+            self._doors.clear()
+        door = self._doors[name] = Door(self.namespace, name)
+        return door
 
     # -- waiting
 
-    def hear(self, ticket: str, place: int, fence: int) -> None:
-        """A wake-up arrived, for one who waits here or is about to."""
-        if len(self._hints) > 1000:
-            self._hints.clear()
-        self._hints[ticket] = Pushed(ticket, place, fence)
-        event = self._waiting.get(ticket)
-        if event is not None:
-            event.set()
+    async def _listen(self, door: Door) -> None:
+        """Be subscribed where this one lives, so that its script finds a listener there."""
+        try:
+            node = self.atlas.node(door.slot)
+        except LookupError:
+            await self.atlas.learn()
+            node = self.atlas.node(door.slot)
+        await self.ears.listen(node)
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
-        event = self._waiting[ticket] = self.colour.event()
-        try:
-            if ticket not in self._hints:
-                try:
-                    await self.ears.listen()
-                except BackendError:
-                    await self.colour.sleep(min(timeout, 0.1))
-                await self.ears.wait(event, timeout)
-            return self._hints.pop(ticket, None)
-        finally:
-            self._waiting.pop(ticket, None)
+        pushed: Pushed | None = await self.ears.wait(ticket, timeout)
+        return pushed
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
-        return [ticket for ticket in tickets if self._hints.pop(ticket, None) is not None]
+        tickets = list(tickets)
+        self._holding = bool(tickets)
+        self.ears.drain()
+        found: Collection[str] = self.ears.hinted(tickets)
+        return found
 
     # -- looking
 
     async def look(self, name: str) -> tuple[Record, int]:
-        return layout.record(await self._call(LOOK, layout.keys(self.namespace, name), ()))
+        door = self._doors.get(name) or Door(self.namespace, name)
+        payload = _begin(LOOK, door.keys, 0)
+        return layout.record((await self._courier.bring(Parcel(door.slot, payload, LOOK)))[0])
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         matches = glob(pattern)
         found = []
-        raw = (await self.wire.talk(pack("ZRANGE", self._index, 0, -1), 1))[0]
-        if isinstance(raw, Exception):
-            raise trouble.said_no(self.where, raw)
+        raw = (await self._courier.bring(Parcel(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
         now = await self._time()
         for name in sorted(n.decode() for n in raw):
             if matches(name):
@@ -163,26 +192,28 @@ class RedisBackend:
         return f"{NAMES}:{self.namespace}" if self.namespace else NAMES
 
     async def _time(self) -> int:
-        found = (await self.wire.talk(pack("TIME"), 1))[0]
-        if isinstance(found, Exception):
-            raise trouble.said_no(self.where, found)
+        found = (await self._courier.bring(Parcel(self._slot_of_names, pack("TIME"))))[0]
         return int(found[0]) * 1_000_000 + int(found[1])
 
     # -- the house
 
-    async def _list(self, name: str, at: float) -> None:
+    async def _list(self, name: str, door: Door, at: float) -> None:
         """Put a name into the index that `ls` reads. No script may do that: in a cluster it lies elsewhere."""
         now = int(time.time())
-        payload = pack("ZADD", self._index, now, name) + pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
-        for found in await self.wire.talk(payload, 2):
-            if isinstance(found, Exception):
-                raise trouble.said_no(self.where, found)
-        if len(self._listed) > 4096:
-            self._listed.clear()
-        self._listed[name] = at
+        put = pack("ZADD", self._index, now, name)
+        forget = pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
+        _, tidied = await self._courier.bring(Parcel(self._slot_of_names, put, after=forget))
+        if type(tidied) is Said:
+            raise trouble.said_no(self.where, tidied)
+        door.listed = at
 
     async def tidy(self) -> None:
-        pass
+        """Who holds something listens, too: somebody may tell it to go."""
+        if self._holding and not self.ears.listening:
+            try:
+                await self._listen(next(iter(self._doors.values())))
+            except Unknown:
+                pass  # the next round is a second away
 
     async def ping(self) -> None:
         try:
@@ -192,12 +223,12 @@ class RedisBackend:
 
     async def close(self) -> None:
         await self.ears.close()
-        await self.wire.close()
+        await self.atlas.close()
 
     def forked(self) -> None:
-        self.ear = os.urandom(8).hex()
-        self.wire.forget()
-        self.ears.forget()
+        self.ears.forget(self._new_ear())
+        self.atlas.forget()
+        self._tails.clear()
 
     def beacon(self) -> int | None:
         return None
@@ -212,3 +243,14 @@ class RedisBackend:
 
         return rights.text(self.where, rights.DATABASE if self.where[-1].isdecimal() and "/" in self.where[9:] else ())
 
+
+def _words(*words: str | int) -> bytes:
+    data = [str(word).encode() for word in words]
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
+
+
+def _begin(script: Script, keys: list[str], more: int, *args: str) -> bytes:
+    """An EVALSHA with these keys and arguments, to which so many arguments are still to be added."""
+    return b"*%d\r\n%b" % (
+        3 + len(keys) + len(args) + more, _words("EVALSHA", script.sha, len(keys), *keys, *args),
+    )  # fmt: skip

@@ -1,150 +1,200 @@
-"""The wire and the ears for tasks: all commands of one turn of the loop go out in one write, on one connection."""
+"""The wire for tasks: one connection to one server, and all commands of one turn of the loop in one write.
+
+redis-py opens the connection; then its transport gets a protocol of ours, which gives each reply to the future that
+waits for it. No task reads, and no stream is in between: a reply costs one call from the loop.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from hiredis import PushNotification
 from redis import exceptions
 
+from .reading import NOT_YET, let_go, reader
 from .trouble import cannot_connect, lost
+from .wire import WHO
+
+PARENTS: list[Any] = []  # of the parent of this process: not to be finalized here, for that would touch its loop
 
 
-class TaskWire:
-    def __init__(self, make: Callable[[], Any], where: str) -> None:
+class Pipe(asyncio.Protocol):
+    """What the transport calls: `heard` with each reply or pushed message, `ended` once."""
+
+    def __init__(self, connection: Any, heard: Callable[[Any], None], ended: Callable[[Pipe], None]) -> None:
+        self.connection = connection  # kept: it warns if it is forgotten while it is open
+        self.transport: asyncio.Transport = connection._writer.transport
+        self.heard = heard
+        self.ended = ended
+        self._reader = reader()
+        left = bytes(connection._reader._buffer)
+        self.transport.set_protocol(self)
+        if left:
+            self.data_received(left)
+        self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        feed = self._reader
+        feed.feed(data)
+        while (found := feed.gets()) is not NOT_YET:
+            self.heard(found)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.ended(self)
+
+    def close(self) -> None:
+        self.transport.abort()
+        self.connection._reader = self.connection._writer = None
+
+    def forget(self) -> None:
+        """After a fork: neither the socket nor the loop are ours, so nothing is closed but our copy of the socket."""
+        let_go(self.fileno())
+        self.connection._reader = self.connection._writer = None
+        PARENTS.append(self)
+
+    def fileno(self) -> int:
+        sock = self.transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
+
+
+class Question:
+    """A command, or several, whose replies somebody awaits."""
+
+    __slots__ = ("asked", "future", "replies", "wanted")
+
+    def __init__(self, future: asyncio.Future[list[Any]], wanted: int, asked: float) -> None:
+        self.future = future
+        self.wanted = wanted
+        self.asked = asked
+        self.replies: list[Any] = []
+
+
+class TaskNode:
+    """One server, as tasks reach it."""
+
+    def __init__(self, make: Callable[[], Any], where: str, met: Callable[[Any], None] | None = None) -> None:
         self._make = make
-        self._where = where
-        self._connection: Any = None
-        self._opening: Any = None
-        self._waiting: deque[Any] = deque()  # futures, in the order of the replies
+        self.where = where
+        self._met = met
+        self._pipe: Pipe | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._asked: deque[Question] = deque()  # in the order of the replies
         self._out: list[bytes] = []
-        self._reader: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.timeout = 5.0
 
     async def talk(self, payload: bytes, replies: int) -> list[Any]:
-        import asyncio
+        """Send, and wait for so many replies; an error reply is given as `Said`. Unknown if it broke."""
+        while self._pipe is None:
+            await self._open()
+        return await self.ask(payload, replies)
 
+    def ask(self, payload: bytes, replies: int) -> asyncio.Future[list[Any]]:
         loop = asyncio.get_running_loop()
-        if self._connection is None:
-            await self._open(asyncio)
-        futures = [loop.create_future() for _ in range(replies)]
-        self._waiting.extend(futures)
+        future: asyncio.Future[list[Any]] = loop.create_future()
+        self._asked.append(Question(future, replies, loop.time()))
         if not self._out:
             loop.call_soon(self._flush)
         self._out.append(payload)
-        return [await future for future in futures]
-
-    async def _open(self, asyncio: Any) -> None:
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._connect(asyncio))
-        opening = self._opening
-        try:
-            await asyncio.shield(opening)
-        finally:
-            if opening.done():
-                self._opening = None
-
-    async def _connect(self, asyncio: Any) -> None:
-        connection = self._make()
-        try:
-            await connection.connect()
-        except (exceptions.RedisError, OSError) as error:
-            raise cannot_connect(self._where, error) from None
-        self._connection = connection
-        self._reader = asyncio.ensure_future(self._read(connection))
+        return future
 
     def _flush(self) -> None:
         out, self._out = self._out, []
-        if self._connection is not None:
-            self._connection._writer.write(b"".join(out))
+        if self._pipe is not None:
+            self._pipe.transport.write(b"".join(out))
+            if self._timer is None:
+                self._watch(self.timeout)
 
-    async def _read(self, connection: Any) -> None:
-        error: Exception = lost(self._where)
-        try:
-            while True:
-                try:
-                    found = await connection.read_response(disable_decoding=True, timeout=float("inf"))
-                except exceptions.ResponseError as said:
-                    found = said
-                future = self._waiting.popleft()
-                if not future.done():
-                    future.set_result(found)
-        except (exceptions.RedisError, OSError, IndexError) as problem:
-            error = lost(self._where, problem)
-        finally:
-            self._break(error)
-            await connection.disconnect(nowait=True)
+    def _hear(self, reply: Any) -> None:
+        if type(reply) is PushNotification or not self._asked:
+            return  # not an answer, and not for us
+        question = self._asked[0]
+        question.replies.append(reply)
+        if len(question.replies) == question.wanted:
+            self._asked.popleft()
+            if not question.future.done():
+                question.future.set_result(question.replies)
 
-    def _break(self, error: Exception) -> None:
-        self._connection = None
-        waiting, self._waiting = self._waiting, deque()
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # whoever was cancelled meanwhile does not fetch it
+    def _watch(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
 
-    def forget(self) -> None:
-        self._connection = self._reader = self._opening = None
-        self._waiting.clear()
+    def _late(self) -> None:
+        self._timer = None
+        if not self._asked:
+            return
+        rest = self._asked[0].asked + self.timeout - asyncio.get_running_loop().time()
+        if rest > 0:
+            self._watch(rest)
+        elif self._pipe is not None:
+            self._end(self._pipe, TimeoutError())
 
-    async def close(self) -> None:
-        connection = self._connection
-        if self._reader is not None:
-            self._reader.cancel()
-        if connection is not None:
-            await connection.disconnect(nowait=True)
+    async def _open(self) -> None:
+        """Connect, once for all who want to talk. Whoever is cancelled meanwhile does not break it off for the rest."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._connect())
+            self._opening.add_done_callback(self._opened)
+        await asyncio.shield(self._opening)
 
+    def _opened(self, opening: asyncio.Future[None]) -> None:
+        if self._opening is opening:
+            self._opening = None
+        if not opening.cancelled():
+            opening.exception()  # those who asked for it have it; perhaps nobody does any more
 
-class TaskEars:
-    """Hears for all tasks of a client: one subscription, read by one task."""
-
-    def __init__(
-        self, make: Callable[[], Any], channel: str, where: str, heard: Callable[[str, int, int], None]
-    ) -> None:
-        self._make = make
-        self._channel = channel
-        self._where = where
-        self._heard = heard
-        self._task: Any = None
-        self._ready: Any = None
-
-    async def listen(self) -> None:
-        """Be subscribed from here on."""
-        import asyncio
-
-        if self._task is None or self._task.done():
-            self._ready = asyncio.get_running_loop().create_future()
-            self._task = asyncio.ensure_future(self._hear())
-        await asyncio.shield(self._ready)
-
-    async def _hear(self) -> None:
-        ready, connection = self._ready, self._make()
+    async def open(self, heard: Callable[[Any], None], ended: Callable[[Pipe], None]) -> Pipe:
+        """A new connection. BackendError (or ConfigError) if there is none to be had."""
+        connection = self._make()
         try:
             await connection.connect()
-            await connection.send_command("SUBSCRIBE", self._channel)
-            while True:
-                message = await connection.read_response(
-                    disable_decoding=True, timeout=float("inf"), push_request=True
-                )
-                if message[0] == b"subscribe":
-                    if not ready.done():
-                        ready.set_result(None)
-                elif message[0] == b"message":
-                    ticket, place, fence = message[2].split()
-                    self._heard(ticket.decode(), int(place), int(fence))
+            return Pipe(connection, heard, ended)
         except (exceptions.RedisError, OSError) as error:
-            if not ready.done():
-                ready.set_exception(cannot_connect(self._where, error))
-                ready.exception()
-        finally:
             await connection.disconnect(nowait=True)
+            raise cannot_connect(self.where, error) from None
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
 
-    async def wait(self, event: Any, timeout: float) -> None:
-        await event.wait(timeout)
+    async def _connect(self) -> None:
+        pipe = await self.open(self._hear, self._ended)
+        self.timeout = pipe.connection.socket_timeout
+        self._pipe = pipe
+        if self._met is not None:
+            self._met((await self.ask(WHO, 1))[0])
+
+    def _ended(self, pipe: Pipe) -> None:
+        self._end(pipe, None)
+
+    def _end(self, pipe: Pipe, error: Exception | None) -> None:
+        if self._pipe is not pipe:
+            return
+        self._pipe = None
+        pipe.close()
+        asked, self._asked, self._out = self._asked, deque(), []
+        for question in asked:
+            if not question.future.done():
+                question.future.set_exception(lost(self.where, error))
+                question.future.exception()  # whoever was cancelled meanwhile does not fetch it
+
+    async def drop(self) -> None:
+        """The next command makes a new connection."""
+        if self._pipe is not None:
+            self._end(self._pipe, None)
 
     def forget(self) -> None:
-        self._task = None
+        """After a fork: the socket and the loop are the parent's."""
+        if self._pipe is not None:
+            self._pipe.forget()
+        self._pipe = self._opening = self._timer = None
+        self._asked.clear()
+        self._out.clear()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await self.drop()

@@ -1,68 +1,199 @@
-"""The wire for threads: commands packed by us on redis-py's own connections, which carry TLS, AUTH and the rest.
+"""The wire for threads: the connections to one server.
 
-A command takes a connection from a list and puts it back: no pool checkout, no packing, no retries by the driver. A
-connection on which anything went wrong is thrown away, for its next reply could be the answer to the last question.
+A command takes a connection from a list, the one that was used last, and puts it back: no pool's bookkeeping, no
+packing, no retries by the driver. A connection on which anything went wrong is thrown away, for its next reply could be
+the answer to the last question; and with it all that lie idle, for what broke one has most likely broken them all.
 """
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any
 
 from redis import exceptions
 
+from .reading import NOT_YET, let_go, patient, reader
 from .trouble import cannot_connect, lost
 
-IDLE = 16  # connections kept for the next command
+MOST = 64  # connections; who needs one more waits for one of them
+CHUNK = 65536
 
 
-class ThreadWire:
-    def __init__(self, make: Callable[[], Any], where: str) -> None:
-        self._make = make
-        self._where = where
-        self._free: list[Any] = []
+class Tie:
+    """A connection that redis-py has made, with what is needed of it at hand."""
 
-    async def talk(self, payload: bytes, replies: int) -> list[Any]:
-        """Send, and read so many replies; an error reply is given as the exception it is. Unknown if it broke."""
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            connection = self.connect()
-        try:
-            connection.send_packed_command((payload,), check_health=False)
-            found = [self._read(connection) for _ in range(replies)]
-        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-            connection.disconnect()
-            raise lost(self._where, error) from None
-        except BaseException:
-            connection.disconnect()
-            raise
-        if len(self._free) < IDLE:
-            self._free.append(connection)
-        else:
-            connection.disconnect()
+    __slots__ = ("connection", "reader", "recv", "send", "sock")
+
+    def __init__(self, connection: Any, timeout: float) -> None:
+        self.connection = connection  # kept: its socket is closed when it is forgotten
+        sock = self.sock = connection._sock
+        patient(sock, timeout)
+        self.send = sock.sendall
+        self.recv = sock.recv
+        self.reader = reader()
+
+    def read(self) -> Any:
+        """The next reply. Raises what the socket raises, and EOFError at its end."""
+        gets = self.reader.gets
+        found = gets()
+        while found is NOT_YET:
+            data = self.recv(CHUNK)
+            if not data:
+                raise EOFError
+            self.reader.feed(data)
+            found = gets()
         return found
 
-    @staticmethod
-    def _read(connection: Any) -> Any:
-        try:
-            return connection.read_response(disable_decoding=True)
-        except exceptions.ResponseError as error:
-            return error
+    def close(self) -> None:
+        self.connection.disconnect()
 
-    def connect(self) -> Any:
+
+class ThreadNode:
+    """One server, as threads reach it."""
+
+    def __init__(self, make: Callable[[], Any], where: str, met: Callable[[Any], None] | None = None) -> None:
+        self._make = make
+        self.where = where
+        self._met = met
+        self.forget()
+
+    def say(self, payload: bytes) -> bytes | None:
+        """One command at once, and its reply as it came. None: nothing was said, for no connection is at hand.
+
+        b'' if the reply is not as short as those of the quickest scripts, or an error: then it has done nothing.
+        """
+        try:
+            tie = self._free.pop()
+        except IndexError:
+            return None
+        try:
+            tie.send(payload)
+            found: bytes = tie.recv(CHUNK)
+            if len(found) != 23 and found not in SHORT:
+                if not found:
+                    raise EOFError
+                tie.reader.feed(found)
+                tie.read()
+                found = b""
+        except (OSError, EOFError) as error:
+            self._broken(tie)
+            raise lost(self.where, _late(error)) from None
+        except BaseException:
+            self._broken(tie)
+            raise
+        self._free.append(tie)
+        if self._thirsty:
+            self._give()
+        return found
+
+    async def talk(self, payload: bytes, replies: int) -> list[Any]:
+        """Send, and read so many replies; an error reply is given as `Said`. Unknown if it broke."""
+        try:
+            tie = self._free.pop()
+        except IndexError:
+            tie = self._another()
+        try:
+            tie.send(payload)
+            found = [tie.read() for _ in range(replies)]
+        except (OSError, EOFError) as error:
+            self._broken(tie)
+            raise lost(self.where, _late(error)) from None
+        except BaseException:
+            self._broken(tie)
+            raise
+        self._free.append(tie)
+        if self._thirsty:
+            self._give()
+        return found
+
+    def _another(self) -> Tie:
+        while True:
+            with self._mutex:
+                if self._count < MOST:
+                    self._count += 1
+                    break
+                gate = allocate_lock()
+                gate.acquire()
+                self._thirsty.append(gate)
+            try:
+                return self._free.pop()  # it may have come back before we stood in line
+            except IndexError:
+                gate.acquire(timeout=0.5)
+            try:
+                return self._free.pop()
+            except IndexError:
+                continue
+        try:
+            return self.connect()
+        except BaseException:
+            self._one_less()
+            raise
+
+    def _give(self) -> None:
+        try:
+            self._thirsty.pop(0).release()
+        except IndexError:
+            pass
+
+    def connect(self) -> Tie:
+        """A new connection. BackendError (or ConfigError) if there is none to be had."""
         connection = self._make()
         try:
             connection.connect()
-        except (exceptions.RedisError, OSError) as error:
+            tie = Tie(connection, connection.socket_timeout)
+            if self._met is not None:
+                tie.send(WHO)
+                self._met(tie.read())
+            return tie
+        except (exceptions.RedisError, OSError, EOFError) as error:
             connection.disconnect()
-            raise cannot_connect(self._where, error) from None
-        return connection
+            raise cannot_connect(self.where, error) from None
+        except BaseException:
+            connection.disconnect()
+            raise
+
+    def _broken(self, tie: Tie) -> None:
+        self._one_less()
+        tie.close()
+        self._drop()
+
+    def _one_less(self) -> None:
+        with self._mutex:
+            self._count -= 1
+        if self._thirsty:
+            self._give()
+
+    def _drop(self) -> None:
+        while self._free:
+            try:
+                tie = self._free.pop()
+            except IndexError:
+                break
+            self._one_less()
+            tie.close()
+
+    async def drop(self) -> None:
+        """The next command makes a new connection."""
+        self._drop()
 
     def forget(self) -> None:
-        """After a fork: the sockets are the parent's."""
-        self._free = []
+        """At first, and after a fork: the sockets are the parent's."""
+        for tie in getattr(self, "_free", ()):
+            let_go(tie.sock.fileno())
+        self._free: list[Tie] = []
+        self._thirsty: list[Any] = []
+        self._mutex = allocate_lock()
+        self._count = 0
 
     async def close(self) -> None:
-        while self._free:
-            self._free.pop().disconnect()
+        self._drop()
+
+
+SHORT = {b"$-1\r\n": 0, b"_\r\n": 0, b":1\r\n": 0}
+WHO = b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
+
+
+def _late(error: BaseException) -> BaseException:
+    """What the kernel's timeout looks like, said as what it is."""
+    return TimeoutError() if isinstance(error, BlockingIOError) else error
