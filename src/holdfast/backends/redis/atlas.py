@@ -56,9 +56,10 @@ class Atlas(Protocol):
 class OneServer:
     many = False
 
-    def __init__(self, node: Any, moves: bool, keep: Any = None) -> None:
-        self.moves = moves
+    def __init__(self, node: Any, sentinel: Any = None, keep: Any = None) -> None:
+        self.moves = sentinel is not None
         self._node = node
+        self._sentinel = sentinel
         self._keep = keep  # a client of redis-py, whose connections know it by a weak reference only
 
     def node(self, slot: int) -> Any:
@@ -78,6 +79,10 @@ class OneServer:
 
     async def close(self) -> None:
         await self._node.close()
+        for guide in self._sentinel.sentinels if self.moves else ():
+            closing = guide.connection_pool.disconnect()
+            if closing is not None:
+                await closing
 
     def forget(self) -> None:
         self._node.forget()
@@ -90,14 +95,12 @@ class Cluster:
         self,
         where: str,
         client: Callable[[], Any],
-        ours: bool,
         blocking: bool,
         make_node: MakeNode,
         arrange: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> None:
         self._where = where
         self._open = client
-        self._ours = ours  # made here, so closed here
         self._blocking = blocking
         self._make_node = make_node
         self._arrange = arrange
@@ -136,11 +139,11 @@ class Cluster:
         try:
             if self._client is None:
                 self._client = self._open()  # redis-py's client for threads asks at once
-            if self._blocking:
-                if self._learnt or not self._ours:
-                    self._client.nodes_manager.initialize()
-            else:
+            elif self._blocking:
+                self._client.nodes_manager.initialize()
+            if not self._blocking:
                 await self._client.nodes_manager.initialize()
+            await self._hang_up()
         except (exceptions.RedisError, OSError) as error:
             raise cannot_connect(self._where, getattr(error, "__cause__", None) or error) from None
         self._learnt = True
@@ -156,12 +159,16 @@ class Cluster:
     async def close(self) -> None:
         for node in self._nodes.values():
             await node.close()
-        if self._client is not None and self._ours:
-            if self._blocking:
-                self._client.close()
-            else:
-                await self._client.nodes_manager.aclose()
-                await self._client.aclose()
+        if self._client is not None:
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """redis-py has asked for the map on connections of its own, which nobody needs now."""
+        if self._blocking:
+            self._client.close()
+        else:
+            await self._client.nodes_manager.aclose("startup_nodes")
+            await self._client.nodes_manager.aclose("nodes_cache")
 
     def forget(self) -> None:
         for node in self._nodes.values():

@@ -20,7 +20,8 @@ from .trouble import code_of, said_no
 PATIENCE = 0.5  # seconds for which a server may say 'not now' or 'not here'; the flows have some more
 NAP = 0.02
 ASKING = pack("ASKING")
-NOT_NOW = ("TRYAGAIN", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN")
+NOT_NOW = ("TRYAGAIN", "BUSY", "CLUSTERDOWN")
+NOT_HERE = ("LOADING", "MASTERDOWN", "READONLY")  # and where there is one server only, nowhere
 
 
 class Parcel(NamedTuple):
@@ -91,7 +92,7 @@ class Courier:
                 await self._learn(until)
                 self.atlas.moved(slot, str(said).split()[2])
                 continue
-            elif code in NOT_NOW or (code == "READONLY" and self.atlas.moves):
+            elif code in NOT_NOW or (code in NOT_HERE and self.atlas.moves):
                 await self._wait(until, said_no(self._where, said))
                 if code not in ("TRYAGAIN", "BUSY"):
                     await self._learn(until)

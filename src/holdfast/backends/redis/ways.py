@@ -35,16 +35,18 @@ def atlas_of(address: Address, blocking: bool) -> Atlas:
         def open_cluster() -> Any:
             return driver.RedisCluster(startup_nodes=[node(host, port) for host, port in address.hosts], **settings)
 
-        return Cluster(address.where, open_cluster, True, blocking, _make_node(blocking), arranged(blocking))
+        return Cluster(address.where, open_cluster, blocking, _make_node(blocking), arranged(blocking))
     if address.kind == "sentinel":
         guide = Sentinel if blocking else driver.Sentinel
         ask = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0, "retry": _once(blocking)}
         if address.secure:
             ask["ssl"] = True
-        client = guide(list(address.hosts), sentinel_kwargs=ask).master_for(
-            address.service, **address.driver, **({"ssl": True} if address.secure else {})
-        )
-        return _one(client.connection_pool, address.where, blocking, True, client)
+        sentinel = guide(list(address.hosts), sentinel_kwargs=ask)
+        client = sentinel.master_for(address.service, **address.driver, **({"ssl": True} if address.secure else {}))
+        pool = client.connection_pool
+        arguments = arranged(blocking)(pool.connection_kwargs)
+        node = _make_node(blocking)(lambda: pool.connection_class(**arguments), address.where)
+        return OneServer(node, sentinel, client)
     if address.hosts:
         kind = driver.SSLConnection if address.secure else driver.Connection
         host, port = address.hosts[0]
@@ -52,12 +54,7 @@ def atlas_of(address: Address, blocking: bool) -> Atlas:
     else:
         kind = driver.UnixDomainSocketConnection
         arguments = arranged(blocking)(address.driver)
-    return OneServer(_make_node(blocking)(lambda: kind(**arguments), address.where), False)
-
-
-def _one(pool: Any, where: str, blocking: bool, moves: bool, keep: Any) -> Atlas:
-    arguments = arranged(blocking)(pool.connection_kwargs)
-    return OneServer(_make_node(blocking)(lambda: pool.connection_class(**arguments), where), moves, keep)
+    return OneServer(_make_node(blocking)(lambda: kind(**arguments), address.where))
 
 
 def arranged(blocking: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
