@@ -150,12 +150,14 @@ class RedisBackend:
 
     async def _listen(self, door: Door) -> None:
         """Be subscribed where this one lives, so that its script finds a listener there."""
+        await self.ears.listen(await self._node(door.slot))
+
+    async def _node(self, slot: int) -> Any:
         try:
-            node = self.atlas.node(door.slot)
+            return self.atlas.node(slot)
         except LookupError:
             await self.atlas.learn()
-            node = self.atlas.node(door.slot)
-        await self.ears.listen(node)
+            return self.atlas.node(slot)
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         pushed: Pushed | None = await self.ears.wait(ticket, timeout)
@@ -236,7 +238,17 @@ class RedisBackend:
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
 
-        return await examine(self.where, self.wire.talk, self.ears.listen)
+        home = await self._node(self._slot_of_names)
+        return await examine(self.where, self._talk, lambda: self.ears.listen(home))
+
+    async def _talk(self, payload: bytes, replies: int) -> list[Any]:
+        """The doctor's commands, as they are: to the server that has the key which they name, or to any."""
+        import re
+
+        keys = re.findall(rb"holdfast:(?:\{[^}\r\n]+\}|names)", payload)
+        node = await self._node(key_slot(keys[-1]) if keys else self._slot_of_names)
+        found: list[Any] = await node.talk(payload, replies)
+        return found
 
     def schema(self) -> str:
         from . import rights

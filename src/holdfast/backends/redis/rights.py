@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from . import layout, scripts
 
-# What is sent beside the scripts: the scripts themselves, listening, the index of names, the server's time.
-SENT = ("evalsha", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore")
+# What is sent beside the scripts: the scripts themselves, listening, the index of names, the server's time, and a word
+# that changes the order in which the server answers.
+SENT = ("evalsha", "ping", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore")
 DATABASE = ("select",)  # with a database other than 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ..contract import Colour, Pushed, Unknown
+from ..contract import Colour, Pushed
 from .hearing import Hearing
 from .layout import pack
 from .reading import Said, wake_up
@@ -64,7 +64,7 @@ class TaskEars(Hearing):
         except TimeoutError as late:
             pipe.close()
             raise lost(node.where, late) from None
-        except Unknown:
+        except BaseException:
             pipe.close()
             raise
         if type(reply) is Said:
@@ -106,8 +106,11 @@ class TaskEars(Hearing):
         self._channel = channel
 
     async def close(self) -> None:
-        for task in list(self._opening.values()):
+        opening = list(self._opening.values())
+        for task in opening:
             task.cancel()
+        if opening:
+            await asyncio.wait(opening)
         for pipe in list(self._pipes.values()):
             pipe.close()
         self._pipes.clear()

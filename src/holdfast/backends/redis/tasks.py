@@ -14,6 +14,7 @@ from typing import Any
 from hiredis import PushNotification
 from redis import exceptions
 
+from ...errors import BackendError
 from .reading import NOT_YET, let_go, reader
 from .trouble import cannot_connect, lost
 from .wire import WHO
@@ -35,6 +36,15 @@ class Pipe(asyncio.Protocol):
         if left:
             self.data_received(left)
         self.transport.resume_reading()
+        loop = asyncio.get_running_loop()
+        self._guard = loop.create_task(self._until_the_end(loop.create_future()), name="holdfast-connection")
+
+    async def _until_the_end(self, never: asyncio.Future[None]) -> None:
+        """Whatever ends the loop cancels its tasks first: so nothing is open when nobody could close it any more."""
+        try:
+            await never
+        finally:
+            self.close()
 
     def data_received(self, data: bytes) -> None:
         feed = self._reader
@@ -48,6 +58,7 @@ class Pipe(asyncio.Protocol):
     def close(self) -> None:
         self.transport.abort()
         self.connection._reader = self.connection._writer = None
+        self._guard.cancel()
 
     def forget(self) -> None:
         """After a fork: neither the socket nor the loop are ours, so nothing is closed but our copy of the socket."""
@@ -85,6 +96,7 @@ class TaskNode:
         self._out: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = 5.0
+        self._closed = False
 
     async def talk(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and wait for so many replies; an error reply is given as `Said`. Unknown if it broke."""
@@ -146,6 +158,8 @@ class TaskNode:
 
     async def open(self, heard: Callable[[Any], None], ended: Callable[[Pipe], None]) -> Pipe:
         """A new connection. BackendError (or ConfigError) if there is none to be had."""
+        if self._closed:
+            raise BackendError(f"This client of {self.where} is closed.")
         connection = self._make()
         try:
             await connection.connect()
@@ -192,8 +206,10 @@ class TaskNode:
         self._out.clear()
 
     async def close(self) -> None:
+        self._closed = True
         if self._opening is not None:
             self._opening.cancel()
+            await asyncio.wait([self._opening])
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
