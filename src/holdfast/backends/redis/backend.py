@@ -16,8 +16,8 @@ from redis.crc import key_slot
 
 from ...doorman import Admitted, Command, Enter, Leave, Left, Record
 from ...errors import BackendError
-from ..names import glob
 from ..contract import Answer, Colour, Pushed, Unknown
+from ..names import glob
 from . import layout, trouble
 from .atlas import Atlas
 from .courier import Courier, Parcel
