@@ -63,7 +63,7 @@ def soon_empty(url: str) -> None:
                 pass
             return not any(r.inside or r.line for r in locks.snapshot().resources)
 
-        until(empty, "nothing is left", 20)
+        until(empty, "nothing is left", 40)  # far back in line patience lasts for 30 s
 
 
 def test_a_killed_holder_is_passed_over_when_its_lease_ends(redis_alone: Server, start: Start) -> None:
