@@ -4,7 +4,8 @@
 
 Every round measures every contender once, one right after the other and each time in another order, so that what else
 happens on the machine happens to all of them. Figures are medians over the rounds; ratios are taken within a round, and
-then the median of those. Prints a table; with --into also writes bench.json (all figures of all rounds) and bench.svg.
+then the median of those. Prints a table; with --into also writes bench.json (all figures of all rounds), bench.svg, and
+the table into bench.md, if that has a place for it.
 """
 
 import argparse
@@ -193,6 +194,22 @@ def show(rows: list[list[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, width, strict=False)).rstrip() for row in rows)
 
 
+def markdown(rows: list[list[str]]) -> str:
+    width = max(map(len, rows))
+    lines = ["| " + " | ".join([*row, *[""] * (width - len(row))]) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * width + "|", *lines[1:]])
+
+
+def put_into(page: Path, text: str) -> None:
+    """Replace what stands between the two marks of the page, if it has them."""
+    begin, end = "<!-- figures -->\n", "<!-- end of figures -->\n"
+    old = page.read_text() if page.exists() else ""
+    head, found, rest = old.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if found and closed:
+        page.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -215,12 +232,14 @@ def main() -> None:
     }
     rows = table(results, starts)
     print(show(rows))
-    print("\nmedian (lowest to highest) of the rounds. " + ", ".join(f"{k}: {v}" for k, v in about.items()))
+    below = "Median (lowest to highest) of the rounds. " + ", ".join(f"{k}: {v}" for k, v in about.items()) + "."
+    print("\n" + below)
     if wanted.into:
         wanted.into.mkdir(parents=True, exist_ok=True)
         data = {"about": about, "rounds": results, "start": starts}
         (wanted.into / "bench.json").write_text(json.dumps(data, indent=1) + "\n")
         (wanted.into / "bench.svg").write_text(draw(results, starts))
+        put_into(wanted.into / "bench.md", markdown(rows) + "\n\n" + below)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,11 @@ from pathlib import Path
 import holdfast.backends
 from tests.contract.conftest import STORES
 
-NO_STORES = {"contract": "what a store has to be", "cas": "the engine; it is played over a dict, as the store 'cas'"}
+NO_STORES = {
+    "contract": "what a store has to be",
+    "cas": "the engine; it is played over a dict, as the store 'cas'",
+    "names": "how names are kept and found",
+}
 
 
 def unplayed(folder: Path, played: set[str]) -> set[str]:
