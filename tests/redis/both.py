@@ -38,7 +38,7 @@ for i = 1, #KEYS do ends[i] = redis.call('PEXPIRETIME', KEYS[i]) end
 found[#KEYS + 1] = ends
 return found
 """
-IDLE = 600_000_000
+
 
 
 class Move(NamedTuple):
@@ -232,7 +232,8 @@ def check_keys(record: Record, bare: list[Any]) -> None:
     entrants = {":" + e.ticket for e in (*several, *record.line)}
     assert {field for field in door if len(field) > 1} == entrants | {"#" + g.ticket for g in record.graves}
     furthest = [e.expires for e in (*record.inside, *record.line)] + [g.until for g in record.graves]
-    assert int(door["h"]) >= max([record.fence, *furthest]) + IDLE // 2, door
+    idle = layout.IDLE_IF_FIXED if record.fixed else layout.IDLE
+    assert int(door["h"]) >= max([record.fence, *furthest]) + idle // 2, door
     assert {end for end in ends if end != -2} == {int(door["h"]) // 1000}, (ends, door)
 
 

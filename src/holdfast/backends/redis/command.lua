@@ -47,8 +47,8 @@ if entering then
     else
         capacity = wanted
         e = {
-            ticket = asker, weight = weight, lease = num(ARGV[6]), block = weight == wanted and max(num(ARGV[9]), 1) or 1,
-            ear = ARGV[10], owner = ARGV[11], note = ARGV[12], place = 0, since = now, fence = 0, sure = false,
+            ticket = asker, weight = weight, lease = num(ARGV[6]), ear = ARGV[10], owner = ARGV[11], note = ARGV[12],
+            block = weight == wanted and max(num(ARGV[9]), 1) or 1, place = 0, since = now, fence = 0, sure = false,
             patience = patience(lined), expires = now + patience(lined), passed = FRESH,
         }
         local fits = weight <= capacity - used

@@ -29,6 +29,11 @@ PREFIX = "holdfast:"
 EARS = PREFIX + "ear:"
 PARTS = ("line", "due", "room", "unsure", "graves")
 
+IDLE = 600_000_000
+"""For how many microseconds a record is kept after the end of all that it says. Fences rise all the same afterwards."""
+IDLE_IF_FIXED = 366 * 86400 * 1_000_000
+"""The same for one whose size was set by resize, so that it is remembered."""
+
 
 def tag(namespace: str, name: str) -> str:
     """Namespace and name inside one hash tag. `%` and braces are percent-encoded, the separator is none of them."""

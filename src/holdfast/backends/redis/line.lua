@@ -1,8 +1,8 @@
 -- The doorman's step, part 2 of 4: the clock, the asker, the sweep, and the first admitting.
 --
--- Purpose  As in rules.py, in the same order and under the same names. What rules.py knows and Redis does not: the dead.
---          Whoever has died is only deaf here, and silent. Whether anybody listens is asked before a grant, and not
---          learnt from telling of it.
+-- Purpose  As in rules.py, in the same order and under the same names. What rules.py knows and Redis does not: who is
+--          dead. Here they are only deaf, and silent. Whether anybody listens is asked before a grant, and not learnt
+--          from telling of it.
 -- KEYS     as in record.lua
 -- ARGV     as in command.lua
 -- Returns  nothing: close.lua does
@@ -73,7 +73,8 @@ if #over > 0 then
     local wanted = lined > 0 and call('ZCOUNT', DUE, '(' .. NOW, '+inf') > 0
     local back = {}
     for _, e in ipairs(over) do
-        local renews = e.ticket == asker and (entering or (COMMAND ~= 'leave' and (ARGV[4] == '' or num(ARGV[4]) == e.fence)))
+        local renews = entering or (COMMAND ~= 'leave' and (ARGV[4] == '' or num(ARGV[4]) == e.fence))
+        renews = renews and e.ticket == asker
         local is_buried = grave_of(e.ticket)
         if not is_buried and not wanted and renews then
             -- an expired lease that nobody wanted: it stays

@@ -7,8 +7,8 @@
 --   4 room    zset  who of those at the door is inside
 --   6 graves  zset  all of it
 -- ARGV     none
--- Returns  c, x, f, p and s of the door ('0' if missing), those inside, those in line, graves (ticket until span kind by
---          reason), time
+-- Returns  c, x, f, p and s of the door ('0' if missing), those inside, those in line, graves (ticket, until and what
+--          is in it), time
 
 local door = {}
 local flat = redis.call('HGETALL', KEYS[1])
@@ -16,23 +16,30 @@ for i = 1, #flat, 2 do
     door[flat[i]] = flat[i + 1]
 end
 
-local function entrants(key)
-    local found = {}
-    for i, ticket in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-        found[i] = cmsgpack.unpack(door[':' .. ticket])
+local function found(letter, key, ...) -- only what is in use, as door says
+    return string.find(door['g'] or '', letter, 1, true) and redis.call('ZRANGE', key, 0, -1, ...) or {}
+end
+
+local function entrants(tickets)
+    local all = {}
+    for _, ticket in ipairs(tickets) do
+        local seat = door[':' .. ticket]
+        all[#all + 1] = seat and cmsgpack.unpack(seat)
     end
-    return found
+    return all
 end
 
 local graves = {}
-local scores = redis.call('ZRANGE', KEYS[6], 0, -1, 'WITHSCORES')
+local scores = found('g', KEYS[6], 'WITHSCORES')
 for i = 1, #scores, 2 do
-    local span, kind, by, reason = unpack(cmsgpack.unpack(door['#' .. scores[i]]))
-    graves[#graves + 1] = {scores[i], scores[i + 1], span, kind, by, reason}
+    local grave = door['#' .. scores[i]]
+    if grave then
+        graves[#graves + 1] = {scores[i], scores[i + 1], unpack(cmsgpack.unpack(grave))}
+    end
 end
-local inside = door['a'] and {cmsgpack.unpack(door['a'])} or entrants(KEYS[4])
+local inside = door['a'] and {cmsgpack.unpack(door['a'])} or entrants(found('r', KEYS[4]))
 local values = {}
 for i, field in ipairs({'c', 'x', 'f', 'p', 's'}) do
     values[i] = door[field] or '0'
 end
-return {values, inside, entrants(KEYS[2]), graves, redis.call('TIME')}
+return {values, inside, entrants(found('l', KEYS[2])), graves, redis.call('TIME')}
