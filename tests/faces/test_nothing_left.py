@@ -6,6 +6,7 @@ About a hundred of each here, a thousand in the long runs. The moments are rando
 import asyncio
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -81,7 +82,7 @@ while True:
             # Python may interrupt just before the first line of __exit__: then the next round of this `with` leaves it.
             with locks.lock("x"):
                 done += 1
-            if caught == many:
+            if caught >= many:
                 break
         break
     except KeyboardInterrupt:
@@ -97,17 +98,37 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(url: str, many: int) -> None
     command = [sys.executable, "-c", INTERRUPTED, url, str(many)]
     dice = random.Random(many)
     rival = holdfast.connect(url, lease=60).lock("x", timeout=30)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as victim:
-        assert victim.stdout is not None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ)) as victim:
         try:
             for _ in range(many):
-                assert victim.stdout.readline() == "go\n"
+                if not next_word(victim).startswith("go"):
+                    break
                 with rival:  # now and then it has to wait, so some are interrupted in line
                     time.sleep(dice.random() * 0.003)
                 time.sleep(dice.random() * 0.003)
                 victim.send_signal(signal.SIGINT)
-            assert victim.stdout.readline() == "go\n"
-            assert victim.stdout.readline() == "left [] done True seats 0\n"
+            while (last := next_word(victim)) == "go":
+                pass
+            assert last == "left [] done True seats 0"
         finally:
             victim.kill()
     nothing_is_left(url, 5)
+
+
+def next_word(victim: "subprocess.Popen[bytes]") -> str:
+    """What it says next. Python swallows a Ctrl-C that arrives in a finalizer: then it is pressed again."""
+    assert victim.stdout is not None
+    for _ in range(10):
+        if select.select([victim.stdout], [], [], 3)[0]:
+            return read_line(victim.stdout.fileno())
+        victim.send_signal(signal.SIGINT)
+    raise AssertionError("it cannot be interrupted any more")
+
+
+def read_line(fd: int) -> str:
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(fd, 1)
+        assert piece, f"it ended after {line!r}"
+        line += piece
+    return line.decode().rstrip("\n")

@@ -304,6 +304,15 @@ def test_a_server_with_too_few_replicas(start_redis: Start) -> None:
     says(start_redis("--min-replicas-to-write", "1").url, "too few replicas", "min-replicas-to-write")
 
 
+def test_a_server_that_cannot_save_says_so(start_redis: Start) -> None:
+    server = start_redis("--save", "3600 1")
+    (server.folder / "dump.rdb").mkdir()
+    server.ask("SET", "x", "1")
+    server.ask("BGSAVE")
+    until(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err", "it could not save")
+    says(server.url, "cannot save its data to disk")
+
+
 # Makes no sense
 
 
