@@ -16,11 +16,9 @@ def open_redis(target: object, colour: Colour, namespace: str, options: dict[str
         found = address.read(target, options)
     else:
         found = client.read(target, colour.blocking, options)
-    atlas = atlas_of(found, colour.blocking)
+    ears: Any
     if colour.blocking:
-        from .ears import ThreadEars
-
-        return RedisBackend(found.where, colour, namespace, atlas, ThreadEars)
-    from .task_ears import TaskEars
-
-    return RedisBackend(found.where, colour, namespace, atlas, TaskEars)
+        from .ears import ThreadEars as ears
+    else:
+        from .task_ears import TaskEars as ears
+    return RedisBackend(found.where, colour, namespace, atlas_of(found, colour.blocking), ears, **found.own)

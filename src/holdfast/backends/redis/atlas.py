@@ -19,6 +19,7 @@ MakeNode = Callable[[Callable[[], Any], str], Any]  # from what makes connection
 
 class Node(Protocol):
     where: str
+    breaks: int
 
     async def talk(self, payload: bytes, replies: int) -> list[Any]: ...
 
@@ -42,6 +43,10 @@ class Atlas(Protocol):
         """The server 'host:port'. LookupError if that has to be learnt first."""
 
     def moved(self, slot: int, name: str) -> None: ...
+
+    @property
+    def breaks(self) -> int:
+        """How often a connection broke, or the responsible server was looked up anew."""
 
     async def learn(self) -> None:
         """Find out anew. BackendError if nobody can be asked."""
@@ -70,6 +75,10 @@ class OneServer:
 
     def moved(self, slot: int, name: str) -> None:
         pass
+
+    @property
+    def breaks(self) -> int:
+        return int(self._node.breaks)
 
     async def learn(self) -> None:
         await self._node.drop()
@@ -107,7 +116,11 @@ class Cluster:
         self._client: Any = None
         self._nodes: dict[str, Any] = {}
         self._moved: dict[int, str] = {}
-        self._learnt = False
+        self._learnt = 0
+
+    @property
+    def breaks(self) -> int:
+        return int(sum(node.breaks for node in self._nodes.values())) + self._learnt
 
     def node(self, slot: int) -> Any:
         if not self._learnt:
@@ -146,11 +159,13 @@ class Cluster:
             await self._hang_up()
         except (exceptions.RedisError, OSError) as error:
             raise cannot_connect(self._where, getattr(error, "__cause__", None) or error) from None
-        self._learnt = True
+        self._learnt += 1
         self._moved.clear()
         gone = [name for name in self._nodes if self._client.get_node(node_name=name) is None]
         for name in gone:
-            await self._nodes.pop(name).close()
+            node = self._nodes.pop(name)
+            self._learnt += node.breaks
+            await node.close()
 
     def nodes(self) -> list[Any]:
         """The servers that somebody has asked for already."""

@@ -14,37 +14,25 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from ...doorman import Admitted, Command, Enter, Leave, Left, Record
+from ...doorman import Admitted, Command, Enter, Keep, Leave, Left, Record, Renew
 from ...errors import BackendError
 from ..contract import Answer, Colour, Pushed, Unknown
 from ..names import glob
 from . import layout, trouble
 from .atlas import Atlas
 from .courier import Courier, Parcel
+from .door import Door, command_of
 from .layout import pack
 from .reading import Said
-from .scripts import ENTER, LEAVE, LOOK, STEP, Script
+from .scripts import ENTER, LEAVE, LOOK, STEP
 
 NAMES = layout.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 LIST_AGAIN = 3600.0
-NEVER = float("-inf")
 KNOWN = 4096  # names whose keys are kept at hand
 PING = pack("PING")
-
-
-class Door:
-    """What is remembered about one name: its keys, where they live, and the beginnings of its commands."""
-
-    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot")
-
-    def __init__(self, namespace: str, name: str) -> None:
-        self.keys = layout.keys(namespace, name)
-        self.slot = key_slot(self.keys[0].encode())
-        self.enter = _begin(ENTER, self.keys[:1], 8)
-        self.leave = _begin(LEAVE, self.keys[:1], 2)
-        self.crowded = False  # others want it, too: the full step is worth sending first
-        self.listed = NEVER  # since when the index has it from us
+PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
+CONFIRMED = (Enter, Renew, Keep)
 
 
 class RedisBackend:
@@ -52,18 +40,23 @@ class RedisBackend:
     skew = 0.0
     doubles = False
 
-    def __init__(self, where: str, colour: Colour, namespace: str, atlas: Atlas, ears: Any) -> None:
+    def __init__(
+        self, where: str, colour: Colour, namespace: str, atlas: Atlas, ears: Any, min_replicas: int = 0
+    ) -> None:
         self.where = where
         self.colour = colour
         self.namespace = namespace
         self.atlas = atlas
-        self.pushes_grants = True
+        # Whoever is let in by somebody else's step must hear from the replicas itself.
+        self.pushes_grants = not min_replicas
+        self.min_replicas = min_replicas
+        self._confirm = pack("WAIT", min_replicas, PATIENCE_OF_WAIT) if min_replicas else b""
         self.ears = ears(colour, self._new_ear())
         self._courier = Courier(atlas, colour, where)
         self._doors: dict[str, Door] = {}
-        self._tails: dict[tuple[Any, ...], bytes] = {}
         self._slot_of_names = key_slot(self._index.encode())
         self._holding = False
+        self._breaks = 0
 
     def _new_ear(self) -> str:
         self.ear = os.urandom(8).hex()
@@ -74,10 +67,10 @@ class RedisBackend:
     def at_once(self, name: str, command: Command) -> Answer | None:
         """The commonest steps, for threads: one write, one read, no coroutine. Unknown if no answer came."""
         door = self._doors.get(name)
-        if door is None or door.crowded or not self.colour.blocking:
+        if door is None or door.crowded or not self.colour.blocking or self._confirm:
             return None
         at = self.colour.clock()
-        payload = self._quick(door, command)
+        payload = door.quick(command)
         if payload is None or at - door.listed > LIST_AGAIN:
             return None
         try:
@@ -94,26 +87,6 @@ class RedisBackend:
         door.crowded = True
         return None
 
-    def _quick(self, door: Door, command: Command) -> bytes | None:
-        """This command for the quick scripts; None: it is not for them."""
-        if type(command) is Enter:
-            ticket, capacity, weight, lease, _, _, block, ear, owner, note = command
-            if not 1 <= weight <= capacity:
-                return None
-            key = (capacity, weight, lease, block, ear, owner, note)
-            tail = self._tails.get(key)
-            if tail is None:
-                if len(self._tails) > KNOWN:
-                    self._tails.clear()
-                block = block if weight == capacity and block > 1 else 1
-                tail = self._tails[key] = _words(capacity, weight, lease, block, ear, owner, note)
-            return b"%b$%d\r\n%b\r\n%b" % (door.enter, len(ticket), ticket.encode(), tail)
-        if type(command) is Leave and not command.bury:
-            fence = b"" if command.fence is None else b"%d" % command.fence
-            ticket = command.ticket
-            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (door.leave, len(ticket), ticket.encode(), len(fence), fence)
-        return None
-
     async def ask(self, name: str, command: Command) -> Answer:
         door = self._doors.get(name) or self._door(name)
         at = self.colour.clock()
@@ -121,11 +94,15 @@ class RedisBackend:
             await self._list(name, door, at)
             at = self.colour.clock()
         if not door.crowded:
-            payload = self._quick(door, command)
+            payload = door.quick(command)
             if payload is not None:
                 entering = type(command) is Enter
-                found = await self._courier.bring(Parcel(door.slot, payload, ENTER if entering else LEAVE))
+                after = self._confirm if entering else b""
+                script = ENTER if entering else LEAVE
+                found = await self._courier.bring(Parcel(door.slot, payload, script, after=after))
                 if found[0] is not None:
+                    if after:
+                        await self._replicated(found[1], door, command)
                     if entering:
                         return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr]
                     return Answer(Left(True), at)
@@ -135,13 +112,32 @@ class RedisBackend:
             await self._listen(door)
         # PING first, and the server writes to those whom a step has let in before it writes to who has left.
         before = PING if type(command) is Leave else b""
-        payload = _begin(STEP, door.keys, 0, layout.EARS, *layout.words(command))
-        raw = (await self._courier.bring(Parcel(door.slot, payload, STEP, before)))[0]
+        payload = command_of(STEP, door.keys, 0, layout.EARS, *layout.words(command))
+        after = self._confirm if type(command) in CONFIRMED else b""
+        raw, *confirmed = await self._courier.bring(Parcel(door.slot, payload, STEP, before, after))
         door.crowded = raw.pop() != b"1"
-        return Answer(layout.reply(raw), at)
+        reply = layout.reply(raw)
+        if confirmed and type(reply) is Admitted:
+            await self._replicated(confirmed[0], door, command)
+        return Answer(reply, at)
+
+    async def _replicated(self, count: Any, door: Door, command: Command) -> None:
+        """Who is in counts only when enough replicas know it. Otherwise a new one goes again, and it is said."""
+        if type(count) is Said:
+            raise trouble.said_no(self.where, count)
+        if count >= self.min_replicas:
+            return
+        if type(command) is Enter:
+            payload = command_of(STEP, door.keys, 0, layout.EARS, *layout.words(Leave(command.ticket)))
+            await self._courier.bring(Parcel(door.slot, payload, STEP))
+        few = f"{count} of {self.min_replicas} replicas have" if count else "no replica has"
+        raise BackendError(
+            f"{self.where}: {few} confirmed it in {PATIENCE_OF_WAIT / 1000:g} s, so it does not count "
+            "(min_replicas). Are the replicas running and connected?"
+        )
 
     def _door(self, name: str) -> Door:
-        if len(self._doors) > KNOWN:
+        if len(self._doors) >= KNOWN:
             self._doors.clear()
         door = self._doors[name] = Door(self.namespace, name)
         return door
@@ -167,6 +163,12 @@ class RedisBackend:
         tickets = list(tickets)
         self._holding = bool(tickets)
         self.ears.drain()
+        breaks = self.ears.breaks + self.atlas.breaks
+        if breaks != self._breaks:
+            # It may be another server that we talk to now, or the same without its data: ask for each whether it is
+            # still there. That takes no right to look at the server's run_id, and sees a restart as well.
+            self._breaks = breaks
+            return tickets
         found: Collection[str] = self.ears.hinted(tickets)
         return found
 
@@ -174,7 +176,7 @@ class RedisBackend:
 
     async def look(self, name: str) -> tuple[Record, int]:
         door = self._doors.get(name) or Door(self.namespace, name)
-        payload = _begin(LOOK, door.keys, 0)
+        payload = command_of(LOOK, door.keys, 0)
         return layout.record((await self._courier.bring(Parcel(door.slot, payload, LOOK)))[0])
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
@@ -230,7 +232,6 @@ class RedisBackend:
     def forked(self) -> None:
         self.ears.forget(self._new_ear())
         self.atlas.forget()
-        self._tails.clear()
 
     def beacon(self) -> int | None:
         return None
@@ -239,7 +240,7 @@ class RedisBackend:
         from .doctor import examine
 
         home = await self._node(self._slot_of_names)
-        return await examine(self.where, self._talk, lambda: self.ears.listen(home))
+        return await examine(self.where, self._talk, lambda: self.ears.listen(home), self.min_replicas)
 
     async def _talk(self, payload: bytes, replies: int) -> list[Any]:
         """The doctor's commands, as they are: to the server that has the key which they name, or to any."""
@@ -253,16 +254,6 @@ class RedisBackend:
     def schema(self) -> str:
         from . import rights
 
-        return rights.text(self.where, rights.DATABASE if self.where[-1].isdecimal() and "/" in self.where[9:] else ())
-
-
-def _words(*words: str | int) -> bytes:
-    data = [str(word).encode() for word in words]
-    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
-
-
-def _begin(script: Script, keys: list[str], more: int, *args: str) -> bytes:
-    """An EVALSHA with these keys and arguments, to which so many arguments are still to be added."""
-    return b"*%d\r\n%b" % (
-        3 + len(keys) + len(args) + more, _words("EVALSHA", script.sha, len(keys), *keys, *args),
-    )  # fmt: skip
+        extra: tuple[str, ...] = rights.DATABASE if self.where[-1].isdecimal() and "/" in self.where[9:] else ()
+        extra += rights.CLUSTER if self.atlas.many else ()
+        return rights.text(self.where, extra + (rights.REPLICAS if self.min_replicas else ()))

@@ -29,7 +29,6 @@ class ThreadEars(Hearing):
     def _fresh(self) -> None:
         self._mutex = self._colour.mutex()
         self._reading = False
-        self._missed = 0  # how often a subscription broke
         self._followers: list[Any] = []
 
     async def listen(self, node: ThreadNode) -> None:
@@ -64,10 +63,10 @@ class ThreadEars(Hearing):
         """A wake-up for this ticket; None when the time is over or something may have been missed."""
         clock = self._colour.clock
         end = clock() + timeout
-        missed = self._missed
+        missed = self.breaks
         event = self._waiting[ticket] = self._colour.event()
         try:
-            while ticket not in self._hints and missed == self._missed and clock() < end:
+            while ticket not in self._hints and missed == self.breaks and clock() < end:
                 with self._mutex:
                     lead = not self._reading and bool(self._ties)
                     if lead:
@@ -78,7 +77,7 @@ class ThreadEars(Hearing):
                 try:
                     if lead:
                         await self._read(ticket, end)
-                    elif ticket not in self._hints and missed == self._missed:
+                    elif ticket not in self._hints and missed == self.breaks:
                         await event.wait(max(end - clock(), 0))
                 finally:
                     self._step_back(lead, event)
@@ -97,8 +96,8 @@ class ThreadEars(Hearing):
 
     async def _read(self, ticket: str, end: float) -> None:
         """Read for everybody until this one is called, or the time is over, or a subscription breaks."""
-        clock, missed = self._colour.clock, self._missed
-        while ticket not in self._hints and missed == self._missed:
+        clock, missed = self._colour.clock, self.breaks
+        while ticket not in self._hints and missed == self.breaks:
             rest = end - clock()
             if rest <= 0:
                 return
@@ -133,7 +132,7 @@ class ThreadEars(Hearing):
     def _drop(self, node: ThreadNode) -> None:
         with self._mutex:
             tie = self._ties.pop(node, None)
-            self._missed += 1
+            self.breaks += 1
         if tie is not None:
             tie.close()
         self.wake_all()

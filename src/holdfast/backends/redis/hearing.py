@@ -12,6 +12,7 @@ KEPT = 1000  # wake-ups that nobody has asked for yet
 class Hearing:
     def __init__(self, colour: Colour) -> None:
         self._colour = colour
+        self.breaks = 0  # how often a subscription broke
         self._hints: dict[str, Pushed] = {}
         self._taken: dict[str, int] = {}  # the fences of the last wake-ups given out: a cluster may tell them twice
         self._waiting: dict[str, Event] = {}

@@ -11,6 +11,8 @@ from . import layout, scripts
 # that changes the order in which the server answers.
 SENT = ("evalsha", "ping", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore")
 DATABASE = ("select",)  # with a database other than 0
+CLUSTER = ("asking", "cluster|slots")
+REPLICAS = ("wait",)  # with min_replicas
 
 
 def commands() -> list[str]:

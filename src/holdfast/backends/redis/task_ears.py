@@ -76,6 +76,7 @@ class TaskEars(Hearing):
         pipe.close()
         if self._pipes.get(node) is pipe:
             del self._pipes[node]
+            self.breaks += 1
             self.wake_all()
 
     @property

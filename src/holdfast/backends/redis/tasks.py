@@ -17,7 +17,6 @@ from redis import exceptions
 from ...errors import BackendError
 from .reading import NOT_YET, let_go, reader
 from .trouble import cannot_connect, lost
-from .wire import WHO
 
 PARENTS: list[Any] = []  # of the parent of this process: not to be finalized here, for that would touch its loop
 
@@ -86,10 +85,10 @@ class Question:
 class TaskNode:
     """One server, as tasks reach it."""
 
-    def __init__(self, make: Callable[[], Any], where: str, met: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, make: Callable[[], Any], where: str) -> None:
         self._make = make
         self.where = where
-        self._met = met
+        self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self._pipe: Pipe | None = None
         self._opening: asyncio.Task[None] | None = None
         self._asked: deque[Question] = deque()  # in the order of the replies
@@ -175,8 +174,6 @@ class TaskNode:
         pipe = await self.open(self._hear, self._ended)
         self.timeout = pipe.connection.socket_timeout
         self._pipe = pipe
-        if self._met is not None:
-            self._met((await self.ask(WHO, 1))[0])
 
     def _ended(self, pipe: Pipe) -> None:
         self._end(pipe, None)
@@ -185,6 +182,7 @@ class TaskNode:
         if self._pipe is not pipe:
             return
         self._pipe = None
+        self.breaks += 1
         pipe.close()
         asked, self._asked, self._out = self._asked, deque(), []
         for question in asked:

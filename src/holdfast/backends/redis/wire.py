@@ -52,10 +52,10 @@ class Tie:
 class ThreadNode:
     """One server, as threads reach it."""
 
-    def __init__(self, make: Callable[[], Any], where: str, met: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, make: Callable[[], Any], where: str) -> None:
         self._make = make
         self.where = where
-        self._met = met
+        self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self.forget()
 
     def say(self, payload: bytes) -> bytes | None:
@@ -141,12 +141,8 @@ class ThreadNode:
         connection = self._make()
         try:
             connection.connect()
-            tie = Tie(connection, connection.socket_timeout)
-            if self._met is not None:
-                tie.send(WHO)
-                self._met(tie.read())
-            return tie
-        except (exceptions.RedisError, OSError, EOFError) as error:
+            return Tie(connection, connection.socket_timeout)
+        except (exceptions.RedisError, OSError) as error:
             connection.disconnect()
             raise cannot_connect(self.where, error) from None
         except BaseException:
@@ -154,6 +150,7 @@ class ThreadNode:
             raise
 
     def _broken(self, tie: Tie) -> None:
+        self.breaks += 1
         self._one_less()
         tie.close()
         self._drop()
@@ -191,7 +188,6 @@ class ThreadNode:
 
 
 SHORT = {b"$-1\r\n": 0, b"_\r\n": 0, b":1\r\n": 0}
-WHO = b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 
 
 def _late(error: BaseException) -> BaseException:

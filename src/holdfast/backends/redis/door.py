@@ -1,0 +1,71 @@
+"""What is remembered about one name: its keys, where they live, and its commands, packed as far as they repeat.
+
+Of the commonest commands only the ticket and the fence are new each time; the rest is put together once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...doorman import Command, Enter, Leave
+from . import layout
+from .scripts import ENTER, LEAVE, Script
+
+NEVER = float("-inf")
+KNOWN = 512  # ways of entering: owners, notes and leases that are kept packed
+
+_tails: dict[tuple[Any, ...], bytes] = {}
+
+
+class Door:
+    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot")
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.keys = layout.keys(namespace, name)
+        self.slot = key_slot(self.keys[0].encode())
+        self.enter = command_of(ENTER, self.keys[:1], 8)
+        self.leave = command_of(LEAVE, self.keys[:1], 2)
+        self.crowded = False  # others want it, too: the full step is worth sending first
+        self.listed = NEVER  # since when the index has it from us
+
+    def quick(self, command: Command) -> bytes | None:
+        """This command for the scripts with one key; None: it is not for them."""
+        if type(command) is Enter:
+            ticket = command[0]
+            tail = _tails.get(command[1:])
+            if tail is None:
+                tail = _tail(command)
+                if not tail:
+                    return None
+            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(ticket), ticket.encode(), tail)
+        if type(command) is Leave and not command.bury:
+            ticket, _, number = command
+            fence = b"" if number is None else b"%d" % number
+            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(ticket), ticket.encode(), len(fence), fence)
+        return None
+
+
+def _tail(command: Enter) -> bytes:
+    """All but the ticket; b'' if it is not for the quick script."""
+    _, capacity, weight, lease, _, _, block, ear, owner, note = command
+    tail = b""
+    if 1 <= weight <= capacity:
+        block = block if weight == capacity and block > 1 else 1
+        tail = _words(capacity, weight, lease, block, ear, owner, note)
+    if len(_tails) >= KNOWN:
+        _tails.clear()
+    _tails[command[1:]] = tail
+    return tail
+
+
+def _words(*words: str | int) -> bytes:
+    data = [str(word).encode() for word in words]
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
+
+
+def command_of(script: Script, keys: list[str], more: int, *args: str) -> bytes:
+    """An EVALSHA with these keys and arguments, to which so many arguments are still to be added."""
+    count = 3 + len(keys) + len(args) + more
+    return b"*%d\r\n%b" % (count, _words("EVALSHA", script.sha, len(keys), *keys, *args))

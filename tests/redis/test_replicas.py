@@ -1,0 +1,81 @@
+"""With min_replicas=n an acquire or a renewal counts only when n replicas have it; and a server that has lost its data,
+or has been replaced, is noticed by those who hold something there."""
+
+import threading
+import time
+
+import pytest
+
+import holdfast
+from holdfast import BackendError
+from tests.servers.groups import WithReplica
+from tests.servers.server import Server, until
+
+
+def test_an_acquire_that_a_replica_confirms_counts(redis_with_replica: WithReplica) -> None:
+    with holdfast.connect(redis_with_replica.url, min_replicas=1) as locks, locks.lock("x") as lease:
+        lease.renew()
+        assert redis_with_replica.replica.ask("EXISTS", "holdfast:{x}") == 1
+
+
+def test_as_a_parameter_of_the_url_too(redis_with_replica: WithReplica) -> None:
+    with holdfast.connect(redis_with_replica.url + "?min_replicas=2") as locks:
+        with pytest.raises(BackendError, match="1 of 2 replicas"):
+            locks.lock("x").acquire()
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_too_few_replicas_are_said_and_nothing_is_left(redis_alone: Server, crowded: bool) -> None:
+    with holdfast.connect(redis_alone.url, min_replicas=1) as locks, holdfast.connect(redis_alone.url) as other:
+        if crowded:
+            other.semaphore("x", 2).acquire()
+        wish = locks.semaphore("x", 2)
+        with pytest.raises(BackendError, match="no replica has confirmed it"):
+            wish.acquire()
+        assert [len(one.inside) for one in other.snapshot().resources] == [int(crowded)]
+
+
+def test_one_who_is_woken_asks_the_replicas_itself(redis_with_replica: WithReplica) -> None:
+    master, replica = redis_with_replica.master, redis_with_replica.replica
+    with holdfast.connect(master.url) as first, holdfast.connect(master.url, min_replicas=1) as second:
+        held = first.lock("x").acquire()
+        assert held is not None
+        replica.stop()
+        try:
+            found: list[object] = []
+
+            def wait() -> None:
+                try:
+                    found.append(second.lock("x").acquire(timeout=3))
+                except BackendError as error:
+                    found.append(error)
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            until(lambda: any(r.line for r in first.snapshot().resources), "it is in line")
+            held.release()
+            thread.join(15)
+        finally:
+            replica.cont()
+        assert found and not isinstance(found[0], holdfast.Lease)
+
+
+def test_a_server_that_lost_its_data_is_told_within_seconds(redis_alone: Server) -> None:
+    with holdfast.connect(redis_alone.url, lease=30) as locks:
+        lease = locks.lock("x").acquire()
+        assert lease is not None
+        time.sleep(1.5)  # by now the keeper listens
+        redis_alone.kill()
+        redis_alone.restart()
+        until(lambda: lease.lost, "the loss is noticed", 5)
+        assert lease.reason == "store_reset"
+
+
+def test_one_that_kept_its_data_is_asked_and_the_lease_goes_on(redis_durable: Server) -> None:
+    with holdfast.connect(redis_durable.url, lease=30) as locks, locks.lock("x") as lease:
+        time.sleep(1.5)
+        before = lease.remaining()
+        redis_durable.kill()
+        redis_durable.restart()
+        until(lambda: lease.remaining() > before + 0.5, "it is confirmed anew", 5)
+        assert lease.held
