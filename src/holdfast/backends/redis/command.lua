@@ -25,6 +25,7 @@ end
 
 local e = entrant(asker)
 local is_inside = e and e.fence > 0
+local joined = false
 local reply -- none: an Enter that is answered after the second admitting
 local dropped = {}
 
@@ -65,6 +66,7 @@ if entering then
                 e.place = places
                 put(LINE, places, asker)
                 lined = lined + 1
+                joined = true
                 stand(e)
             else
                 reply = {'refused'}
@@ -146,7 +148,7 @@ admit()
 if not reply and e.fence > 0 then
     reply = {'admitted', text(e.fence), text(e.expires - now)}
 elseif not reply then
-    local place = call('ZRANK', LINE, asker)
+    local place = joined and lined - 1 or call('ZRANK', LINE, asker)
     if e.patience ~= patience(place) then -- it must fit the place that is told, not the one before the step
         heard(e, place)
     end

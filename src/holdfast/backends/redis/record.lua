@@ -97,11 +97,13 @@ local known, changed = {[TICKET] = subject or false}, {}
 if lone then
     known[lone.ticket] = lone
 end
-local fresh, far = {}, 0 -- keys that may be new, and the furthest time that was written into the record
+local far = 0 -- the furthest time that was written into the record
+local fresh = {} -- keys that may be new and have no end yet
+local lasts = {[LINE] = lined > 0, [ROOM] = several} -- those that surely have one
 
 local function put(key, at, ticket)
     call('ZADD', key, text(at), ticket)
-    fresh[key] = true
+    fresh[key] = not lasts[key] or nil
 end
 
 local function entrant(ticket)
@@ -133,6 +135,7 @@ end
 
 local function out_of_line(ticket)
     lined = lined - call('ZREM', LINE, ticket)
+    lasts[LINE] = lined > 0
     call('ZREM', DUE, ticket)
     forget(ticket)
 end
@@ -163,6 +166,7 @@ end
 
 local function out_of_room(e)
     seated = seated - 1
+    lasts[ROOM] = lasts[ROOM] and seated > 0
     used = used - e.weight
     e.out = true
     if e == lone then
