@@ -77,8 +77,8 @@ class RedisBackend:
             raw = self.atlas.node(door.slot).say(payload)
         except LookupError:
             return None
-        if raw is None:
-            return None
+        if not raw:
+            return None  # nothing was said, or the server has something to say about itself: that is for the courier
         if type(command) is Enter:
             if len(raw) == 23:
                 return Answer(Admitted(int(raw[5:21]), command.lease), at)
