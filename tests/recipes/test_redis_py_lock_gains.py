@@ -3,7 +3,10 @@
 import asyncio
 import gc
 import os
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 import redis
@@ -124,6 +127,25 @@ async def test_each_hold_has_a_greater_fence(shop: Shop) -> None:
             fences.append(lock.lease.fence)
     assert fences == sorted(set(fences))
     assert lock.lease is None
+
+
+KEEPS_IT = """
+import sys, redis
+from holdfast.recipes import RedisPyLock
+assert redis.Redis(port=int(sys.argv[1])).lock("x", timeout=2, lock_class=RedisPyLock).acquire(blocking=False)
+"""
+
+
+def test_one_that_is_never_released_stays_for_its_timeout_even_after_its_process(redis_alone: Server) -> None:
+    """So programs see to it that something is done once an hour. That works as it did."""
+    subprocess.run([sys.executable, "-W", "error", "-c", KEEPS_IT, str(redis_alone.port)], check=True)
+    with redis.Redis(port=redis_alone.port) as client:
+        lock = client.lock("x", lock_class=RedisPyLock)
+        begun = time.monotonic()
+        assert not lock.acquire(blocking=False)
+        assert lock.acquire(blocking_timeout=10)
+        assert 1 < time.monotonic() - begun < 4
+        lock.release()
 
 
 # Release
