@@ -177,12 +177,12 @@ class RedisBackend:
     async def look(self, name: str) -> tuple[Record, int]:
         door = self._doors.get(name) or Door(self.namespace, name)
         payload = command_of(LOOK, door.keys, 0)
-        return layout.record((await self._courier.bring(Parcel(door.slot, payload, LOOK)))[0])
+        return layout.record((await self._read(Parcel(door.slot, payload, LOOK)))[0])
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         matches = glob(pattern)
         found = []
-        raw = (await self._courier.bring(Parcel(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
+        raw = (await self._read(Parcel(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
         now = await self._time()
         for name in sorted(n.decode() for n in raw):
             if matches(name):
@@ -191,12 +191,24 @@ class RedisBackend:
                     found.append((name, record))
         return found, now
 
+    async def _read(self, parcel: Parcel) -> list[Any]:
+        """What changes nothing leaves nothing in doubt: it is asked for again, and no answer is no answer."""
+        try:
+            return await self._courier.bring(parcel)
+        except Unknown:  # a connection that has been idle may have been dead for long
+            pass
+        try:
+            return await self._courier.bring(parcel)
+        except Unknown as doubt:
+            text = f"{self.where} does not answer: {doubt}. Is it running, and can it be reached?"
+            raise BackendError(text) from None
+
     @property
     def _index(self) -> str:
         return f"{NAMES}:{self.namespace}" if self.namespace else NAMES
 
     async def _time(self) -> int:
-        found = (await self._courier.bring(Parcel(self._slot_of_names, pack("TIME"))))[0]
+        found = (await self._read(Parcel(self._slot_of_names, pack("TIME"))))[0]
         return int(found[0]) * 1_000_000 + int(found[1])
 
     # -- the house
@@ -220,10 +232,7 @@ class RedisBackend:
                 pass  # the next round is a second away
 
     async def ping(self) -> None:
-        try:
-            await self._time()
-        except Unknown as doubt:
-            raise BackendError(f"{self.where} does not answer: {doubt}.") from None
+        await self._time()
 
     async def close(self) -> None:
         await self.ears.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from hiredis import PushNotification
@@ -35,13 +35,13 @@ class Pipe(asyncio.Protocol):
         if left:
             self.data_received(left)
         self.transport.resume_reading()
-        loop = asyncio.get_running_loop()
-        self._guard = loop.create_task(self._until_the_end(loop.create_future()), name="holdfast-connection")
+        self._guard = self._until_the_end()
+        _step(self._guard.__anext__())
 
-    async def _until_the_end(self, never: asyncio.Future[None]) -> None:
-        """Whatever ends the loop cancels its tasks first: so nothing is open when nobody could close it any more."""
+    async def _until_the_end(self) -> AsyncGenerator[None, None]:
+        """A loop that ends closes its generators last: after its tasks, which may still release what they hold."""
         try:
-            await never
+            yield
         finally:
             self.close()
 
@@ -55,9 +55,10 @@ class Pipe(asyncio.Protocol):
         self.ended(self)
 
     def close(self) -> None:
-        self.transport.abort()
-        self.connection._reader = self.connection._writer = None
-        self._guard.cancel()
+        if self.connection._writer is not None:
+            self.transport.abort()
+            self.connection._reader = self.connection._writer = None
+            _step(self._guard.aclose())
 
     def forget(self) -> None:
         """After a fork: neither the socket nor the loop are ours, so nothing is closed but our copy of the socket."""
@@ -68,6 +69,14 @@ class Pipe(asyncio.Protocol):
     def fileno(self) -> int:
         sock = self.transport.get_extra_info("socket")
         return -1 if sock is None else int(sock.fileno())
+
+
+def _step(asked: Awaitable[None]) -> None:
+    """One step of a generator that awaits nothing. None if it is in the middle of one, for then it is about to end."""
+    try:
+        asked.__await__().send(None)
+    except (StopIteration, RuntimeError):
+        pass
 
 
 class Question:

@@ -45,7 +45,8 @@ def atlas_of(address: Address, blocking: bool) -> Atlas:
         client = sentinel.master_for(address.service, **address.driver, **({"ssl": True} if address.secure else {}))
         pool = client.connection_pool
         arguments = arranged(blocking)(pool.connection_kwargs)
-        node = _make_node(blocking)(lambda: pool.connection_class(**arguments), address.where)
+        kind = pool.connection_class if blocking else _hanging_up(pool.connection_class, sentinel.sentinels)
+        node = _make_node(blocking)(lambda: kind(**arguments), address.where)
         return OneServer(node, sentinel, client)
     if address.hosts:
         kind = driver.SSLConnection if address.secure else driver.Connection
@@ -68,6 +69,20 @@ def arranged(blocking: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
         return found
 
     return arrange
+
+
+def _hanging_up(kind: Any, guides: list[Any]) -> Any:
+    """Connections that hang up on the sentinels when they know the master: a loop may end before anybody else does."""
+
+    class Guided(kind):  # type: ignore[misc]
+        async def connect(self) -> None:
+            try:
+                await super().connect()
+            finally:
+                for guide in guides:
+                    await guide.connection_pool.disconnect(inuse_connections=False)
+
+    return Guided
 
 
 def _driver(blocking: bool) -> Any:
