@@ -62,10 +62,10 @@ def connect(
     """A client for tasks. No I/O happens before the first lock is used.
 
     target: a URL (`memory://`, `memory://NAME`, `sqlite:///relative.db`, `sqlite:////absolute/path.db`,
-    `redis://host:6379/0`, `rediss://`, `unix://`) or a client of redis.asyncio; None: HOLDFAST_URL, else a file in this
-    user's state directory. owner: the label that others see, host:pid by default.
-    lease: how long others wait if this process dies, 30 s by default. namespace: keeps names apart. span="machines"
-    refuses stores that reach only this machine. on_event is called with each Event. Bad input: ConfigError.
+    `redis://host:6379/0`, `redis+sentinel://…`, `redis+cluster://…`) or a client of redis.asyncio; None: HOLDFAST_URL,
+    else a file in this user's state directory. owner: the label that others see, host:pid by default. lease: how long
+    others wait if this process dies, 30 s by default. namespace: keeps names apart. span="machines" refuses stores
+    that reach only this machine. on_event is called with each Event. Bad input: ConfigError.
     """
     colour = TaskColour()
     settings = settle(target, colour, owner, lease, namespace, span, store_options)
