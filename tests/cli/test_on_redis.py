@@ -21,7 +21,6 @@ terminal = test_terminal.terminal
 THE_SAME = {
     test_run: """
         it_runs_the_command
-        the_exit_code_is_the_commands_own_or_128_and_its_signal
         fences_rise
         who_does_not_wait_is_told_who_holds_it
         who_waits_runs_as_soon_as_the_first_ends
@@ -29,9 +28,7 @@ THE_SAME = {
         readers_share_and_a_writer_waits
         slots
         a_short_job_can_keep_the_others_out_for_a_while
-        what_cannot_run_exits_126_or_127_and_locks_nothing
         a_broken_binary_gives_the_lock_back
-        signals_are_passed_on
         the_command_inherits_no_descriptor_of_ours
         stop_and_continue_reach_the_command
         a_signal_in_line_ends_the_wait_and_leaves_nothing_behind
@@ -66,7 +63,6 @@ THE_SAME = {
         an_evicted_command_is_dead_before_the_next_one_comes
     """,
     test_terminal: """
-        the_keyboard_belongs_to_the_command
         ctrl_c_ends_the_command_once_and_then_us
         ctrl_c_in_line_leaves_it
         ctrl_z_and_fg
@@ -146,3 +142,25 @@ def test_a_signal_leaves_nothing_on_the_server(holdfast: Tool, number: signal.Si
     assert it.wait(20) == 128 + number
     assert holdfast.inside("x") == []
     assert holdfast("run", "-n", "x", "echo", "in").stdout == "in\n"
+
+
+@pytest.mark.parametrize("store", ["valkey", "redis_sentinel", "redis_cluster"])
+def test_valkey_sentinel_and_cluster_by_their_urls(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> None:
+    tool = Tool(tmp_path, request.getfixturevalue(store).url)
+    try:
+        for name in ("a", "b", "c{d}"):  # a Cluster has them in different places
+            tool.holding("run", "--owner", "web-3", name, "sleep", "60", name=name)
+        tool.start("run", "a", "sh", "-c", "echo > done")
+        until(lambda: tool.line("a"))
+        seen = json.loads(tool("ls", "--json").stdout)
+        assert seen["store"] == tool.url
+        assert [(one["name"], one["inside"][0]["owner"]) for one in seen["resources"]] == [
+            ("a", "web-3"), ("b", "web-3"), ("c{d}", "web-3"),
+        ]  # fmt: skip
+        assert tool("run", "-n", "b", "true").returncode == 75
+        assert tool("evict", "a", "--reason", "stuck", "-y", "--at-once").returncode == 0
+        until(lambda: (tmp_path / "done").exists())
+        ticket = tool("acquire", "e", "--lease", "60").stdout.strip()
+        assert tool("release", "e", "--ticket", ticket).returncode == 0
+    finally:
+        tool.end()

@@ -15,7 +15,6 @@ import pytest
 from holdfast.backends.cas import CasBackend
 from holdfast.backends.contract import Backend, Colour
 from holdfast.backends.sqlite import SqliteStore
-from holdfast.connect import SCHEMES
 from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
@@ -83,11 +82,9 @@ STORES: dict[str, OpenSite | str] = {
     "sqlite_in_real_time": lambda folder: f"sqlite:///{folder}/locks.db",
     "redis": "on_redis",
     "valkey": "on_valkey",
+    "redis_sentinel": "on_sentinel",
+    "redis_cluster": "on_cluster",
 }
-if "redis+sentinel" in SCHEMES:
-    STORES["redis_sentinel"] = "on_sentinel"
-if "redis+cluster" in SCHEMES:
-    STORES["redis_cluster"] = "on_cluster"
 
 world = matrix(STORES)
 
