@@ -98,8 +98,8 @@ def _redis(target: object, colour: Colour, namespace: str, options: dict[str, An
     try:
         from .backends.redis import open_redis
     except ImportError:
-        scheme = str(target).partition("://")[0]
-        raise ConfigError(f"{scheme}:// needs the driver: pip install 'holdfast[redis]'.") from None
+        what = f"{target.partition('://')[0]}://" if isinstance(target, str) else "A client of redis-py"
+        raise ConfigError(f"{what} needs the driver: pip install 'holdfast[redis]'.") from None
     return open_redis(target, colour, namespace, options)
 
 
