@@ -155,8 +155,8 @@ def test_a_dead_holder_costs_its_lock_time_and_no_more(redis_alone: Server, clie
 
 
 def test_a_living_holder_keeps_it_beyond_its_lock_time(client: redis.Redis) -> None:
-    with FairMutex(client, "x", lock_time=0.5) as lease:
-        time.sleep(0.8)
+    with FairMutex(client, "x", lock_time=1) as lease:
+        time.sleep(1.5)
         assert not lease.lost
         assert FairMutex(client, "x").acquire(blocking=False) is None
 

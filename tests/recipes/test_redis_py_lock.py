@@ -199,13 +199,13 @@ def end_of(lock) -> float:  # type: ignore[no-untyped-def]
 
 @both
 async def test_extended_it_outlives_its_timeout_and_no_more(shop: Shop) -> None:
-    lock = shop.lock(timeout=0.2)
+    lock = shop.lock(timeout=0.5)
     await lock.acquire()
-    await lock.extend(0.6)
-    await asyncio.sleep(0.6)
+    await lock.extend(1)
+    await asyncio.sleep(0.8)
     assert await lock.owned()
     assert not await shop.lock().acquire(blocking=False)
-    await asyncio.sleep(0.25)
+    await asyncio.sleep(0.75)
     assert not await lock.owned()
     assert await shop.lock().acquire(blocking_timeout=2)
 

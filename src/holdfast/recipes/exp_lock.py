@@ -146,7 +146,7 @@ class ExpLock:
             if self.try_lock():
                 return attempt
         tries = f"{attempt} attempt{'s' if attempt > 1 else ''}"
-        error = TooManyLockAttemptsError(f"{self.key!r} was held by somebody else in {tries}. Raise retries, or wait.")
+        error = TooManyLockAttemptsError(f"{self.key!r} was not to be had in {tries}. Raise retries or the interval.")
         error.name, error.waited = str(self.key), boot_clock() - begun
         raise error
 
