@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast import BackendError
+from tests.faces.test_nothing_left import nothing_is_left
 from tests.redis.test_server_dies import Workers
-from tests.servers.groups import Cluster, Sentinels
+from tests.servers.groups import Cluster, Sentinels, WithReplica
 from tests.servers.server import Server, until
 
 SOON = 20.0  # seconds; a failover takes two or three of them here
@@ -155,3 +157,36 @@ def test_a_holder_over_a_failover_without_min_replicas_keeps_its_lease_or_is_tol
             lease.release()
         else:
             assert told.wait(5)
+
+
+def test_with_min_replicas_nobody_is_inside_twice_over_a_failover(redis_sentinel: Sentinels, tmp_path: Path) -> None:
+    """Until the new master has a replica of its own nothing is confirmed, so nobody gets in; then everybody goes on."""
+    workers = Workers(redis_sentinel.url, tmp_path, 4, 5, lease=5, min_replicas=1)
+    try:
+        workers.go_on(50, 40)
+        old, new = redis_sentinel.master, redis_sentinel.replica
+        old.kill()
+        until(lambda: redis_sentinel.master is new, "the replica is promoted", 30)
+        redis_sentinel.heal()
+        workers.go_on(50, 60)
+        time.sleep(2)
+        wrong, doubts, turns = workers.end()
+    finally:
+        workers.kill()
+    assert wrong == [], doubts
+    assert workers.total() == sum(map(len, turns))
+    fences_rise(redis_sentinel.url, ["x"], tmp_path)
+
+
+def test_what_no_replica_has_does_not_count(redis_with_replica: WithReplica) -> None:
+    with holdfast.connect(redis_with_replica.url, lease=5, min_replicas=1) as locks:
+        held = locks.lock("x").acquire()
+        assert held
+        redis_with_replica.replica.kill()
+        with pytest.raises(BackendError, match=r"min_replicas.*Are the replicas running"):
+            locks.lock("y").acquire(timeout=3)
+        held.release()
+        redis_with_replica.heal()
+        with locks.lock("y", timeout=10), locks.lock("x", timeout=10):
+            pass
+    nothing_is_left(redis_with_replica.url, 5)

@@ -139,6 +139,33 @@ def test_a_server_that_hangs_later(start_redis: Start) -> None:
         until(lambda: not any(r.inside or r.line for r in locks.snapshot().resources), "nothing is left behind")
 
 
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_a_timeout_is_late_if_the_server_hangs(start_redis: Start, face: str) -> None:
+    """By three times the time that an answer may take, at most; not for ever, and not by the five tries of a doubt."""
+    server = start_redis()
+    url = f"{server.url}?{QUICK}"
+
+    def by_thread() -> None:
+        with holdfast.connect(url) as locks:
+            with locks.lock("x"):
+                pass
+            server.stop()
+            locks.lock("x").acquire(timeout=1)
+
+    async def by_task() -> None:
+        async with aio.connect(url) as locks:
+            async with locks.lock("x"):
+                pass
+            server.stop()
+            await locks.lock("x").acquire(timeout=1)
+
+    began = time.monotonic()
+    with pytest.raises(BackendError, match="does not answer"):
+        by_thread() if face == "threads" else asyncio.run(by_task())
+    assert time.monotonic() - began < 1 + 3 * 0.5 + 1 + 1  # and closing, and a busy machine
+    server.cont()
+
+
 def test_something_that_is_no_redis() -> None:
     def answer(listening: socket.socket) -> None:
         try:
@@ -279,7 +306,7 @@ def test_a_server_without_memory_lets_go_and_lets_nobody_in(start_redis: Start) 
 
 def test_a_server_that_is_loading(start_redis: Start) -> None:
     server = start_redis("--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
-    server.client.mset({f"key{number}": "x" * 50 for number in range(3000)})
+    server.client.mset({f"key{number}": "x" * 50 for number in range(8000)})
     server.ask("SAVE")
     server.kill()
     server.answers = lambda: True  # type: ignore[method-assign]  # as soon as it can be connected to
