@@ -94,8 +94,8 @@ class Terms:
         self.local.token = token
 
     def _forget(self, token: bytes) -> None:
+        self.local.forget(token)  # first: a token without a lease would be looked for at the server
         self._leases.pop(token, None)
-        self.local.forget(token)
 
     @contextmanager
     def _their_errors(self) -> Iterator[None]:

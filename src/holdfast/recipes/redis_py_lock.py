@@ -80,14 +80,15 @@ class RedisPyLock(Terms):
             blocking = sleep
         with self._their_errors():
             door = self._door(token)
-            try:
+        try:
+            with self._their_errors():
                 lease = door.acquire(timeout=self._limit(blocking, blocking_timeout))
                 if lease is not None:
                     self._keep(lease, token)
                 return lease is not None
-            except BaseException:  # such as a Ctrl-C between any two of these lines
-                surely(lambda: door.release() if door.held else None)
-                raise
+        except BaseException:  # such as a Ctrl-C between any two of these lines
+            surely(lambda: door.release() if door.held else None)
+            raise
 
     def release(self) -> None:
         """Give it back. LockError if this thread has not locked it, LockNotOwnedError if it has lost it since."""
@@ -153,9 +154,15 @@ class RedisPyLock(Terms):
     def __enter__(self) -> Self:
         from redis.exceptions import LockError
 
-        if not self.acquire():
-            raise LockError("Unable to acquire lock within the time specified", lock_name=self._name)
-        return self
+        before = self.local.token
+        try:
+            if self.acquire():
+                return self
+        except BaseException:
+            if self.local.token != before:
+                surely(self.release)
+            raise
+        raise LockError("Unable to acquire lock within the time specified", lock_name=self._name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
