@@ -39,6 +39,8 @@ KINDS = {
     "lock": Kind((ALL,), (ALL,)),
     "quiet lock": Kind((ALL,), (ALL,), tickets=3, come=0.5, harm=0.02, deaf=0.05, back=0.02, ticks=SOON),
     "contended lock": Kind((ALL,), (ALL,), tickets=8, moves=60, harm=0.02, back=0.02, ticks=SOON),
+    "long blocks": Kind((ALL,), (ALL,), tickets=6, harm=0, deaf=0, back=0, ticks=SOON, leases=(3 * SECOND,),
+                        blocks=(1, 1, 1, 400 * SECOND)),
     "readers and writers": Kind((ALL,), (1, 1, ALL), tickets=6, harm=0.02, ticks=SOON),
     "semaphore": Kind((4,), (1, 1, 2, 4, 5), tickets=7),
     "slots": Kind((3,), (1,), tickets=8, deaf=0.1, ticks=SOON),

@@ -9,7 +9,7 @@ from holdfast.backends.redis import layout, scripts
 from holdfast.doorman import commands, record, rules
 
 FOLDER = Path(scripts.HERE)
-STEP = ("record.lua", "line.lua", "command.lua", "close.lua")
+STEP = ("record.lua", "hurry.lua", "entrants.lua", "line.lua", "command.lua", "close.lua")
 FILES = (*STEP, "enter.lua", "leave.lua", "look.lua")
 PARTS = ("door", *layout.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
@@ -116,8 +116,9 @@ def test_an_entrant_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
     pairs = re.findall(r"(\w+) = e\[(\d+)\]", unpacked)
     assert [name for name, _ in pairs] == fields
     assert [int(number) for _, number in pairs] == list(range(1, len(fields) + 1))
-    seat = re.search(r"cmsgpack\.pack\(\{(.*?)\}\)", body("enter.lua"), re.S)
-    assert seat and len(seat.group(1).replace("\n", "").rstrip(", ").split(",")) == len(fields)
+    short = re.findall(r"cmsgpack\.pack\(\{(.*?)\}\)", body("enter.lua", "hurry.lua"), re.S)
+    sizes = [len(re.sub(r"\([^()]*\)", "", seat).rstrip(", \n").split(",")) for seat in short]
+    assert sizes == [len(fields)] * 3
     positions = {"ticket": 1, "expires": 2, "fence": 3, "block": 4}  # those that leave.lua looks at
     assert {name: fields.index(name) + 1 for name in positions} == positions
     assert set(map(int, re.findall(r"seat\[(\d)\]", body("leave.lua")))) == set(positions.values())

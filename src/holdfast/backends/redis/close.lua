@@ -1,4 +1,4 @@
--- The doorman's step, part 4 of 4: the record is written, and then those whom it concerns are woken.
+-- The doorman's step, part 6 of 6: the record is written, and then those whom it concerns are woken.
 --
 -- Purpose  Writes what has changed, sees to it that all keys last long enough, and wakes.
 -- KEYS     as in record.lua
@@ -6,8 +6,6 @@
 -- Returns  the reply: its name in small letters, its fields, and '1' if enter.lua and leave.lua will do next, else '0'
 --
 -- Publishes 'ticket place fence' to the ear of each who was let in and not heard, 'ticket 0 0' to each who was dropped.
-
-local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a record is kept after the end of all that it says
 
 if several and seated <= 1 then -- the last one takes the seat at the door
     local last = call('ZRANGE', ROOM, 0, 0)[1]
@@ -42,7 +40,9 @@ end
 
 -- The record must outlast its own last fence, too: after a clock has gone back, that is ahead of the time.
 far = max(far, now, fence)
-local idle = fixed and IDLE_IF_FIXED or IDLE
+if fixed then
+    idle = IDLE_IF_FIXED
+end
 if far + idle / 2 > reach then
     reach = far + idle
     set('h', text(reach))

@@ -1,4 +1,4 @@
--- The doorman's step, part 3 of 4: the command, the second admitting, and the answer.
+-- The doorman's step, part 5 of 6: the command, the second admitting, and the answer.
 --
 -- Purpose  As in rules.py, in the same order and under the same names.
 -- KEYS     as in record.lua

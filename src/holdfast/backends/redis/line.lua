@@ -1,4 +1,4 @@
--- The doorman's step, part 2 of 4: the clock, the asker, the sweep, and the first admitting.
+-- The doorman's step, part 4 of 6: the clock, the asker, the sweep, and the first admitting.
 --
 -- Purpose  As in rules.py, in the same order and under the same names. What rules.py knows and Redis does not: who is
 --          dead. Here they are only deaf, and silent. Whether anybody listens is asked before a grant, and not learnt
@@ -6,8 +6,6 @@
 -- KEYS     as in record.lua
 -- ARGV     as in command.lua
 -- Returns  nothing: close.lua does
-
-local WINDOW, SLEEP_CAP, SWEEP = 2000000, 10000000, 16
 
 local entering = COMMAND == 'enter'
 local asker = (COMMAND == 'evict' or COMMAND == 'resize') and '' or TICKET
@@ -109,16 +107,14 @@ end
 
 -- Admit from the head of the line while it fits.
 
-local listeners = {} -- how many, by ear
+local heard_at = {} -- how many listen, by ear
 
 local function is_deaf(e)
     if e.ear == '' or e.passed == HEARD or (entering and e.ticket == asker) then
         return false
     end
-    if listeners[e.ear] == nil then
-        listeners[e.ear] = call('PUBSUB', 'NUMSUB', EARS .. e.ear)[2]
-    end
-    return listeners[e.ear] == 0
+    heard_at[e.ear] = heard_at[e.ear] or listeners(e)
+    return heard_at[e.ear] == 0
 end
 
 -- Whose turn it is, and the deaf whom that passes over. Expired ones that come up on the way are removed.

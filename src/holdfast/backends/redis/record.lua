@@ -1,8 +1,9 @@
--- The doorman's step, part 1 of 4: the record of one resource, as Redis keeps it, is opened.
+-- The doorman's step, part 1 of 6: the record of one resource, as Redis keeps it, is opened.
 --
--- Purpose  record.lua, line.lua, command.lua and close.lua, joined when they are loaded, are one step: the rules of
---          holdfast/doorman/rules.py on native structures, so that a step costs the same however many stand in line or
---          are inside. A test drives both with the same commands and compares every reply, wake-up and record.
+-- Purpose  record.lua, hurry.lua, entrants.lua, line.lua, command.lua and close.lua, joined when they are loaded, are
+--          one step: the rules of holdfast/doorman/rules.py on native structures, so that a step costs the same however
+--          many stand in line or are inside. A test drives both with the same commands and compares every reply,
+--          wake-up and record.
 -- KEYS     all of one resource, in one slot
 --   1 door    hash  c capacity · x '1' if set by Resize · f last fence · p last place · s seen
 --                   h how far its TTL reaches · a the seat of the only one inside · u weight inside, if there are more
@@ -19,14 +20,15 @@
 -- ARGV     1 prefix of the ears' channels · 2 command, in small letters · 3 its first field, nearly always the ticket
 -- Returns  nothing: close.lua does
 --
--- Times are microseconds. Numbers become text by %.0f, for `..` would write 1.79e+15. A server whose memory is full
--- refuses a script whose first write adds something, so those who are known here take something away first: they can
--- always leave, renew and poll. A server that evicts keys may have taken any of them: what is missing was never there.
--- What happens in one place only is not a function: each costs half a microsecond, in every step, used or not.
+-- Times are microseconds. Numbers become text by %.0f, for `..` would write 1.79e+15. A server that evicts keys may
+-- have taken any of these: what is missing was never there. What happens in one place only is not a function: making
+-- one costs half a microsecond in every step, used or not, which is more than most calls.
 
 local DOOR, LINE, DUE, ROOM, UNSURE, GRAVES = unpack(KEYS)
 local EARS, COMMAND, TICKET = ARGV[1], ARGV[2], ARGV[3]
 local FRESH, PASSED, SILENT, HEARD = 0, 1, 2, 3
+local WINDOW, SLEEP_CAP, SWEEP = 2000000, 10000000, 16
+local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a record is kept after the end of all that it says
 
 local call, num, format, match = redis.call, tonumber, string.format, string.match
 local min, max = math.min, math.max
@@ -50,7 +52,9 @@ local function unpacked(seat)
     }
 end
 
--- Opening
+local function listeners(e)
+    return call('PUBSUB', 'NUMSUB', EARS .. e.ear)[2]
+end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -59,6 +63,7 @@ local NOW = text(now)
 local door = call('HMGET', DOOR, 'c', 'x', 'f', 'p', 's', 'h', 'a', 'u', 'g', ':' .. TICKET)
 local capacity, fixed, fence = num(door[1] or 0), door[2] == '1', num(door[3] or 0)
 local places, seen, reach = num(door[4] or 0), num(door[5] or 0), num(door[6] or 0)
+local idle = fixed and IDLE_IF_FIXED or IDLE
 local in_use = door[9] or ''
 local lined = match(in_use, 'l') and call('ZCARD', LINE) or 0
 local seated = match(in_use, 'r') and call('ZCARD', ROOM) or 0
@@ -82,111 +87,3 @@ elseif subject then
     subject = several and call('ZSCORE', ROOM, TICKET) and subject
 end
 local lease_before = subject and subject.lease or 0
-
-local newcomer = COMMAND == 'enter' and not subject
-if not newcomer then
-    call('HDEL', DOOR, 'a', 'g') -- written again at the end
-end
-if not door[4] and call('EXISTS', LINE, DUE, ROOM, UNSURE, GRAVES) > 0 then
-    call('DEL', LINE, DUE, ROOM, UNSURE, GRAVES) -- no step was made at this door, so they are of one that was evicted
-end
-
--- Entrants are read once; door gets those that have changed at the end.
-
-local known, changed = {[TICKET] = subject or false}, {}
-if lone then
-    known[lone.ticket] = lone
-end
-local far = 0 -- the furthest time that was written into the record
-local fresh = {} -- keys that may be new and have no end yet
-local lasts = {[LINE] = lined > 0, [ROOM] = several} -- those that surely have one
-
-local function put(key, at, ticket)
-    call('ZADD', key, text(at), ticket)
-    fresh[key] = not lasts[key] or nil
-end
-
-local function entrant(ticket)
-    local e = known[ticket]
-    if e == nil then
-        local line = call('HGET', DOOR, ':' .. ticket)
-        e = line and unpacked(line)
-        known[ticket] = e
-    end
-    return e
-end
-
-local function forget(ticket)
-    known[ticket] = false
-    changed[ticket] = nil
-    call('HDEL', DOOR, ':' .. ticket)
-end
-
-local function keep(e)
-    known[e.ticket] = e
-    changed[e.ticket] = e
-    far = max(far, e.expires)
-end
-
-local function stand(e) -- one in line, new there or changed
-    keep(e)
-    put(DUE, e.expires, e.ticket)
-end
-
-local function out_of_line(ticket)
-    lined = lined - call('ZREM', LINE, ticket)
-    lasts[LINE] = lined > 0
-    call('ZREM', DUE, ticket)
-    forget(ticket)
-end
-
-local function in_room(e)
-    keep(e)
-    put(ROOM, e.expires, e.ticket)
-    if e.sure then
-        call('ZREM', UNSURE, e.ticket)
-    else
-        put(UNSURE, e.expires, e.ticket)
-    end
-end
-
-local function sit(e) -- one inside, new there or changed
-    if lone and lone ~= e then
-        in_room(lone)
-        lone, several = nil, true
-    end
-    if several then
-        in_room(e)
-    else
-        lone = e
-        known[e.ticket] = e
-        far = max(far, e.expires)
-    end
-end
-
-local function out_of_room(e)
-    seated = seated - 1
-    lasts[ROOM] = lasts[ROOM] and seated > 0
-    used = used - e.weight
-    e.out = true
-    if e == lone then
-        lone = nil
-        known[e.ticket] = false
-    else
-        call('ZREM', ROOM, e.ticket)
-        call('ZREM', UNSURE, e.ticket)
-        forget(e.ticket)
-    end
-end
-
-local function seats(till) -- those whose seats end until then, in the order in which they came in
-    if lone then
-        return (till == '+inf' or lone.expires <= now) and {lone} or {}
-    end
-    local found = several and call('ZRANGEBYSCORE', ROOM, '-inf', till) or {}
-    for i, ticket in ipairs(found) do
-        found[i] = entrant(ticket)
-    end
-    table.sort(found, function(a, b) return a.fence < b.fence end)
-    return found
-end

@@ -29,4 +29,4 @@ def script(text: str) -> Script:
 
 
 ENTER, LEAVE, LOOK = load("enter.lua"), load("leave.lua"), load("look.lua")
-STEP = load("record.lua", "line.lua", "command.lua", "close.lua")
+STEP = load("record.lua", "hurry.lua", "entrants.lua", "line.lua", "command.lua", "close.lua")
