@@ -181,10 +181,11 @@ class Fight(NamedTuple):
     jain: float  # 1 = all got the same share, 1/n = one got everything
     longest: float  # seconds that somebody waited
     cpu: float  # seconds of CPU for each hand-off, of all processes together
+    cycles: float = 0.0  # per second, of all together
 
 
-def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight:
-    """So many processes that want the same lock again and again, with nothing to do inside, for a window of time."""
+def fight(contender: Contender, folder: str, size: int, seconds: float, hold: float = 0.0) -> Fight:
+    """So many processes that want the same lock again and again, for a window of time; `hold` = what they do inside."""
     state = board(4)
     start, last, handoffs, entries = range(4)
     ready, counts, shares, waits, spent = board(size), board(size), board(size), board(size), board(size)
@@ -210,6 +211,8 @@ def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight
                     if state[last] != me + 1:
                         state[last] = me + 1
                         state[handoffs] += 1
+                if hold:
+                    time.sleep(hold)
             count += 1
             if now - came > longest:
                 longest = now - came
@@ -223,7 +226,8 @@ def fight(contender: Contender, folder: str, size: int, seconds: float) -> Fight
     if state[entries] != sum(counts):
         raise RuntimeError(f"{contender.name} let two in at once: {sum(counts)} entered, {state[entries]} were counted")
     jain = sum(shares) ** 2 / (size * sum(n * n for n in shares))
-    return Fight(state[handoffs] / seconds, jain, max(waits) / 1e9, sum(spent) / 1e9 / state[handoffs])
+    cpu = sum(spent) / 1e9 / state[handoffs]
+    return Fight(state[handoffs] / seconds, jain, max(waits) / 1e9, cpu, sum(shares) / seconds)
 
 
 def after_a_kill(contender: Contender, folder: str) -> float:

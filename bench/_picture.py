@@ -20,7 +20,7 @@ PANELS = [  # figure, title, whether less is better, digits
     ("jain_32", "fairness among 32 processes (Jain; 1 = equal)", False, 3),
     ("kill", "ms from kill -9 of the holder to next inside", True, 1),
 ]
-WIDTH, MARGIN, LABEL, PANEL, BAR, GAP = 920, 20, 84, 430, 15, 34
+WIDTH, MARGIN, LABEL, PANEL, BAR, GAP = 920, 20, 98, 430, 15, 34
 
 
 def draw(results: list[dict[str, dict[str, float]]], starts: list[dict[str, float]]) -> str:
@@ -50,6 +50,23 @@ def draw(results: list[dict[str, dict[str, float]]], starts: list[dict[str, floa
 
 def _place(number: int, height: int) -> tuple[int, int]:
     return MARGIN + number % 2 * (PANEL + 2 * MARGIN), MARGIN + number // 2 * height
+
+
+def draw_panels(panels: list[tuple[str, dict[str, list[float]], int]], colours: dict[str, str]) -> str:
+    """The same for any panels: title, values of each contender, digits."""
+    height_of_one = GAP + BAR * max(len(values) for _, values, _ in panels) + 14
+    height = MARGIN * 2 + math.ceil(len(panels) / 2) * height_of_one + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+    ]
+    for number, (title, values, digits) in enumerate(panels):
+        x, y = _place(number, height_of_one)
+        parts += _panel(x, y, title, values, colours, digits)
+    note = "Bars: median of the rounds; line: lowest to highest. Logarithmic where they differ more than fourfold."
+    parts.append(f'<text x="{MARGIN}" y="{height - 8}" fill="#666666">{note}</text>')
+    return "\n".join([*parts, "</svg>", ""])
 
 
 def _panel(
