@@ -1,6 +1,7 @@
 """What is measured on a Redis server of the bench's own: see redis.py for who is compared and how."""
 
 import asyncio
+import itertools
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from typing import Any, Self
 import _crowd
 from _contenders import Contender
 from _redis_contenders import Holdfast, TokenList
-from _redis_tasks import TASKS, TaskContender, raw_rate, rate
+from _redis_tasks import TASKS, TaskContender, rate, raw_rate
 
 Figures = dict[str, float]
 
@@ -114,7 +115,7 @@ def threads(server: Server, size: int, seconds: float) -> dict[str, Figures]:
                 fences.append(lease.fence)
 
         by_holdfast = _many(size, seconds, [ours] * size)
-        if any(one >= other for one, other in zip(fences, fences[1:], strict=False)):
+        if any(one >= other for one, other in itertools.pairwise(fences)):
             raise RuntimeError("a fence did not rise")
     lists = [TokenList() for _ in range(size)]
     for one in lists:
@@ -189,7 +190,8 @@ def waiters(server: Server, size: int, seconds: float) -> Figures:
 
 def _sent(server: Server) -> int:
     stats = server.client.info("commandstats")
-    return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "ping", "subscribe", "hello"))
+    sent = ("evalsha", "ping", "subscribe", "hello")
+    return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in sent)
 
 
 def tasks(server: Server, kinds: list[type[TaskContender]], where: str, size: int) -> dict[str, Figures]:
@@ -225,13 +227,13 @@ def server_time(server: Server, size: int, kind: str) -> Figures:
             from holdfast.doorman import ALL, Enter, Leave
 
             slots = ALL if kind == "line" else size + 10
-            weight = ALL if kind == "line" else 1
+            wish = Enter("", slots, ALL if kind == "line" else 1, 300_000_000)
             for number in range(many + (kind == "line")):
-                run(backend.ask(name, Enter(f"crowd{number:027d}", slots, weight, 300_000_000, True, True, 1, "", "o", "")))
+                run(backend.ask(name, wish._replace(ticket=f"crowd{number:027d}")))
             server.client.config_resetstat()
             for number in range(300):
                 ticket = f"guest{number:027d}"
-                run(backend.ask(name, Enter(ticket, slots, weight, 300_000_000, True, True, 1, "", "o", "")))
+                run(backend.ask(name, wish._replace(ticket=ticket)))
                 run(backend.ask(name, Leave(ticket)))
             found.append(float(server.client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]))
     one, several = found

@@ -81,16 +81,20 @@ class Coredis(TaskContender):
 
     async def open(self, url: str) -> Cycle:
         import coredis
-        from coredis.recipes.locks import LuaLock
+        from coredis.patterns.lock import Lock
 
         parts = urlsplit(url)
-        client: Any = coredis.Redis(host=parts.hostname, port=parts.port, max_connections=100)
+        self._client: Any = coredis.Redis(host=parts.hostname, port=parts.port)
+        client = await self._client.__aenter__()
 
         async def cycle(number: int) -> None:
-            async with LuaLock(client, f"co{number}", timeout=30):
+            async with Lock(client, f"co{number}", timeout=30):
                 pass
 
         return cycle
+
+    async def close(self) -> None:
+        await self._client.__aexit__(None, None, None)
 
 
 class Glide(TaskContender):

@@ -67,6 +67,12 @@ class Lease(Hold):
         ours = False
         if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
             ours = task.uncancel() <= self._cancelling
+        try:
+            if await enter.leave_soon(self._desk, self):
+                return
+        except asyncio.CancelledError:
+            await self._desk.colour.shield(enter.leave(self._desk, self, None if ours else error))
+            raise
         await self._desk.colour.shield(enter.leave(self._desk, self, None if ours else error))
 
     async def __aenter__(self) -> Self:

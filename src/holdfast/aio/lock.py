@@ -89,7 +89,9 @@ class Lock:
         try:
             if limit is None and any(h._who == who for h in self._holds):
                 guest.warn_at = desk.clock() + 1.0
-            hold = cast("Lease | None", await enter.get(desk, wish, limit, guest, who, self._reentrant))
+            hold = cast("Lease | None", await enter.get_soon(desk, wish, limit, guest, who, self._reentrant))
+            if hold is None:
+                hold = cast("Lease | None", await enter.get(desk, wish, limit, guest, who, self._reentrant))
             if hold is not None:
                 hold._home = cast(Any, self._holds)
                 self._holds.append(hold)

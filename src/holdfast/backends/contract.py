@@ -221,6 +221,10 @@ class Backend(Protocol):
         trip of a blocking client counts as none; Unknown if its answer did not come.
         """
 
+    # A backend for tasks may also have
+    # async def soon(self, name, command) -> Answer | None
+    # which makes the same steps with one message and its answer, and none of the layers in between. None: ask.
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:

@@ -8,7 +8,7 @@ that was lost. It is written down before it is tried, so neither a second Ctrl-C
 """
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
 from typing import NamedTuple
 
@@ -80,6 +80,11 @@ class Desk:
         if answer is not None:
             self.heard = answer.at
         return answer
+
+    @property
+    def soon(self) -> Callable[[str, Command], Awaitable[Answer | None]] | None:
+        """Of a backend for tasks whose commonest steps take one message: the answer, or None if it was not said."""
+        return getattr(self.backend, "soon", None)
 
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""

@@ -27,6 +27,16 @@ def get_at_once(
     return short.enter(desk, wish, guest, limit == 0)
 
 
+async def get_soon(
+    desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool
+) -> Hold | None:
+    """A hold that takes one message and its answer; or None: go on with `get`. On any exception: withdraw."""
+    guest.who = who
+    if reentrant or (limit is None and (wish.name, who) in desk.entered):
+        return None
+    return await short.enter_soon(desk, wish, guest, limit == 0)
+
+
 async def get(desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool) -> Hold | None:
     """A hold within `limit` seconds (None: for ever, 0: only a try), or None. On any exception: withdraw."""
     guest.who = who
@@ -101,6 +111,12 @@ def leave_at_once(desk: Desk, hold: Hold) -> bool:
     """Leave `with`, if that takes no waiting. False: go on with `leave`."""
     _no_longer_entered(desk, hold)
     return short.leave(desk, hold)
+
+
+async def leave_soon(desk: Desk, hold: Hold) -> bool:
+    """Leave `async with`, if that takes one message and its answer. False, or any exception: go on with `leave`."""
+    _no_longer_entered(desk, hold)
+    return await short.leave_soon(desk, hold)
 
 
 def _no_longer_entered(desk: Desk, hold: Hold) -> None:

@@ -152,6 +152,8 @@ class FaultyBackend(_Faulty):
     def at_once(self, name: str, command: Command) -> Answer | None:
         return None  # or it would go past the faults
 
+    soon = None  # and so would this
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         pushed = await self.inner.changed(name, ticket, timeout)
         if pushed is None or not self.faults.deaf:
@@ -177,6 +179,8 @@ class FaultyStore(_Faulty):
 
     def put(self, *row: Any) -> None:
         return None  # or it would go past the faults
+
+    soon = None  # and so would this
 
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = await self._do("scan", "scan", prefix)

@@ -33,6 +33,7 @@ KNOWN = 4096  # names whose keys are kept at hand
 PING = pack("PING")
 PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
 CONFIRMED = (Enter, Renew, Keep)
+LEFT = Left(True)
 
 
 class RedisBackend:
@@ -85,6 +86,28 @@ class RedisBackend:
         elif raw == b":1\r\n":
             return Answer(Left(True), at)
         door.crowded = True
+        return None
+
+    async def soon(self, name: str, command: Command) -> Answer | None:
+        """The same for tasks. None: it was not said, or it is not as simple as that; ask."""
+        door = self._doors.get(name)
+        if door is None or door.crowded or self.colour.blocking or self._confirm:
+            return None
+        at = self.colour.clock()
+        payload = door.quick(command)
+        if payload is None or at - door.listed > LIST_AGAIN:
+            return None
+        try:
+            asked = self.atlas.node(door.slot).say(payload)
+        except LookupError:
+            return None
+        if asked is None:
+            return None
+        found = await asked
+        if found is None:
+            door.crowded = True
+        elif type(found) is not Said:
+            return Answer(Admitted(int(found), command.lease) if type(command) is Enter else LEFT, at)
         return None
 
     async def ask(self, name: str, command: Command) -> Answer:

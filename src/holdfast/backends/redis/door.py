@@ -33,17 +33,17 @@ class Door:
     def quick(self, command: Command) -> bytes | None:
         """This command for the scripts with one key; None: it is not for them."""
         if type(command) is Enter:
-            ticket = command[0]
+            ticket = command[0].encode()
             tail = _tails.get(command[1:])
-            if tail is None:
-                tail = _tail(command)
+            if not tail:
+                tail = _tail(command) if tail is None else b""
                 if not tail:
                     return None
-            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(ticket), ticket.encode(), tail)
+            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(ticket), ticket, tail)
         if type(command) is Leave and not command.bury:
-            ticket, _, number = command
+            ticket, number = command[0].encode(), command[2]
             fence = b"" if number is None else b"%d" % number
-            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(ticket), ticket.encode(), len(fence), fence)
+            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(ticket), ticket, len(fence), fence)
         return None
 
 

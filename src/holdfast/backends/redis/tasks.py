@@ -82,12 +82,11 @@ def _step(asked: Awaitable[None]) -> None:
 class Question:
     """A command, or several, whose replies somebody awaits."""
 
-    __slots__ = ("asked", "future", "replies", "wanted")
+    __slots__ = ("future", "replies", "wanted")
 
-    def __init__(self, future: asyncio.Future[list[Any]], wanted: int, asked: float) -> None:
+    def __init__(self, future: asyncio.Future[list[Any]], wanted: int) -> None:
         self.future = future
         self.wanted = wanted
-        self.asked = asked
         self.replies: list[Any] = []
 
 
@@ -100,7 +99,8 @@ class TaskNode:
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self._pipe: Pipe | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._asked: deque[Question] = deque()  # in the order of the replies
+        self._asked: deque[Question | asyncio.Future[Any]] = deque()  # in the order of the replies
+        self._answers = 0
         self._out: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = 5.0
@@ -110,46 +110,62 @@ class TaskNode:
         """Send, and wait for so many replies; an error reply is given as `Said`. Unknown if it broke."""
         while self._pipe is None:
             await self._open()
-        return await self.ask(payload, replies)
-
-    def ask(self, payload: bytes, replies: int) -> asyncio.Future[list[Any]]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
-        self._asked.append(Question(future, replies, loop.time()))
+        self._asked.append(Question(future, replies))
+        self._send(loop, payload)
+        return await future
+
+    def say(self, payload: bytes) -> asyncio.Future[Any] | None:
+        """One command, and its reply in a future. None: nothing was said, for there is no connection at hand."""
+        if self._pipe is None:
+            return None
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._asked.append(future)
+        self._send(loop, payload)
+        return future
+
+    def _send(self, loop: asyncio.AbstractEventLoop, payload: bytes) -> None:
         if not self._out:
             loop.call_soon(self._flush)
         self._out.append(payload)
-        return future
 
     def _flush(self) -> None:
         out, self._out = self._out, []
         if self._pipe is not None:
             self._pipe.transport.write(b"".join(out))
             if self._timer is None:
-                self._watch(self.timeout)
+                self._watch()
 
     def _hear(self, reply: Any) -> None:
         if type(reply) is PushNotification or not self._asked:
             return  # not an answer, and not for us
+        self._answers += 1
         question = self._asked[0]
+        if type(question) is not Question:
+            self._asked.popleft()
+            if not question.done():  # type: ignore[union-attr]
+                question.set_result(reply)  # type: ignore[union-attr]
+            return
         question.replies.append(reply)
         if len(question.replies) == question.wanted:
             self._asked.popleft()
             if not question.future.done():
                 question.future.set_result(question.replies)
 
-    def _watch(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+    def _watch(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self.timeout, self._late, self._answers)
 
-    def _late(self) -> None:
+    def _late(self, answers: int) -> None:
+        """Nothing at all has been answered for so long, although somebody waits for it."""
         self._timer = None
-        if not self._asked:
+        if not self._asked or self._pipe is None:
             return
-        rest = self._asked[0].asked + self.timeout - asyncio.get_running_loop().time()
-        if rest > 0:
-            self._watch(rest)
-        elif self._pipe is not None:
+        if self._answers == answers:
             self._end(self._pipe, TimeoutError())
+        else:
+            self._watch()
 
     async def _open(self) -> None:
         """Connect, once for all who want to talk. Whoever is cancelled meanwhile does not break it off for the rest."""
@@ -195,9 +211,10 @@ class TaskNode:
         pipe.close()
         asked, self._asked, self._out = self._asked, deque(), []
         for question in asked:
-            if not question.future.done():
-                question.future.set_exception(lost(self.where, error))
-                question.future.exception()  # whoever was cancelled meanwhile does not fetch it
+            future = question.future if type(question) is Question else question
+            if not future.done():  # type: ignore[union-attr]
+                future.set_exception(lost(self.where, error))  # type: ignore[union-attr]
+                future.exception()  # type: ignore[union-attr]  # whoever was cancelled meanwhile does not fetch it
 
     async def drop(self) -> None:
         """The next command makes a new connection."""
