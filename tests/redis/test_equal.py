@@ -21,7 +21,7 @@ from tests.redis.lives import KINDS, life
 from tests.servers.server import Server
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-EXAMPLES = settings(max_examples=40, suppress_health_check=QUIET)
+EXAMPLES = settings(max_examples=30, suppress_health_check=QUIET)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The doorman inside a Redis server: the rules run there, as Lua, on native structures.
 
-The commonest steps (into an empty room, out of it) are scripts with one key; everything else is step.lua. The client
+The commonest steps (into an empty room, out of it) are scripts with one key; all else is the full step. The client
 remembers per name which of the two is worth sending first. Where a name's server is, and what to do when it is not
 there any more, is the courier's business; how wake-ups arrive is the ears'.
 """
