@@ -18,7 +18,7 @@ from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
 from ..errors import BackendError, ConfigError, LeaseLost
 from .clock import chance
-from .desk import FORGET, Debt, Desk
+from .desk import FORGET, SOON, Debt, Desk
 from .events import warn
 from .party import Guest, Party, key_of
 from .seat import NEVER, Hold, Seat, Wish
@@ -27,7 +27,6 @@ RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
 LOOK_AGAIN = 5.0
 SPREAD = 0.02
-SOON = 0.02  # seconds after which a seat is confirmed that was taken on the word of a push: many are free again by then
 QUICKLY = 0.2  # whoever gives up waits no longer than this for a silent store: the keeper sees to it
 
 
@@ -185,6 +184,7 @@ def take_seat(desk: Desk, guest: Guest, party: Party, fence: int, at: float, lef
         return None
     if left < int(wish.lease * 1e6):  # the store has not heard us yet, and most are out again before it has to
         seat.renew_at = clock + min((seat.deadline - clock) / 3, SOON)
+        desk.hurried = clock
     seat.admitted = clock
     with desk.mutex:
         # In this order, so that a Ctrl-C between any two lines leaves something that withdraw() can undo.

@@ -21,6 +21,7 @@ from .party import Party
 from .seat import Hold, Seat, Wish
 
 TRIES = 5
+SOON = 0.1  # seconds after which a seat is confirmed that was taken on the word of a push: most are free again by then
 FORGET = 60.0  # a debt is worth this long, or a lease: the store's clock may go back meanwhile and a seat outlast it
 
 
@@ -60,6 +61,7 @@ class Desk:
         self.bell = colour.event()
         self.keeping = False
         self.wake_at = 0.0
+        self.hurried = -1.0  # when a seat was last taken that is to be confirmed SOON
         self.watch_bell = colour.event()
         self.watching = False
         self.watch_at = 0.0

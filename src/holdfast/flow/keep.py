@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError
 from .acquire import pay
-from .desk import Desk
+from .desk import SOON, Desk
 from .seat import NEVER, Seat
 
 LINGER = 1.0
@@ -47,7 +47,8 @@ async def _keep(desk: Desk) -> None:
             else:
                 idle_since = None
                 due = max(due, retry_at)
-            desk.wake_at = due = min(due, clock + TIDY)
+            # In a time of many short turns it looks up by itself: to be called for each would cost more than the turn.
+            desk.wake_at = due = min(due, clock + (SOON if clock - desk.hurried < LINGER else TIDY))
             desk.bell.clear()
         if due > clock:
             await desk.bell.wait(due - clock)

@@ -48,8 +48,9 @@ class RedisBackend:
         self.colour = colour
         self.namespace = namespace
         self.atlas = atlas
-        # Whoever is let in by somebody else's step must hear from the replicas itself.
-        self.pushes_grants = not min_replicas
+        # Whoever is let in by somebody else's step must hear from the replicas itself. And an event loop may be blocked
+        # for longer than the moment for which a grant by push is good.
+        self.pushes_grants = colour.blocking and not min_replicas
         self.min_replicas = min_replicas
         self._confirm = pack("WAIT", min_replicas, PATIENCE_OF_WAIT) if min_replicas else b""
         self.ears = ears(colour, self._new_ear())
