@@ -15,6 +15,7 @@ import holdfast
 from holdfast import BackendError
 from tests.faces.test_nothing_left import nothing_is_left
 from tests.redis.test_server_dies import Workers
+from tests.redis.test_waiting import line_of
 from tests.servers.groups import Cluster, Sentinels, WithReplica
 from tests.servers.server import Server, until
 
@@ -84,6 +85,21 @@ def test_a_cluster_loses_a_master(redis_cluster: Cluster, tmp_path: Path) -> Non
     fences_rise(redis_cluster.url, names, tmp_path)
 
 
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_who_only_waits_finds_the_new_master_too(redis_cluster: Cluster, face: str) -> None:
+    """Nothing else is asked by that client, so it is the listening that meets the dead one."""
+
+    def lose_the_master() -> None:
+        old = redis_cluster.owner_of("holdfast:{x}")
+        old.ask("SET", "{x}", "1")
+        assert old.ask("WAIT", 1, 5000) == 1
+        old.kill()
+        until(lambda: redis_cluster.owner_of("holdfast:{x}") is not old, "a replica is promoted", 30)
+
+    late = line_of(redis_cluster.url, face, lose_the_master, in_order=False, places=False)
+    assert max(late) < 8
+
+
 def move(cluster: Cluster, slot: int, old: Server, new: Server) -> None:
     """As redis-cli --cluster reshard does it."""
     old_id, new_id = old.ask("CLUSTER", "MYID"), new.ask("CLUSTER", "MYID")
@@ -129,8 +145,6 @@ def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Clust
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
 def test_who_waits_in_a_slot_that_moves_keeps_his_place(redis_cluster: Cluster, face: str) -> None:
-    from tests.redis.test_waiting import line_of
-
     slot = int(redis_cluster.servers[0].ask("CLUSTER", "KEYSLOT", "holdfast:{x}"))
     home = redis_cluster.owner_of("holdfast:{x}")
     other = next(server for server in redis_cluster.masters if server is not home)

@@ -170,7 +170,13 @@ class RedisBackend:
 
     async def _listen(self, door: Door) -> None:
         """Be subscribed where this one lives, so that its script finds a listener there."""
-        await self.ears.listen(await self._node(door.slot))
+        try:
+            await self.ears.listen(await self._node(door.slot))
+        except BackendError as error:
+            if not self.atlas.moves or error.refused:
+                raise
+            await self.atlas.learn()  # who only waits asks nothing else, so nobody else would find the new one
+            await self.ears.listen(await self._node(door.slot))
 
     async def _node(self, slot: int) -> Any:
         try:
