@@ -215,26 +215,26 @@ def runnable_tasks(server: Server, missing: dict[str, str]) -> list[type[TaskCon
 
 
 def server_time(server: Server, size: int, kind: str) -> Figures:
-    """Microseconds of the server for a step of a lock with one in line, or one holder, and with so many."""
+    """Microseconds of the server for a step of a lock with one in line, or one holder, and with so many: by turns."""
     import holdfast
+    from holdfast.doorman import ALL, Enter, Leave
+    from holdfast.flow.run import run
 
-    found = []
-    for many in (1, size):
-        server.client.flushall()
-        name = f"{kind}-{many}"
-        with holdfast.connect(server.url, lease=300) as locks:
-            backend, run = locks._desk.backend, holdfast.client.locks.run
-            from holdfast.doorman import ALL, Enter, Leave
-
-            slots = ALL if kind == "line" else size + 10
-            wish = Enter("", slots, ALL if kind == "line" else 1, 300_000_000)
+    server.client.flushall()
+    took: dict[int, list[float]] = {1: [], size: []}
+    with holdfast.connect(server.url) as locks:
+        backend = locks._desk.backend
+        wish = Enter("", ALL if kind == "line" else size + 10, ALL if kind == "line" else 1, 300_000_000)
+        for many in took:
             for number in range(many + (kind == "line")):
-                run(backend.ask(name, wish._replace(ticket=f"crowd{number:027d}")))
-            server.client.config_resetstat()
-            for number in range(300):
-                ticket = f"guest{number:027d}"
-                run(backend.ask(name, wish._replace(ticket=ticket)))
-                run(backend.ask(name, Leave(ticket)))
-            found.append(float(server.client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]))
-    one, several = found
+                run(backend.ask(f"{kind}-{many}", wish._replace(ticket=f"crowd{number:027d}")))
+        for turn in range(30):
+            for many, times in took.items():
+                server.client.config_resetstat()
+                for number in range(20):
+                    ticket = f"guest{turn:07d}{number:020d}"
+                    run(backend.ask(f"{kind}-{many}", wish._replace(ticket=ticket)))
+                    run(backend.ask(f"{kind}-{many}", Leave(ticket)))
+                times.append(float(server.client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]))
+    one, several = (statistics.median(times) for times in took.values())
     return {f"server, 1 {kind}": one, f"server, {size} {kind}": several, f"server, {kind} ratio": several / one}

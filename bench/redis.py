@@ -123,16 +123,19 @@ def table(results: Rounds) -> str:
     for figure, called, digits, wanted, _ in FIGURES:
         if wanted and (found := values(results, "holdfast", figure)):
             rows.append([called, wanted, spread(found, digits)])
-    rows.append([""])
+    each: list[list[str]] = []
     names = [name for name in COLOURS if any(name in r for r in results)]
-    rows.append(["median of each", *names])
+    each.append(["median of each", *names])
     for figure, called, digits, _, _ in FIGURES:
         cells = [values(results, name, figure) for name in names]
         if sum(map(bool, cells)) > 1:
-            rows.append([called, *[f"{statistics.median(c):,.{digits}f}" if c else "" for c in cells]])
-    width = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
-    width[1:3] = [max(len(row[i]) for row in rows if i < len(row) and len(row) > 3) for i in (1, 2)]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=False)).rstrip() for row in rows)
+            each.append([called, *[f"{statistics.median(c):,.{digits}f}" if c else "" for c in cells]])
+    return "\n\n".join(show(some) for some in (rows, each) if len(some) > 1)
+
+
+def show(rows: list[list[str]]) -> str:
+    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
 
 
 def picture(results: Rounds) -> str:

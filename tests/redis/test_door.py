@@ -3,6 +3,7 @@
 import hiredis
 import pytest
 
+from holdfast.backends.redis import layout
 from holdfast.backends.redis.door import Door
 from holdfast.doorman import ALL, Command, Enter, Leave, Renew
 
@@ -41,3 +42,14 @@ def test_a_quick_command_is_whole_every_time(command: Command, arguments: list[o
 def test_what_is_not_for_the_quick_scripts_is_never_packed_for_them(command: Command) -> None:
     door = Door("", "x")
     assert [door.quick(command) for _ in range(3)] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    "command", [Enter("café", ALL, 1, 5, False, True, 1, "e", "ö", ""), Leave("t1", True, 7), Renew("t1", None, 3)]
+)
+def test_a_step_is_whole_every_time(command: Command) -> None:
+    door = Door("", "x")
+    for _ in range(3):
+        found = words(door.step(command))
+        assert found[3 : 3 + len(door.keys)] == [key.encode() for key in door.keys]
+        assert found[4 + len(door.keys) :] == [word.encode() for word in layout.words(command)]

@@ -136,7 +136,7 @@ class RedisBackend:
             await self._listen(door)
         # PING first, and the server writes to those whom a step has let in before it writes to who has left.
         before = PING if type(command) is Leave else b""
-        payload = command_of(STEP, door.keys, 0, layout.EARS, *layout.words(command))
+        payload = door.step(command)
         after = self._confirm if type(command) in CONFIRMED else b""
         raw, *confirmed = await self._courier.bring(Parcel(door.slot, payload, STEP, before, after))
         door.crowded = raw.pop() != b"1"
@@ -152,8 +152,7 @@ class RedisBackend:
         if count >= self.min_replicas:
             return
         if type(command) is Enter:
-            payload = command_of(STEP, door.keys, 0, layout.EARS, *layout.words(Leave(command.ticket)))
-            await self._courier.bring(Parcel(door.slot, payload, STEP))
+            await self._courier.bring(Parcel(door.slot, door.step(Leave(command.ticket)), STEP))
         few = f"{count} of {self.min_replicas} replicas have" if count else "no replica has"
         raise BackendError(
             f"{self.where}: {few} confirmed it in {PATIENCE_OF_WAIT / 1000:g} s, so it does not count "

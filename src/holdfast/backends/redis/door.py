@@ -11,24 +11,40 @@ from redis.crc import key_slot
 
 from ...doorman import Command, Enter, Leave
 from . import layout
-from .scripts import ENTER, LEAVE, Script
+from .scripts import ENTER, LEAVE, STEP, Script
 
 NEVER = float("-inf")
 KNOWN = 512  # ways of entering: owners, notes and leases that are kept packed
 
 _tails: dict[tuple[Any, ...], bytes] = {}
+_step_tails: dict[tuple[Any, ...], bytes] = {}
 
 
 class Door:
-    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot")
+    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot", "steps")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = layout.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
         self.enter = command_of(ENTER, self.keys[:1], 8)
         self.leave = command_of(LEAVE, self.keys[:1], 2)
+        self.steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # others want it, too: the full step is worth sending first
         self.listed = NEVER  # since when the index has it from us
+
+    def step(self, command: Command) -> bytes:
+        """This command for the whole step."""
+        size = 4 + len(self.keys)
+        if type(command) is Enter:
+            ticket = command[0].encode()
+            tail = _step_tails.get(command[1:])
+            if tail is None:
+                if len(_step_tails) >= KNOWN:
+                    _step_tails.clear()
+                tail = _step_tails[command[1:]] = _words(*layout.words(command)[2:])
+            return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self.steps, len(ticket), ticket, tail)
+        words = layout.words(command)
+        return b"*%d\r\n%b%b" % (size + len(words), self.steps, _words(*words))
 
     def quick(self, command: Command) -> bytes | None:
         """This command for the scripts with one key; None: it is not for them."""
