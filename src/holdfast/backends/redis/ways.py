@@ -16,6 +16,7 @@ from redis.sentinel import Sentinel
 
 from .address import TIMEOUT, Address
 from .atlas import Atlas, Cluster, OneServer
+from .layout import pack
 
 LEFT_OUT = (
     "retry_on_timeout", "retry_on_error", "health_check_interval", "maint_notifications_config",
@@ -64,6 +65,8 @@ def arranged(blocking: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def arrange(arguments: dict[str, Any]) -> dict[str, Any]:
         found = {name: value for name, value in arguments.items() if name not in LEFT_OUT}
         found["retry"] = _once(blocking)
+        if blocking:
+            found["command_packer"] = Packer()
         found["socket_timeout"] = found.get("socket_timeout") or TIMEOUT
         found["socket_connect_timeout"] = found.get("socket_connect_timeout") or TIMEOUT
         return found
@@ -83,6 +86,18 @@ def _hanging_up(kind: Any, guides: list[Any]) -> Any:
                     await guide.connection_pool.disconnect(inuse_connections=False)
 
     return Guided
+
+
+class Packer:
+    """Packs the commands with which redis-py opens a connection.
+
+    hiredis would do it quicker, but it writes numbers by a call that Ctrl-C may interrupt, and then crashes (3.5).
+    """
+
+    def pack(self, *args: Any) -> list[bytes]:
+        first, *rest = args
+        words = first.split() if isinstance(first, str | bytes) else [first]
+        return [pack(*words, *rest)]
 
 
 def _driver(blocking: bool) -> Any:
