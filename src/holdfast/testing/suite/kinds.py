@@ -43,7 +43,7 @@ class TestReadersAndWriters(Behaviours):
         faults = Faults()
         silent = world.connect(lease=0.5, faults=faults, owner="silent")
         await take(silent.rwlock("x").read())
-        living = await take(world.connect(lease=0.5, owner="living").rwlock("x").read())
+        living = await take(world.connect(lease=2, owner="living").rwlock("x").read())
         faults.cut = True
         await world.pass_time(0.8)
         await living.release()

@@ -57,10 +57,10 @@ class TestLettingGo(Behaviours):
 
     async def test_a_lease_that_nobody_remembers_is_kept(self, world: World, kind: Kind) -> None:
         """`if locks.lock("x").acquire(False): …` must hold: what keeps it is the client, not the variable."""
-        client = world.connect(lease=0.5)
+        client = world.connect(lease=1)
         assert await kind.mine(client, "x").acquire(False)
         gc.collect()
-        await world.pass_time(0.8)
+        await world.pass_time(1.5)
         assert await kind.rival(world.connect(), "x").acquire(False) is None
 
     async def test_closing_a_client_releases_what_it_holds(self, world: World, kind: Kind) -> None:

@@ -126,11 +126,11 @@ class TestEvicting(Behaviours):
         assert (await world.resource("x")).line == ()
 
     async def test_others_are_not_met(self, world: World, kind: Kind) -> None:
-        slots = world.connect(lease=0.5).semaphore("many", 3)
+        slots = world.connect(lease=2).semaphore("many", 3)
         one, other = await take(slots), await take(slots)
         shown = [e.ticket for e in (await world.resource("many")).inside if e.fence == one.fence]
         await world.connect().evict("many", reason="this one", ticket=shown[0], at_once=True)
-        await world.pass_time(0.3)
+        await world.pass_time(1.2)
         assert (one.lost, other.lost) == (True, False)
 
     async def test_without_a_reason_nobody_is_evicted(self, world: World, kind: Kind) -> None:
