@@ -70,14 +70,13 @@ class CasBackend:
     # -- one step
 
     def at_once(self, name: str, command: Command) -> Answer | None:
-        key = self.prefix + name
-        if self._put is None or self._get is None or key in self._doubts:
+        if self._get is None or self._put is None:
             return None
-        start = self._recall(key)
-        fresh = False
+        key = self.prefix + name
+        start, fresh = self._recall(key), False
         for _ in range(TRIES):
             if start is None:
-                seen = self._get(key)
+                seen = self._get(key) if key not in self._doubts else None
                 if seen is None:
                     return None
                 start, fresh = (self._know(seen), seen.now, seen.at), True

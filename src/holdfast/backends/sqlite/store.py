@@ -184,13 +184,9 @@ class SqliteStore:
             return None
         db = self._db
         version = db.version()
-        for _ in range(SPINS):
-            try:
-                done = db.change(UPDATE, (score, owner, body, version, key, expected))
-                break
-            except (sqlite3.Error, Closed):
-                continue
-        else:
+        try:
+            done = db.change(UPDATE, (score, owner, body, version, key, expected))
+        except (sqlite3.Error, Closed):
             return None
         if woken or self._lost or not done:
             self._raced(key, bool(done), woken, at)
