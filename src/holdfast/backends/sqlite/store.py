@@ -136,7 +136,9 @@ class SqliteStore:
     def get(self, key: str) -> Seen | None:
         """The row, if there is nothing else to do and nobody to wait for."""
         at = self._clock()
-        if at >= self._check_at or (self._lost and self._lost.get(key, 0) >= LOSSES):
+        if at >= self._check_at or self._keeping.commits % GLANCE == GLANCE - 1:
+            return None
+        if self._lost and self._lost.get(key, 0) >= LOSSES:
             return None
         db = self._db
         try:
