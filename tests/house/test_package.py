@@ -1,6 +1,7 @@
 """What gets installed: the wheel holds every file of the package, needs nothing, and brings the command."""
 
 import configparser
+import os
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    pytest.importorskip("hatchling", reason="./dev test brings hatchling")
+    if os.environ.get("CI") != "true":  # there it is a failure
+        pytest.importorskip("hatchling", reason="./dev test brings hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True,
                    capture_output=True)

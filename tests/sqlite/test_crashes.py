@@ -185,8 +185,7 @@ def test_a_process_stopped_in_the_middle_of_a_write_blocks_writers_with_a_senten
             if hit:
                 break
             time.sleep(0.001)
-        if not hit:
-            pytest.skip("the writer was never stopped inside a write")
+        assert hit, "in 300 tries the writer was never stopped inside a write, where it spends a sixth of its time"
         assert f"process {writer.pid} " in hit
         assert f"kill -CONT {writer.pid}" in hit
         put(store_at(path), "k", "after it was continued")

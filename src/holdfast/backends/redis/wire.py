@@ -76,12 +76,8 @@ class ThreadNode:
                 tie.reader.feed(found)
                 tie.read()
                 found = b""
-        except (OSError, EOFError) as error:
-            self._broken(tie)
-            raise lost(self.where, _late(error)) from None
-        except BaseException:
-            self._broken(tie)
-            raise
+        except BaseException as error:
+            raise self._broken(tie, error) from None
         self._free.append(tie)
         if self._thirsty:
             self._give()
@@ -96,12 +92,8 @@ class ThreadNode:
         try:
             tie.send(payload)
             found = [tie.read() for _ in range(replies)]
-        except (OSError, EOFError) as error:
-            self._broken(tie)
-            raise lost(self.where, _late(error)) from None
-        except BaseException:
-            self._broken(tie)
-            raise
+        except BaseException as error:
+            raise self._broken(tie, error) from None
         self._free.append(tie)
         if self._thirsty:
             self._give()
@@ -149,11 +141,13 @@ class ThreadNode:
             connection.disconnect()
             raise
 
-    def _broken(self, tie: Tie) -> None:
+    def _broken(self, tie: Tie, error: BaseException) -> BaseException:
+        """Throw it away, whatever it was; what is to be raised."""
         self.breaks += 1
         self._one_less()
         tie.close()
         self._drop()
+        return lost(self.where, _late(error)) if isinstance(error, OSError | EOFError) else error
 
     def _one_less(self) -> None:
         with self._mutex:
