@@ -1,0 +1,50 @@
+"""An item and a line as text: one JSON array each, so that one plain SELECT shows them.
+
+They begin with a word, not with a number as a doorman's record does, so that neither is ever taken for the other. A
+store with columns for an item's numbers keeps only its body as text; the others keep all of it.
+"""
+
+import json
+from typing import Any
+
+from .item import NOBODY, Item, Line, Worker
+
+ITEM, LINE = "item1", "line1"  # what it is, and the number of the format
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+
+def encode_line(line: Line) -> str:
+    return _encode((LINE, *line))
+
+
+def decode_line(text: str | None) -> Line:
+    """The line in this text; None: there is none yet. ValueError if it is no line, or of a newer format."""
+    if text is None:
+        return NOBODY
+    places, seen, workers, watchers = _parts(text, LINE, 4)
+    try:
+        return Line(places, seen, tuple(map(Worker._make, workers)), tuple(map(Worker._make, watchers)))
+    except TypeError as bad:
+        raise ValueError(f"not a line of workers: {text[:80]!r}") from bad
+
+
+def encode_item(item: Item) -> str:
+    """What a store without columns of its own keeps beside key, score and owner."""
+    return _encode((ITEM, item.fence, item.ticket, item.lease, item.note, item.body))
+
+
+def decode_item(key: str, score: int, owner: str, text: str) -> Item:
+    """ValueError if it is no item, or of a newer format."""
+    fence, ticket, lease, note, body = _parts(text, ITEM, 5)
+    return Item(key, score, fence, ticket, lease, owner, note, body)
+
+
+def _parts(text: str, word: str, number: int) -> list[Any]:
+    try:
+        parts: list[Any] = json.loads(text)
+        if parts[0] == word and len(parts) == number + 1:
+            return parts[1:]
+    except (TypeError, ValueError, LookupError, RecursionError) as bad:
+        raise ValueError(f"not what is kept of a pool: {text[:80]!r}") from bad
+    raise ValueError(f"{parts[0]!r} is kept there; this version of holdfast reads {word!r}")
