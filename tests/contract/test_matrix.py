@@ -10,6 +10,9 @@ NO_STORES = {
     "contract": "what a store has to be",
     "cas": "the engine; it is played over a dict, as the store 'cas'",
     "names": "how names are kept and found",
+    "pool_contract": "what a store of pools has to be",
+    "cas_pool": "the engine of pools; it is played over the same dict",
+    "item_rows": "items as rows of any store; played there, too",
 }
 
 

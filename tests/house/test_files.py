@@ -13,6 +13,8 @@ LIMIT, LIMIT_OF_TESTS = 300, 400
 LONGER = {
     "src/holdfast/doorman/rules.py": "the whole algorithm, below the essay that tells it",
     "src/holdfast/flow/acquire.py": "the one way in and out, for every kind, store and colour",
+    "src/holdfast/backends/cas.py": "one engine for every store, and the words on how it does it",
+    "src/holdfast/backends/cas_pool.py": "the same for pools: one order of writes, of which each rests on the others",
     "src/holdfast/backends/sqlite/store.py": "one class: the statements and the connection that they share",
     "tests/doorman/test_step.py": "one example for each sentence about a step, in their order",
     "tests/doorman/test_table.py": "one example for each cell of the table of commands, in its order",

@@ -15,7 +15,7 @@ import pytest
 from tests.house.tree import SRC, imports, modules, name_of
 
 RULES = {"doorman", "pool"}
-CONTRACT = RULES | {"backends.contract", "errors"}
+CONTRACT = RULES | {"backends.contract", "backends.pool_contract", "errors"}
 FACE = CONTRACT | {"flow"}
 OUTERMOST = {"recipes", "testing", "cli", "ui"}
 
@@ -26,8 +26,11 @@ LAW: dict[str, set[str]] = {
     "pool": set(),
     "backends": set(),
     "backends.contract": CONTRACT,
+    "backends.pool_contract": CONTRACT,
     "backends.names": set(),
-    "backends.cas": CONTRACT | {"backends.names"},
+    "backends.cas": CONTRACT | {"backends.names", "backends.cas_pool"},
+    "backends.cas_pool": CONTRACT | {"backends.names", "backends.item_rows"},
+    "backends.item_rows": CONTRACT | {"backends.names"},
     "backends.*": CONTRACT | {"backends.cas", "backends.names"},
     "flow": CONTRACT,
     "client": FACE,

@@ -14,12 +14,15 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
 from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
 from .names import SEPARATOR, glob
+
+if TYPE_CHECKING:
+    from .cas_pool import CasPools
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
@@ -50,6 +53,16 @@ class CasBackend:
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
+        self._pools: CasPools | None = None
+
+    @property
+    def pools(self) -> "CasPools | None":
+        """None if this store keeps none."""
+        if self._pools is None:
+            from .cas_pool import pools_of
+
+            self._pools = pools_of(self.store, self.colour, self.prefix)
+        return self._pools
 
     @property
     def where(self) -> str:

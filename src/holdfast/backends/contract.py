@@ -162,6 +162,13 @@ class Store(Protocol):
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.
 
+    # A store that can find rows by their score may keep pools. It has, for that, one of
+    # async def between(self, prefix, low, high, limit) -> list[Seen]
+    # which gives the rows whose key begins so and with low <= score <= high, lowest score first: then items are rows
+    # like all others; or
+    # items: pool_contract.Shelf
+    # where it keeps items in a way of its own. And `wake` takes hints of pools, too, which have an ear and a ticket.
+
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Of these ears: at which nobody listens (deaf), and whose process is gone (dead). Quick, or empty."""
 
@@ -235,6 +242,9 @@ class Backend(Protocol):
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
         """All records whose name matches this pattern of * and ?, by name, and the store's time."""
+
+    # A backend that keeps pools also has
+    # pools: pool_contract.Pools
 
     async def tidy(self) -> None: ...
 

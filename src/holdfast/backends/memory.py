@@ -1,16 +1,20 @@
-"""The doorman in memory, under a lock: the reference that every other backend is compared with.
+"""Doormen and pools in memory, under a lock: the reference that every other backend is compared with.
 
 `memory://` is private to its client; `memory://NAME` is shared by all clients of the process, of both colours.
 """
 
 import threading
 import time
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
+from ..pool import NOBODY, STATES, Hint, Item, Order
+from ..pool.counter import step
 from .contract import Answer, Colour, Event, Pushed
 from .names import SEPARATOR, glob
+from .pool_contract import PoolAnswer
 
 
 def _microseconds() -> int:
@@ -31,6 +35,7 @@ class Hub:
         self.now = now
         self.mutex = threading.Lock()
         self.records: dict[str, Record] = {}
+        self.racks: dict[str, Rack] = {}
         self.ears: dict[str, MemoryBackend] = {}
 
     @classmethod
@@ -53,6 +58,7 @@ class MemoryBackend:
         self.ear = f"memory-{next(_numbers)}"
         self._hints: dict[str, Pushed] = {}
         self._waiting: dict[str, Event] = {}
+        self.pools = MemoryPools(self)
         hub.ears[self.ear] = self
 
     async def ask(self, name: str, command: Command) -> Answer:
@@ -74,7 +80,7 @@ class MemoryBackend:
                 listener.hear(wake)
         return Answer(reply, at)
 
-    def hear(self, wake: Wake) -> None:
+    def hear(self, wake: Wake | Hint) -> None:
         """From any thread."""
         if len(self._hints) > 1000:
             self._hints.clear()
@@ -117,6 +123,7 @@ class MemoryBackend:
     def forked(self) -> None:
         """The child starts with an empty house: what it sees is a copy, and its parent's seats are not its own."""
         self.hub.records.clear()
+        self.hub.racks.clear()
         self.hub.mutex = threading.Lock()
 
     def beacon(self) -> int | None:
@@ -127,3 +134,83 @@ class MemoryBackend:
 
     def schema(self) -> str:
         return "-- memory:// needs nothing.\n"
+
+
+class Rack:
+    """The items of one pool: by key, by ticket, and in the order in which they are due."""
+
+    def __init__(self) -> None:
+        self.line = NOBODY
+        self.items: dict[str, Item] = {}
+        self._order: list[tuple[int, str]] = []
+        self._tickets: dict[str, str] = {}
+
+    def get(self, key: str) -> Item | None:
+        return self.items.get(key)
+
+    def put(self, item: Item) -> None:
+        if item.key in self.items:
+            self.drop(item.key)
+        self.items[item.key] = item
+        insort(self._order, (item.score, item.key))
+        if item.ticket:
+            self._tickets[item.ticket] = item.key
+
+    def drop(self, key: str) -> None:
+        item = self.items.pop(key)
+        del self._order[bisect_left(self._order, (item.score, key))]
+        if self._tickets.get(item.ticket) == key:
+            del self._tickets[item.ticket]
+
+    def due(self, now: int, limit: int) -> list[Item]:
+        first = bisect_left(self._order, (0, ""))
+        found = self._order[first : min(first + limit, self._after(now))]
+        return [self.items[key] for _, key in found]
+
+    def _after(self, now: int) -> int:
+        return bisect_right(self._order, now, key=lambda each: each[0])
+
+    def coming(self, now: int) -> Item | None:
+        at = self._after(now)
+        return self.items[self._order[at][1]] if at < len(self._order) else None
+
+    def of(self, ticket: str) -> Item | None:
+        key = self._tickets.get(ticket)
+        return self.items[key] if key is not None else None
+
+    def late(self, now: int) -> list[Item]:
+        return [item for item in self.items.values() if item.score > now + item.lease]
+
+
+class MemoryPools:
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend = backend
+
+    async def ask(self, pool: str, order: Order) -> PoolAnswer:
+        hub = self._backend.hub
+        at = self._backend.colour.clock()
+        with hub.mutex:
+            rack = hub.racks.setdefault(self._backend.prefix + pool, Rack())
+            waiting = (*rack.line.workers, *rack.line.watchers)
+            dead = {w.ticket for w in waiting if w.ear and w.ear not in hub.ears} if waiting else set()
+            rack.line, reply, hints = step(rack, rack.line, order, hub.now(), dead)
+        for hint in hints:
+            listener = hub.ears.get(hint.ear)
+            if listener is not None:
+                listener.hear(hint)
+        return PoolAnswer(reply, at)
+
+    async def changed(self, pool: str, ticket: str, timeout: float) -> None:
+        await self._backend.changed(pool, ticket, timeout)
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        with self._backend.hub.mutex:
+            rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+            return sorted(rack.items.values()) if rack is not None else [], self._backend.hub.now()
+
+    async def count(self, pool: str) -> dict[str, int]:
+        items, now = await self.all(pool)
+        found = dict.fromkeys(STATES, 0)
+        for item in items:
+            found[item.state(now)] += 1
+        return found

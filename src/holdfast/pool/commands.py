@@ -142,6 +142,7 @@ class Seek(NamedTuple):
     owner: str = ""
     note: str = ""
     key: str = ""
+    again: bool = False  # this was said before, so there may be something with this ticket already
 
 
 class Quit(NamedTuple):

@@ -72,6 +72,11 @@ class DictStore:
         with self.shelf.mutex:
             return [self._seen(key, at) for key in self.shelf.rows if key.startswith(prefix)]
 
+    async def between(self, prefix: str, low: int, high: int, limit: int) -> list[Seen]:
+        """With this it keeps pools, too."""
+        found = [seen for seen in await self.scan(prefix) if seen.row is not None and low <= seen.row.score <= high]
+        return sorted(found, key=lambda seen: (seen.row.score, seen.row.key) if seen.row else (0, ""))[:limit]
+
     async def delete(self, key: str, expected: int | str) -> bool:
         with self.shelf.mutex:
             if key in self.shelf.rows and self.shelf.rows[key][1] == expected:

@@ -7,7 +7,8 @@ one kernel agree about it. base = max(wall clock, highest number stored + 1) −
 times and go on rising over a reboot, even with a wall clock that was set back.
 
 A reboot ends every process. So the first opener of a boot empties all records, except for seats that live without a
-process; those start anew with their full length, for nobody knows how long the machine was off.
+process; those start anew with their full length, for nobody knows how long the machine was off. Items of pools are
+left to their leases.
 
 Without a boot id (no Linux) a reboot goes unnoticed: the clock falls back, and the rules cut every lease to its own
 length from then on. That is safe, only slower.
@@ -129,6 +130,9 @@ def _first_of_boot(
             continue  # whoever asks for it will be told
         records.append((key, record))
         highest = max(highest, record.fence, record.seen)
+    pools = bool(execute("SELECT 1 FROM sqlite_master WHERE name='holdfast_items'").fetchall())
+    if pools:
+        highest = max(highest, execute("SELECT max(fence) FROM holdfast_items").fetchall()[0][0] or 0)
     now = max(time.time_ns() // 1000, highest + 1)
     base = now - elapsed
     for key, record in records:
@@ -138,6 +142,9 @@ def _first_of_boot(
                 "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE key=?",
                 (wire.owners(record), wire.encode(record), version(), key),
             )
+    if pools:  # nobody stands in their lines any more, and no item is due later than its own span from now
+        execute("DELETE FROM holdfast_locks WHERE body LIKE '[\"line%'")
+        execute("UPDATE holdfast_items SET score=?+lease WHERE score>=0 AND score>?+lease", (now, now))
     execute("DELETE FROM holdfast_meta")
     execute("INSERT INTO holdfast_meta (boot, base) VALUES (?, ?)", (boot, base))
     return base

@@ -71,7 +71,7 @@ class Connection:
 
     # -- statements
 
-    def change(self, sql: str, values: tuple[Any, ...]) -> int:
+    def change(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> int:
         """Run a statement that writes; how many rows it changed."""
         with self.guard:
             cursor = self.cursor
@@ -79,7 +79,7 @@ class Connection:
                 raise Closed
             return cursor.execute(sql, values).rowcount
 
-    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    def rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
         """Run a statement that reads; all its rows, for a half-read statement would hold up checkpoints."""
         with self.guard:
             cursor = self.cursor

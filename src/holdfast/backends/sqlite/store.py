@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...doorman import Wake, wire
 from ...errors import ConfigError, LockError
@@ -20,6 +20,9 @@ from .connection import SETTINGS, TABLES, Closed, Connection
 from .ears import Ears
 from .housekeeping import GLANCE, Housekeeping
 from .waiting import WaitingRoom
+
+if TYPE_CHECKING:
+    from .shelf import SqliteShelf
 
 UPDATE = "UPDATE holdfast_locks SET score=?, owner=?, body=?, version=? WHERE key=? AND version=?"
 INSERT = (
@@ -86,6 +89,13 @@ class SqliteStore:
         self._wrote_at = 0.0
         self._lost: dict[str, int] = {}  # races for a row, lost in a row
         forks.follow(self)
+
+    @property
+    def items(self) -> "SqliteShelf":
+        """Where the items of pools are."""
+        from .shelf import SqliteShelf
+
+        return SqliteShelf(self)  # not kept: whoever forgets the store is to forget all of it
 
     @property
     def ear(self) -> str:
@@ -171,10 +181,7 @@ class SqliteStore:
         if not done:
             return await self.read(key)
         self._wrote_at = at
-        keeping = self._keeping
-        keeping.commits += 1
-        if not keeping.commits % GLANCE and keeping.is_urgent():
-            await self._colour.call(keeping.checkpoint)
+        await self.wrote()
         return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
 
     def put(
@@ -262,6 +269,23 @@ class SqliteStore:
         self._db.open()
         self._check_at = self._clock() + CHECK
 
+    def client_clock(self) -> float:
+        return self._clock()
+
+    async def statement(self, run: Callable[[Connection], T]) -> T:
+        """Run one statement of the shelf, as all others are run."""
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        return await self._run(run, self._db)
+
+    async def wrote(self) -> None:
+        """The shelf has written: the log grows with that, too."""
+        keeping = self._keeping
+        keeping.commits += 1
+        if not keeping.commits % GLANCE and keeping.is_urgent():
+            await self._colour.call(keeping.checkpoint)
+
     async def _check(self, at: float) -> bool:
         """Every now and then: are the files still ours? If not, what we write goes nowhere: begin anew, and say so."""
         self._check_at = at + CHECK
@@ -308,7 +332,7 @@ class SqliteStore:
             if not rows:
                 return -1
             try:
-                standing = wire.decode(rows[0][2]).standing(ticket)
+                standing = _standing(rows[0][2], ticket)
             except ValueError:
                 return -1  # whoever asks will be told
             if standing is None:
@@ -389,9 +413,21 @@ class SqliteStore:
         return await examine(self)
 
     def schema(self) -> str:
+        from .shelf import ITEMS
+
         lines = [f"-- {self.where}: made by the first use, nothing to do by hand", "PRAGMA page_size=2048;"]
-        lines += ["PRAGMA journal_mode=WAL;", *(s + ";" for s in SETTINGS), *(t + ";" for t in TABLES)]
+        lines += ["PRAGMA journal_mode=WAL;", *(s + ";" for s in SETTINGS), *(t + ";" for t in (*TABLES, *ITEMS))]
         return "\n".join(lines)
+
+
+def _standing(body: str, ticket: str) -> int | None:
+    """How many stand before this ticket, at a door or in the line of a pool; None if it is not there."""
+    if not body.startswith('["line'):
+        return wire.decode(body).standing(ticket)
+    from ...pool.wire import decode_line
+
+    line = decode_line(body)
+    return 0 if any(w.ticket == ticket for w in line.watchers) else line.standing(ticket)
 
 
 def _jitter() -> float:

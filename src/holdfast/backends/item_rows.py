@@ -1,0 +1,114 @@
+"""The shelf of any store that can find rows by their score: each item of a pool is a row like all others."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import BackendError
+from ..pool import STATES, Add, Added, Item, Take, Taken, apply
+from ..pool.wire import decode_item, encode_item
+from .contract import Row, Seen, Store, Unknown, Written
+from .names import SEPARATOR, line_key
+from .pool_contract import SeenItem
+
+TRIES = 400  # more in a row than any real crowd causes
+CANDIDATES = 16  # read at once; somebody new tries one of them at random
+
+
+class Rows:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._between: Any = store.between  # type: ignore[attr-defined]
+
+    def _prefix(self, pool: str) -> str:
+        return line_key(pool) + SEPARATOR
+
+    def _item(self, pool: str, seen: Seen) -> SeenItem:
+        row = seen.row
+        if row is None:
+            return SeenItem(None, seen.version, seen.now, seen.at)
+        key = row.key.removeprefix(self._prefix(pool))
+        try:
+            return SeenItem(decode_item(key, row.score, row.owner, row.body), seen.version, seen.now, seen.at)
+        except ValueError as bad:
+            raise BackendError(f"{key!r} of {pool!r} in {self._store.where} cannot be read: {bad}.") from None
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
+        return self._item(pool, await self._store.read(self._prefix(pool) + key, settle))
+
+    async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
+        name = self._prefix(pool) + key
+        version: Any = seen.version
+        if item is None:
+            return await self._store.delete(name, version)
+        row = Row(name, item.score, item.owner, encode_item(item))
+        return isinstance(await self._store.write(row, version, seen.now, ()), Written)
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]]) -> int:
+        new = 0
+        for key, body in rows:
+            seen = await self.get(pool, key)
+            item, reply = apply(seen.item, Add(body, new), seen.now, key)
+            if isinstance(reply, Added):
+                new += await self.put(pool, key, item, seen)
+        return new
+
+    async def _due(self, pool: str, low: int, high: int) -> list[SeenItem]:
+        found = await self._between(self._prefix(pool), low, high, CANDIDATES)
+        return [self._item(pool, seen) for seen in found]
+
+    async def _now(self, pool: str) -> int:
+        sample = self._store.now()
+        return sample[0] if sample is not None else (await self._store.read(line_key(pool))).now
+
+    async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
+        if line:
+            seen = await self._store.read(line)
+            if seen.row is not None and seen.row.score > 0:
+                return None
+        for turn in range(TRIES):
+            found = await self._due(pool, 0, await self._now(pool))
+            if not found:
+                return None
+            # Somebody new may have any of them, and two who try the same one only get in each other's way.
+            one = found[os.urandom(1)[0] % len(found) if turn and line else 0]
+            assert one.item is not None
+            item, reply = apply(one.item, take, one.now)
+            try:
+                done = await self.put(pool, one.item.key, item, one)
+            except Unknown:
+                done = False
+                again = await self.get(pool, one.item.key, True)
+                if again.item is not None and again.item.ticket == take.ticket:
+                    return again
+            if done and isinstance(reply, Taken):
+                return SeenItem(item, None, one.now, one.at)
+        return None
+
+    async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
+        low = await self._now(pool)
+        high = low + span
+        while found := await self._due(pool, low + 1, high):
+            for each in found:
+                assert each.item is not None
+                if each.item.ticket == ticket:
+                    return each
+                low = each.item.score
+        return None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        now = await self._now(pool)
+        found = await self._due(pool, now + 1, now + span)
+        return max(found[0].item.score - found[0].now, 1) if found and found[0].item is not None else None
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        found = [self._item(pool, seen) for seen in await self._store.scan(self._prefix(pool))]
+        now = await self._now(pool)
+        return sorted(each.item for each in found if each.item is not None), now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        items, now = await self.all(pool)
+        counts = dict.fromkeys(STATES, 0)
+        for item in items:
+            counts[item.state(now)] += 1
+        return counts

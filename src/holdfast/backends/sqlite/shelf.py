@@ -1,0 +1,160 @@
+"""The items of pools in SQLite: a table of their own, and one statement that takes any of them.
+
+The index knows only what is not done, and its first column is the pool: what is due for longest is the first entry in
+it, whatever the number of items. (Each statement repeats its condition, score >= 0, or SQLite would not use it.) The
+table is made by the first one who needs it.
+
+An item is still the same if score, fence and ticket are: each step changes one of them.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...pool import AGO, STATES, Item, Take
+from ..pool_contract import SeenItem
+from .connection import Connection
+
+if TYPE_CHECKING:
+    from .store import SqliteStore
+
+ITEMS = (
+    """CREATE TABLE IF NOT EXISTS holdfast_items (
+    pool TEXT NOT NULL,        -- namespace and name
+    key TEXT NOT NULL,
+    score INTEGER NOT NULL,    -- when it is due, in microseconds; -1 = done
+    fence INTEGER NOT NULL,    -- of the last take
+    ticket TEXT NOT NULL,      -- whose it is
+    lease INTEGER NOT NULL,    -- for how long it is taken, or was to rest
+    owner TEXT NOT NULL,
+    note TEXT NOT NULL,
+    body TEXT NOT NULL,        -- JSON
+    PRIMARY KEY (pool, key)
+)""",
+    "CREATE INDEX IF NOT EXISTS holdfast_due ON holdfast_items (pool, score) WHERE score >= 0",
+)
+COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
+FIRST = "SELECT rowid FROM holdfast_items WHERE pool=:pool AND score>=0 AND score<=:now ORDER BY score LIMIT 1"
+TAKE = f"""UPDATE holdfast_items SET score=:until, fence=max(fence+1, :now), ticket=:ticket, lease=:lease, owner=:owner,
+    note=:note WHERE rowid=({FIRST})"""
+TAKE_IF_NOBODY_WAITS = TAKE + " AND NOT EXISTS (SELECT 1 FROM holdfast_locks WHERE key=:line AND score>0)"
+TOOK = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=:pool AND score>=0 AND score=:until AND ticket=:ticket"
+NEW = "(?, ?, ?, 0, '', 0, '', '', ?)"
+ADD = f"INSERT INTO holdfast_items VALUES {NEW}"
+IF_ABSENT = " ON CONFLICT DO NOTHING"
+GET = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND key=?"
+PUT = """UPDATE holdfast_items SET score=?, fence=?, ticket=?, lease=?, owner=?, note=?, body=?
+    WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"""
+DELETE = "DELETE FROM holdfast_items WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"
+OF = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND score>=0 AND score>? AND score<=? AND ticket=? LIMIT 1"
+COMING = "SELECT min(score) FROM holdfast_items WHERE pool=? AND score>=0 AND score>? AND score<=?"
+ALL = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND key>? ORDER BY key LIMIT 1000"
+COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
+    sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
+    FROM holdfast_items WHERE pool=:pool"""
+CHUNK = 200  # items added in one statement: more parameters than some builds of SQLite take would be needed for more
+
+T = TypeVar("T")
+
+
+class SqliteShelf:
+    def __init__(self, store: "SqliteStore") -> None:
+        self._store = store
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
+        return await self._ask(lambda db, at: _seen(db.rows(GET, (pool, key)), db.now(), at))
+
+    async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
+        assert seen.item is not None  # what is new comes by `add`
+        same = (pool, key, seen.item.score, seen.item.fence, seen.item.ticket)
+        if item is None:
+            done = await self._ask(lambda db, at: db.change(DELETE, same))
+        else:
+            values = (item.score, item.fence, item.ticket, item.lease, item.owner, item.note, item.body)
+            done = await self._ask(lambda db, at: db.change(PUT, (*values, *same)))
+        await self._store.wrote()
+        return bool(done)
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]]) -> int:
+        new = 0
+        for first in range(0, len(rows), CHUNK):
+            chunk = rows[first : first + CHUNK]
+
+            def write(db: Connection, at: float, chunk: Sequence[tuple[str, str]] = chunk) -> int:
+                since = max(db.now() - AGO, 0)
+                values = [value for n, (key, body) in enumerate(chunk) for value in (pool, key, since + n, body)]
+                return db.change(", ".join([ADD, *[NEW] * (len(chunk) - 1)]) + IF_ABSENT, tuple(values))
+
+            new += await self._ask(write)
+            await self._store.wrote()
+        return new
+
+    async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
+        values: dict[str, Any] = {
+            "pool": pool, "line": line, "ticket": take.ticket, "lease": take.lease, "owner": take.owner,
+            "note": take.note,
+        }  # fmt: skip
+        span = min(take.window, take.lease) if take.window else take.lease
+
+        def write(db: Connection, at: float) -> SeenItem | None:
+            now = db.now()
+            values.update(now=now, until=now + span)
+            if not db.change(TAKE_IF_NOBODY_WAITS if line else TAKE, values):
+                return None
+            return SeenItem(None, None, now, at)
+
+        took = await self._ask(write)
+        if took is None:
+            return None
+        await self._store.wrote()
+        return await self._ask(lambda db, at: _seen(db.rows(TOOK, values), took.now, took.at))
+
+    async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
+        def read(db: Connection, at: float) -> SeenItem:
+            now = db.now()
+            return _seen(db.rows(OF, (pool, now, now + span, ticket)), now, at)
+
+        seen = await self._ask(read)
+        return seen if seen.item is not None else None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        def read(db: Connection, at: float) -> int | None:
+            now = db.now()
+            score = db.rows(COMING, (pool, now, now + span))[0][0]
+            return None if score is None else max(score - now, 1)
+
+        return await self._ask(read)
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        found: list[Item] = []
+        while True:
+            last = found[-1].key if found else ""
+            rows: list[Any] = await self._ask(lambda db, at: db.rows(ALL, (pool, last)))  # noqa: B023
+            now = await self._ask(lambda db, at: db.now())
+            found += map(Item._make, rows)
+            if len(rows) < 1000:
+                return found, now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        def read(db: Connection, at: float) -> list[int | None]:
+            return list(db.rows(COUNT, {"pool": pool, "now": db.now()})[0])
+
+        return dict(zip(STATES, [number or 0 for number in await self._ask(read)], strict=True))
+
+    async def _ask(self, statement: Callable[[Connection, float], T]) -> T:
+        def run(db: Connection) -> T:
+            at = self._store.client_clock()
+            try:
+                return statement(db, at)
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+            for text in ITEMS:
+                db.change(text, ())
+            return statement(db, at)
+
+        return await self._store.statement(run)
+
+
+def _seen(rows: list[Any], now: int, at: float) -> SeenItem:
+    return SeenItem(Item._make(rows[0]) if rows else None, None, now, at)
