@@ -42,6 +42,7 @@ __all__ = [
     "ConfigError",
     "Event",
     "Insider",
+    "Item",
     "Lease",
     "LeaseLost",
     "Lock",
@@ -49,6 +50,9 @@ __all__ = [
     "LockTimeout",
     "Locks",
     "NotHeld",
+    "Pool",
+    "PoolCounts",
+    "PoolItem",
     "RWLock",
     "Resource",
     "Seconds",
@@ -61,15 +65,27 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import aio as aio
+    from .client.pool import Item as Item
+    from .client.pool import Pool as Pool
+    from .flow.shelf import PoolCounts as PoolCounts
+    from .flow.shelf import PoolItem as PoolItem
 else:
+    # What most programs do not use comes with the first look at it: asyncio is dear, and so are many small classes.
+    LATER = {
+        "aio": "aio",
+        "Item": "client.pool",
+        "Pool": "client.pool",
+        "PoolCounts": "flow.shelf",
+        "PoolItem": "flow.shelf",
+    }
 
     def __getattr__(name):
-        """`holdfast.aio` without importing it first: asyncio is dear, so it comes only with the first look at it."""
-        if name != "aio":
+        if name not in LATER:
             raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
         from importlib import import_module
 
-        return import_module("holdfast.aio")
+        module = import_module(f"holdfast.{LATER[name]}")
+        return module if name == "aio" else getattr(module, name)
 
 
 def connect(

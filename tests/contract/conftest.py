@@ -98,10 +98,13 @@ def tmp_path() -> Iterator[Path]:
 
 
 # Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones.
-SLOW = {"TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults"}
+SLOW = {
+    "TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults", "TestKeepingItems",
+}  # fmt: skip
 ALL_THE_SAME = {
     "test_a_lease_renews_itself",
     "test_a_loss_is_known_before_anybody_else_gets_in",
+    "test_an_item_renews_itself",
     "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
 }
 IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster"}

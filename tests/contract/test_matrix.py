@@ -3,7 +3,13 @@
 import pkgutil
 from pathlib import Path
 
+import pytest
+
 import holdfast.backends
+from holdfast.testing import suite
+from holdfast.testing.sites import UrlSite
+from holdfast.testing.suite.stage import PoolBehaviours
+from holdfast.testing.world import ThreadWorld
 from tests.contract.conftest import STORES
 
 NO_STORES = {
@@ -14,6 +20,8 @@ NO_STORES = {
     "cas_pool": "the engine of pools; it is played over the same dict",
     "item_rows": "items as rows of any store; played there, too",
 }
+
+WITHOUT_POOLS: dict[str, str] = {}  # stores of the matrix that keep no pools, and why
 
 
 def unplayed(folder: Path, played: set[str]) -> set[str]:
@@ -32,3 +40,18 @@ def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "contract.py").touch()
     (tmp_path / "memory.py").touch()
     assert unplayed(tmp_path, {"memory"}) == {"etcd"}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_keeps_pools_or_says_why_not(store: str, tmp_path: Path) -> None:
+    """The behaviours of pools are played by every store of the matrix that keeps any: none can do so unseen."""
+    site = STORES[store](tmp_path)
+    world = ThreadWorld(UrlSite(site) if isinstance(site, str) else site)
+    assert world.keeps_pools() == (store not in WITHOUT_POOLS)
+    world.run(world.rest())
+
+
+def test_what_is_played_of_pools_is_skipped_only_where_there_are_none() -> None:
+    assert all(store in STORES for store in WITHOUT_POOLS)
+    played = [name for name in suite.__all__ if name.startswith("Test") and issubclass(getattr(suite, name), PoolBehaviours)]
+    assert len(played) >= 8

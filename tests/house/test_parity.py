@@ -22,6 +22,8 @@ AWAITED = {
     "RWLock": set(),
     "Semaphore": {"acquire", "release", "locked", "__enter__", "__exit__"},
     "Lease": {"renew", "release", "downgrade", "detach", "__enter__", "__exit__"},
+    "Pool": {"add", "add_many", "remove", "items", "counts", "acquire"},
+    "Item": {"renew", "update", "release", "done", "delete", "__enter__", "__exit__"},
 }
 PLAIN = {"lost", "held", "remaining", "ensure_held"}
 
@@ -52,7 +54,7 @@ def test_what_talks_to_the_store_is_awaited_and_nothing_else_is(name: str) -> No
 
 
 def test_what_reads_the_clock_is_plain_in_both_faces() -> None:
-    for lease in (holdfast.Lease, holdfast.aio.Lease):
+    for lease in (holdfast.Lease, holdfast.aio.Lease, holdfast.Item, holdfast.aio.Item):
         assert set(faces.members(lease)) >= PLAIN
         assert not any(faces.awaited(faces.members(lease)[name]) for name in PLAIN)
 

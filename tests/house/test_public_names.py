@@ -17,20 +17,23 @@ from tests.house.tree import ROOT
 
 NAMES = {
     "connect",
-    "Locks", "Lock", "RWLock", "Semaphore", "Lease",
+    "Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item", "PoolItem", "PoolCounts",
     "Snapshot", "Resource", "Insider", "Waiter", "Event", "Seconds",
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",
 }
 
 LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
 MEMBERS = {
-    "Locks": {"store", "lock", "rwlock", "semaphore", "lock_all", "guard", "attach", "evict", "resize", "snapshot",
-              "ping", "close"},
+    "Locks": {"store", "lock", "rwlock", "semaphore", "pool", "lock_all", "guard", "attach", "evict", "resize",
+              "snapshot", "ping", "close"},
     "Lock": LOCK,
     "RWLock": {"name", "read", "write"},
     "Semaphore": LOCK | {"slots"},
     "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held",
               "renew", "release", "downgrade", "detach"},
+    "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
+    "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
+             "body", "renew", "update", "release", "done", "delete"},
     "LockTimeout": {"name", "holders", "place", "waited"},
     "LeaseLost": {"reason"},
     "BackendError": {"refused"},

@@ -71,6 +71,32 @@ def a_lease(lease: holdfast.Lease, locks: holdfast.Locks) -> None:
     lease.release()
 
 
+def pools(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs", lease=timedelta(minutes=1))
+    assert_type(jobs, holdfast.Pool)
+    assert_type(jobs.name, str)
+    assert_type(jobs.add("a", {"n": 1}), bool)
+    assert_type(jobs.add_many({"a": 1}), int)
+    assert_type(jobs.add_many(["a", ("b", None)]), int)
+    assert_type(jobs.remove("a", force=True), bool)
+    assert_type(jobs.items(), list[holdfast.PoolItem])
+    assert_type(jobs.items(state="free")[0].due_in, float)
+    assert_type(jobs.counts(), holdfast.PoolCounts)
+    assert_type(jobs.counts().done, int)
+    assert_type(jobs.acquire(), holdfast.Item | None)
+    assert_type(jobs.acquire(True, 5, key="a", renew=False), holdfast.Item | None)
+    with jobs.hold(finish=True, timeout=5, back_off=timedelta(seconds=1)) as item:
+        assert_type(item, holdfast.Item)
+        assert_type(item.key, str)
+        assert_type(item.fence, int)
+        assert_type(item.remaining(), float)
+        item.update({"n": 2})
+        item.renew()
+        item.release({"n": 2}, after=5)
+        item.done(body=None)
+        item.delete()
+
+
 def operators(locks: holdfast.Locks) -> None:
     assert_type(locks.evict("x", reason="stuck", ticket=None, at_once=True), tuple[str, ...])
     locks.resize("s", 8)
@@ -135,6 +161,16 @@ async def tasks() -> None:
         assert_type(await locks.snapshot(), holdfast.Snapshot)
         assert_type(await locks.evict("x", reason="stuck"), tuple[str, ...])
         assert_type(await locks.ping(), float)
+
+        jobs = locks.pool("jobs")
+        assert_type(jobs, aio.Pool)
+        assert_type(await jobs.add("a"), bool)
+        assert_type(await jobs.acquire(False), aio.Item | None)
+        assert_type(await jobs.items(), list[holdfast.PoolItem])
+        async with jobs.hold(finish=True) as item:
+            assert_type(item, aio.Item)
+            await item.update(1)
+            await item.done()
 
         @locks.guard("order:{order}")
         async def ship(order: int) -> str:

@@ -19,12 +19,16 @@ from ..flow.look import Insider as Insider
 from ..flow.look import Resource as Resource
 from ..flow.look import Snapshot as Snapshot
 from ..flow.look import Waiter as Waiter
+from ..flow.shelf import PoolCounts as PoolCounts
+from ..flow.shelf import PoolItem as PoolItem
 from .colour import TaskColour
 from .lease import Lease as Lease
 from .lock import Lock as Lock
 from .lock import RWLock as RWLock
 from .lock import Semaphore as Semaphore
 from .locks import Locks as Locks
+from .pool import Item as Item
+from .pool import Pool as Pool
 
 __all__ = [
     "AlreadyHeld",
@@ -32,6 +36,7 @@ __all__ = [
     "ConfigError",
     "Event",
     "Insider",
+    "Item",
     "Lease",
     "LeaseLost",
     "Lock",
@@ -39,6 +44,9 @@ __all__ = [
     "LockTimeout",
     "Locks",
     "NotHeld",
+    "Pool",
+    "PoolCounts",
+    "PoolItem",
     "RWLock",
     "Resource",
     "Seconds",

@@ -12,40 +12,15 @@ from ..flow.check import Seconds
 from ..flow.seat import Hold
 
 
-class Lease(Hold):
-    """A hold on a lock, for as long as it is renewed. Any task may use it; another process may, by its ticket.
-
-    Leaving an `async with` block releases it. If it is lost inside the block, the task that entered is cancelled there
-    and LeaseLost is raised in place of the cancellation. It renews itself by default.
-    """
+class Held(Hold):
+    """What Lease and Item share: a loss cancels the task that is inside, as asyncio.timeout does."""
 
     _task: asyncio.Task[Any] | None = None
     _cancelled = False
     _cancelling = 0
 
-    async def renew(self) -> None:
-        """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
-        await change.renew(self._desk, self)
-
-    async def release(self) -> None:
-        """Give it back; a second time does nothing.
-
-        LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
-        keeper goes on trying until the lease ends.
-        """
-        await self._desk.colour.shield(release(self._desk, self))
-
-    async def downgrade(self) -> None:
-        """From writer to reader, without letting anybody write in between."""
-        await change.downgrade(self._desk, self)
-
-    async def detach(self, lease: Seconds) -> str:
-        """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
-        return await change.detach(self._desk, self, check.lease(lease))
-
-    def _enter(self, depth: int) -> None:
-        """From here on a loss cancels this task, as asyncio.timeout does."""
-        enter.enter(self._desk, self, depth)
+    def _watch(self) -> None:
+        """From here on a loss cancels this task."""
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task is not None else 0
         self._seat.watched = True
@@ -68,12 +43,57 @@ class Lease(Hold):
         if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
             ours = task.uncancel() <= self._cancelling
         try:
-            if await enter.leave_soon(self._desk, self):
+            if await self._let_go_soon():
                 return
         except asyncio.CancelledError:
-            await self._desk.colour.shield(enter.leave(self._desk, self, None if ours else error))
+            await self._desk.colour.shield(self._let_go(None if ours else error))
             raise
-        await self._desk.colour.shield(enter.leave(self._desk, self, None if ours else error))
+        await self._desk.colour.shield(self._let_go(None if ours else error))
+
+    async def _let_go_soon(self) -> bool:
+        """Let go, if that takes one message and its answer."""
+        return False
+
+    async def _let_go(self, error: BaseException | None) -> None:
+        raise NotImplementedError
+
+
+class Lease(Held):
+    """A hold on a lock, for as long as it is renewed. Any task may use it; another process may, by its ticket.
+
+    Leaving an `async with` block releases it. If it is lost inside the block, the task that entered is cancelled there
+    and LeaseLost is raised in place of the cancellation. It renews itself by default.
+    """
+
+    async def renew(self) -> None:
+        """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
+        await change.renew(self._desk, self)
+
+    async def release(self) -> None:
+        """Give it back; a second time does nothing.
+
+        LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
+        keeper goes on trying until the lease ends.
+        """
+        await self._desk.colour.shield(release(self._desk, self))
+
+    async def downgrade(self) -> None:
+        """From writer to reader, without letting anybody write in between."""
+        await change.downgrade(self._desk, self)
+
+    async def detach(self, lease: Seconds) -> str:
+        """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
+        return await change.detach(self._desk, self, check.lease(lease))
+
+    def _enter(self, depth: int) -> None:
+        enter.enter(self._desk, self, depth)
+        self._watch()
+
+    async def _let_go_soon(self) -> bool:
+        return await enter.leave_soon(self._desk, self)
+
+    async def _let_go(self, error: BaseException | None) -> None:
+        await enter.leave(self._desk, self, error)
 
     async def __aenter__(self) -> Self:
         self.ensure_held()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from ..backends.contract import Backend
 from ..doorman import ALL
@@ -23,6 +23,9 @@ from .colour import TaskColour
 from .guard import P, R, guarded
 from .lease import Lease
 from .lock import Lock, RWLock, Semaphore
+
+if TYPE_CHECKING:
+    from .pool import Pool
 
 
 class Locks:
@@ -108,6 +111,16 @@ class Locks:
         capacity = 0 if slots is None else check.slots(slots)
         wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost)
         return Semaphore(self, wish, check.timeout(timeout), False)
+
+    def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
+        """A set of named items of which each worker takes any that is free. lease: how long an item stays taken when
+        its worker dies; it renews itself. ConfigError if this store keeps no pools."""
+        from ..flow.orders import pools_of
+        from .pool import Item, Pool
+
+        self._desk.item = Item
+        pools_of(self._desk)
+        return Pool(self, check.name(name), check.lease(lease))
 
     def _wish(
         self,

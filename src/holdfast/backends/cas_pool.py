@@ -96,6 +96,9 @@ class CasPools:
     async def count(self, pool: str) -> dict[str, int]:
         return await self._shown(self.shelf.count(self.prefix + pool))
 
+    async def line(self, pool: str) -> Line:
+        return (await self._shown(self._line(self.prefix + pool)))[0]
+
     async def _shown(self, reading: Awaitable[T]) -> T:
         try:
             return await reading
@@ -106,7 +109,7 @@ class CasPools:
     # -- items
 
     async def _put(self, pool: str, order: Put) -> Added:
-        new = await self.shelf.add(pool, order.rows)
+        new = await self.shelf.add(pool, order.rows, order.first)
         if new:
             await self._stir(pool, {key for key, _ in order.rows})
         return Added(new)

@@ -44,11 +44,11 @@ class Rows:
         row = Row(name, item.score, item.owner, encode_item(item))
         return isinstance(await self._store.write(row, version, seen.now, ()), Written)
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]]) -> int:
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0
         for key, body in rows:
             seen = await self.get(pool, key)
-            item, reply = apply(seen.item, Add(body, new), seen.now, key)
+            item, reply = apply(seen.item, Add(body, first + new), seen.now, key)
             if isinstance(reply, Added):
                 new += await self.put(pool, key, item, seen)
         return new

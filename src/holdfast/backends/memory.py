@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
-from ..pool import NOBODY, STATES, Hint, Item, Order
+from ..pool import NOBODY, STATES, Hint, Item, Line, Order
 from ..pool.counter import step
 from .contract import Answer, Colour, Event, Pushed
 from .names import SEPARATOR, glob
@@ -214,3 +214,7 @@ class MemoryPools:
         for item in items:
             found[item.state(now)] += 1
         return found
+
+    async def line(self, pool: str) -> Line:
+        rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+        return rack.line if rack is not None else NOBODY

@@ -6,7 +6,7 @@ Apart from `contract`, because most programs use no pool and start-up time count
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ..pool import Answered, Item, Order, Take
+from ..pool import Answered, Item, Line, Order, Take
 
 
 class PoolAnswer(NamedTuple):
@@ -34,6 +34,9 @@ class Pools(Protocol):
     async def count(self, pool: str) -> dict[str, int]:
         """How many there are of each state."""
 
+    async def line(self, pool: str) -> Line:
+        """Who waits. Changes nothing."""
+
 
 class SeenItem(NamedTuple):
     """What a shelf showed: the item (None: there is none), something that tells whether it is still the same, when."""
@@ -52,8 +55,8 @@ class Shelf(Protocol):
     async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
         """Write it (None: delete it) if it is still as seen, and seen.now is not ahead of the clock."""
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]]) -> int:
-        """Add (key, body), in this order, where there is none of that key; how many are new."""
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        """Add (key, body), in this order (`first` as in Put), where there is none of that key; how many are new."""
 
     async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
         """Take the one that has been due for longest, as the rules do; None if nothing is due. With the key of a line's

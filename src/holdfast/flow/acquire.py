@@ -285,19 +285,23 @@ async def withdraw(desk: Desk, guest: Guest) -> None:
         await _step_down(desk, guest)
 
 
-async def pay(desk: Desk, ticket: str, until: float | None = None) -> Left | None:
-    """Try to pay one debt now. None: it stays with the keeper."""
+async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
+    """Try to pay one debt now. False: it stays with the keeper."""
     debt = desk.debts.get(ticket)
     if debt is None or desk.closed:
-        return None
+        return False
     try:
-        answer = await desk.ask(debt.name, Leave(ticket, debt.bury), until)
+        if debt.order is not None:
+            from .orders import order
+
+            await order(desk, debt.name, debt.order, until)
+        else:
+            await desk.ask(debt.name, Leave(ticket, debt.bury), until)
     except (BackendError, ConfigError):
-        return None
+        return False
     with desk.mutex:
         desk.debts.pop(ticket, None)
-    assert isinstance(answer.reply, Left)
-    return answer.reply
+    return True
 
 
 async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:

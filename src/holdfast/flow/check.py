@@ -23,6 +23,16 @@ class _Own:
 
 OWN: Any = _Own()
 
+
+class _Keep:
+    """Stands for the body that there is in a signature."""
+
+    def __repr__(self) -> str:
+        return "<as it is>"
+
+
+KEEP: Any = _Keep()
+
 _good_names: set[str] = set()
 
 
@@ -93,6 +103,11 @@ def duration(text: str, what: str) -> float:
             except ValueError:
                 break
     raise ConfigError(f"{what} is a span like 5, 0.5, 500ms, 2m or 1h, not {text!r}.")
+
+
+def rest(value: Any) -> float:
+    """How long something given back is to rest: 0 or more."""
+    return 0.0 if not isinstance(value, bool) and value == 0 else seconds(value, "A rest")
 
 
 def optional(value: Any, what: str) -> float | None:

@@ -10,7 +10,7 @@ that was lost. It is written down before it is tried, so neither a second Ctrl-C
 import os
 from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import Command, Enter
@@ -20,7 +20,11 @@ from .events import Event, heeded, log, short
 from .party import Party
 from .seat import Hold, Seat, Wish
 
+if TYPE_CHECKING:
+    from ..pool import On, Quit
+
 TRIES = 5
+CLOSED = "This client is closed. Make a new one with connect()."
 SOON = 0.1  # seconds after which a seat is confirmed that was taken on the word of a push: most are free again by then
 FORGET = 60.0  # a debt is worth this long, or a lease: the store's clock may go back meanwhile and a seat outlast it
 
@@ -31,6 +35,7 @@ class Debt(NamedTuple):
     bury: bool
     due: float  # not before this: a lost seat is left only when its holder had the margin to notice
     until: float  # after this the lease has ended it anyway
+    order: "On | Quit | None" = None  # of a pool: this, and no Leave
 
 
 class Desk:
@@ -41,6 +46,7 @@ class Desk:
         owner: str,
         on_event: Callable[[Event], object] | None = None,
         hold: type[Hold] = Hold,
+        item: type[Hold] = Hold,
     ) -> None:
         self.backend = backend
         self.colour = colour
@@ -48,6 +54,7 @@ class Desk:
         self.owner = owner
         self.on_event = on_event
         self.hold = hold
+        self.item = item
         self.mutex = colour.mutex()
         self.seats: dict[str, Seat] = {}
         self.parties: dict[object, Party] = {}
@@ -91,31 +98,41 @@ class Desk:
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""
         if self.closing and (self.closed or isinstance(command, Enter)):
-            raise ConfigError("This client is closed. Make a new one with connect().")
+            raise ConfigError(CLOSED)
         turn = 0
         while True:
             try:
                 answer = await self.backend.ask(name, command)
                 break
             except BackendError as error:
-                if not error.refused:
-                    self.set_down(str(error))
+                self.failed(error)
                 raise
             except Unknown as doubt:
                 turn += 1
-                late = until is not None and self.clock() >= until
-                if turn == TRIES or late:
-                    if not late:
-                        self.set_down(str(doubt))
-                    raise BackendError(
-                        f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
-                    ) from None
-            await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 4**turn, 0.5))
-        self.heard = answer.at
+                await self.doubted(doubt, turn, until)
+        self.answered(answer.at)
+        return answer if not turn else answer._replace(again=True)
+
+    def failed(self, error: BackendError) -> None:
+        if not error.refused:
+            self.set_down(str(error))
+
+    async def doubted(self, doubt: Unknown, turn: int, until: float | None) -> None:
+        """Pause before it is said again; BackendError if it was said often enough."""
+        late = until is not None and self.clock() >= until
+        if turn == TRIES or late:
+            if not late:
+                self.set_down(str(doubt))
+            raise BackendError(
+                f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
+            ) from None
+        await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 4**turn, 0.5))
+
+    def answered(self, at: float) -> None:
+        self.heard = at
         if self.down:
             self.down = False
             self.tell("store_up", detail=f"{self.backend.where} answers again")
-        return answer if not turn else answer._replace(again=True)
 
     def set_down(self, detail: str) -> None:
         if not self.down:
@@ -213,7 +230,7 @@ class Desk:
             if reason != "forked":
                 due = clock + seat.margin  # also of an evicted one, whose seat stays: its holder has not looked yet
                 bury = seat.doubtful or self.backend.doubles
-                self.owe(Debt(seat.name, seat.ticket, bury, due, clock + max(seat.lease, FORGET)))
+                self.owe(Debt(seat.name, seat.ticket, bury, due, clock + max(seat.lease, FORGET), seat.order))
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:

@@ -208,7 +208,12 @@ async def close(desk: Desk) -> None:
     desk.closing = True
     for seat in list(desk.seats.values()):
         for hold in list(seat.holds):
-            await release(desk, hold, quiet=True)
+            if seat.order is not None:
+                from .let_go import give
+
+                await give(desk, hold, quiet=True)
+            else:
+                await release(desk, hold, quiet=True)
     from .acquire import pay
 
     for ticket in list(desk.debts):

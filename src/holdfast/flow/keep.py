@@ -78,7 +78,7 @@ async def _round(desk: Desk) -> float:
         for seat in sorted(seats, key=lambda s: (s.failed, s.end())):
             await renew(desk, seat)
         for debt in debts:
-            if debt.ticket in desk.debts and await pay(desk, debt.ticket) is None:
+            if debt.ticket in desk.debts and not await pay(desk, debt.ticket):
                 with desk.mutex:
                     if debt.ticket in desk.debts:
                         desk.debts[debt.ticket] = desk.debts.pop(debt.ticket)
@@ -99,6 +99,11 @@ async def renew(desk: Desk, seat: Seat) -> None:
     """Renew one seat, or learn that it is lost. BackendError if the store cannot be asked."""
     if desk.clock() >= seat.cap:
         desk.lose(seat)
+        return
+    if seat.order is not None:
+        from .pool import renew as renew_item
+
+        await renew_item(desk, seat)
         return
     in_time = desk.clock() < seat.deadline
     try:

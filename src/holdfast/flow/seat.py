@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import LeaseLost, NotHeld
 
 if TYPE_CHECKING:
+    from ..pool import On
     from .desk import Desk
     from .party import Party
 
@@ -54,6 +55,7 @@ class Seat:
     reason = ""  # why it was lost
     story = ""
     watched = False
+    order: "On | None" = None  # of an item of a pool: how it is let go
 
     def __init__(
         self,
@@ -116,6 +118,11 @@ class Hold:
         return self._seat.name
 
     @property
+    def _what(self) -> str:
+        """How it is called in a sentence."""
+        return repr(self.name)
+
+    @property
     def ticket(self) -> str:
         return self._seat.ticket
 
@@ -174,12 +181,12 @@ class Hold:
     def ensure_held(self) -> None:
         """Nothing, or LeaseLost (or NotHeld after a release). Call it before each step that must not happen twice."""
         if self._released or (self._seat.leaving and not self._reason):
-            raise NotHeld(f"The lease on {self.name!r} was released.")
+            raise NotHeld(f"The lease on {self._what} was released.")
         if self.lost:
             raise self._loss()
 
     def _loss(self) -> LeaseLost:
-        error = LeaseLost(f"The lease on {self.name!r} was lost: {self._seat.story or self._reason}.")
+        error = LeaseLost(f"The lease on {self._what} was lost: {self._seat.story or self._reason}.")
         error.reason = self._reason or self._seat.reason
         return error
 
@@ -191,4 +198,4 @@ class Hold:
 
     def __repr__(self) -> str:
         state = "released" if self._released else "lost" if self.lost else f"{self.remaining():.1f} s left"
-        return f"<Lease {self.name!r} fence {self.fence}, {state}>"
+        return f"<{type(self).__name__} {self._what} fence {self.fence}, {state}>"

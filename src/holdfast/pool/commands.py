@@ -122,6 +122,7 @@ class Put(NamedTuple):
     """Add these, in this order: (key, body)."""
 
     rows: tuple[tuple[str, str], ...]
+    first: int = 0  # so many were added just before, by the same hand: these are due after them
 
 
 class On(NamedTuple):

@@ -87,7 +87,7 @@ def step(
 def _put(shelf: Shelf, order: Put, now: int, changed: set[str]) -> Answered:
     count = 0
     for key, body in order.rows:
-        item, reply = apply(shelf.get(key), Add(body, count), now, key)
+        item, reply = apply(shelf.get(key), Add(body, order.first + count), now, key)
         if isinstance(reply, Added) and item is not None:
             shelf.put(item)
             changed.add(key)

@@ -9,13 +9,14 @@ from typing import Any
 
 from .. import client
 from ..client.lock import Holding
+from ..client.pool import Item, ItemHolding, Pool
 from ..flow.run import run
 
 ASKS = {
     "acquire", "release", "locked", "renew", "downgrade", "detach", "attach", "evict", "resize", "snapshot", "ping",
-    "close",
+    "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
 }  # fmt: skip
-DRESSED = (client.Locks, client.Lock, client.RWLock, client.Lease, Holding)
+DRESSED = (client.Locks, client.Lock, client.RWLock, client.Lease, Holding, Pool, Item, ItemHolding)
 
 
 def dress(thing: Any) -> Any:

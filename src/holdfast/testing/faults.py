@@ -26,8 +26,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..backends.contract import Answer, Backend, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from ..backends.pool_contract import PoolAnswer
 from ..doorman import Command, Wake
 from ..errors import BackendError
+from ..pool import On, Order
 
 if TYPE_CHECKING:
     from ..flow.desk import Desk
@@ -154,12 +156,29 @@ class FaultyBackend(_Faulty):
 
     soon = None  # and so would this
 
+    @property
+    def pools(self) -> FaultyPools | None:
+        pools = getattr(self.inner, "pools", None)
+        return FaultyPools(pools, self.faults, self._colour) if pools is not None else None
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         pushed = await self.inner.changed(name, ticket, timeout)
         if pushed is None or not self.faults.deaf:
             return pushed
         await self._colour.sleep(timeout)  # as if nothing had come
         return None
+
+
+class FaultyPools(_Faulty):
+    """The pools of any backend, with faults in `ask`: Put, Seek, Quit, and Touch, Give, Finish, Remove for an item."""
+
+    async def ask(self, pool: str, order: Order) -> PoolAnswer:
+        said = order.command if isinstance(order, On) else order
+        answer: PoolAnswer = await self._do(type(said).__name__, "ask", pool, order)
+        return answer
+
+    async def changed(self, pool: str, ticket: str, timeout: float) -> None:
+        await (self._colour.sleep(timeout) if self.faults.deaf else self.inner.changed(pool, ticket, timeout))
 
 
 class FaultyStore(_Faulty):

@@ -75,13 +75,13 @@ class SqliteShelf:
         await self._store.wrote()
         return bool(done)
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]]) -> int:
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0
-        for first in range(0, len(rows), CHUNK):
-            chunk = rows[first : first + CHUNK]
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
 
-            def write(db: Connection, at: float, chunk: Sequence[tuple[str, str]] = chunk) -> int:
-                since = max(db.now() - AGO, 0)
+            def write(db: Connection, at: float, chunk: Sequence[tuple[str, str]] = chunk, start: int = start) -> int:
+                since = max(db.now() - AGO, 0) + first + start
                 values = [value for n, (key, body) in enumerate(chunk) for value in (pool, key, since + n, body)]
                 return db.change(", ".join([ADD, *[NEW] * (len(chunk) - 1)]) + IF_ABSENT, tuple(values))
 

@@ -50,6 +50,26 @@ def _played(test: Callable[..., Any]) -> Callable[..., None]:
     return play
 
 
+class PoolBehaviours(Behaviours):
+    """Those of pools: played by every store that keeps any."""
+
+    def __init_subclass__(cls) -> None:
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_") and inspect.iscoroutinefunction(test):
+                setattr(cls, name, _if_it_keeps_pools(test))
+        super().__init_subclass__()
+
+
+def _if_it_keeps_pools(test: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def played(self: PoolBehaviours, world: World, **rest: Any) -> None:
+        if not world.keeps_pools():
+            pytest.skip("this store keeps no pools")
+        await test(self, world, **rest)
+
+    return played
+
+
 Make = Callable[..., aio.Lock]
 
 
@@ -94,3 +114,10 @@ async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     lease = await lock.acquire(**options)
     assert lease is not None, f"{lock.name!r} was refused"
     return lease
+
+
+async def get(pool: aio.Pool, **options: Any) -> aio.Item:
+    """Acquire an item, which must not fail."""
+    item = await pool.acquire(**options)
+    assert item is not None, f"nothing of {pool.name!r} was to be had"
+    return item

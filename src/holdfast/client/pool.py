@@ -1,0 +1,182 @@
+"""Pools for threads: a set of named items of which each worker takes any that is free."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from ..flow import check, let_go, pool, shelf
+from ..flow.check import KEEP, Seconds
+from ..flow.pool import BACK_OFF, Seeker, Want
+from ..flow.run import run
+from ..flow.seat import Hold
+from ..flow.shelf import PoolCounts, PoolItem, body_text
+from .lease import surely
+
+if TYPE_CHECKING:
+    from .locks import Locks
+
+
+class Item(Hold):
+    """An item that is yours, for as long as it is renewed. Any thread may use it. `with item:` gives it back."""
+
+    _text = "null"
+    _done = False
+    _back_off = 0.0
+
+    @property
+    def _what(self) -> str:
+        return f"{self.key!r} of {self.name!r}"
+
+    @property
+    def key(self) -> str:
+        """What it is called in its pool, whose name is `name`."""
+        return cast(str, self._seat.key)  # type: ignore[attr-defined]
+
+    @property
+    def body(self) -> Any:
+        """Its body: as it was taken, or as you have updated it since. A copy each time."""
+        return json.loads(self._text)
+
+    def renew(self) -> None:
+        """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
+        run(pool.touch(self._desk, self))
+
+    def update(self, body: Any) -> None:
+        """Keep this as its body, whatever becomes of you; renews it, too. Errors as of `renew`."""
+        run(pool.touch(self._desk, self, body_text(body)))
+
+    def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
+        """Give it back, behind everything that waits; nobody has it before `after` seconds. A second time: nothing.
+
+        LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
+        keeper goes on trying until the lease ends. The same holds for `done` and `delete`.
+        """
+        run(let_go.give(self._desk, self, check.rest(after), None if body is KEEP else body_text(body)))
+
+    def done(self, body: Any = KEEP) -> None:
+        """It is finished: it stays in the pool as done, and nobody gets it again."""
+        run(let_go.finish(self._desk, self, None if body is KEEP else body_text(body)))
+
+    def delete(self) -> None:
+        """Remove it from the pool."""
+        run(let_go.delete(self._desk, self))
+
+    def __enter__(self) -> Self:
+        self.ensure_held()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            run(let_go.leave(self._desk, self, self._done, self._back_off, error))
+        except KeyboardInterrupt:
+            surely(lambda: run(let_go.leave(self._desk, self, self._done, self._back_off, error)))
+            raise
+
+
+class Pool:
+    """A set of named items with a JSON body. Nothing is sent before it is used."""
+
+    def __init__(self, locks: Locks, name: str, lease: float) -> None:
+        self._desk = locks._desk
+        self._name = name
+        self._lease = lease
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def add(self, key: str, body: Any = None) -> bool:
+        """Add an item; False if there is one of that key, in whatever state: it stays as it is."""
+        return bool(run(shelf.add(self._desk, self._name, [(key, body)])))
+
+    def add_many(self, rows: Mapping[str, Any] | Iterable[str | tuple[str, Any]]) -> int:
+        """Add many, in this order: a mapping from key to body, or keys, or pairs of both. How many were new.
+
+        If one of them is bad, none is added. After a BackendError, say it again: what there is stays as it is.
+        """
+        return run(shelf.add(self._desk, self._name, rows))
+
+    def remove(self, key: str, *, force: bool = False) -> bool:
+        """Remove an item; False if there is none. ConfigError if somebody has it, unless by force: then he loses it."""
+        return run(shelf.remove(self._desk, self._name, key, force))
+
+    def items(self, state: str | None = None) -> list[PoolItem]:
+        """What is in the pool, by key: all of it, or what is free, resting, taken, expired or done."""
+        return run(shelf.items(self._desk, self._name, state))
+
+    def counts(self) -> PoolCounts:
+        """How many items there are of each state."""
+        return run(shelf.counts(self._desk, self._name))
+
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+    ) -> Item | None:
+        """Any item that can be had, or the one of this key; None if there was none in time. First come, first served.
+
+        None or -1 = wait for ever, 0 or blocking=False = try. renew=False: it is yours for one lease, unless you renew
+        it. ConfigError if the one of this key is done. Ctrl-C leaves nothing behind.
+        """
+        return self._get(self._seeker(key, renew), check.blocking(blocking, timeout))
+
+    def hold(
+        self,
+        *,
+        finish: bool = False,
+        timeout: Seconds | None = None,
+        key: str | None = None,
+        renew: bool = True,
+        back_off: Seconds = BACK_OFF,
+    ) -> ItemHolding:
+        """A context manager for one use: enters with an Item, or LockTimeout.
+
+        A clean body finishes it (finish=True) or gives it back; one that raises gives it back for after `back_off`.
+        """
+        seeker = self._seeker(key, renew)
+        return ItemHolding(self, seeker, check.timeout(timeout), bool(finish), check.rest(back_off))
+
+    def _seeker(self, key: str | None, renew: bool) -> Seeker:
+        return Seeker(Want(self._name, self._lease, check.name(key, "A key") if key is not None else "", bool(renew)))
+
+    def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
+        desk = self._desk
+        seeker.who = desk.colour.current()
+        try:
+            return cast("Item | None", run(pool.seek(desk, seeker, limit if not limit else desk.clock() + limit)))
+        except BaseException:
+            surely(lambda: run(pool.withdraw(desk, seeker)))
+            raise
+
+    def __repr__(self) -> str:
+        return f"<holdfast.Pool {self._name!r}>"
+
+
+class ItemHolding:
+    """One use of a pool as a context manager."""
+
+    def __init__(self, pool: Pool, seeker: Seeker, limit: float | None, finish: bool, back_off: float) -> None:
+        self._pool = pool
+        self._seeker = seeker
+        self._limit = limit
+        self._finish = finish
+        self._back_off = back_off
+
+    def __enter__(self) -> Item:
+        if self._seeker.ticket:
+            raise RuntimeError("hold() is for one use; call it again for another.")
+        desk = self._pool._desk
+        try:
+            item = self._pool._get(self._seeker, self._limit)
+            if item is None:
+                raise run(pool.timed_out(desk, self._seeker, self._limit or 0.0))
+            item._done, item._back_off = self._finish, self._back_off
+            return item
+        except BaseException:
+            surely(lambda: run(pool.withdraw(desk, self._seeker)))
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        item = cast(Item, self._seeker.hold)
+        item.__exit__(kind, error, tb)

@@ -1,0 +1,233 @@
+"""Items of pools: seeking one and keeping it. Colourless, like the rest.
+
+    seek      says Seek until there is something; between two of them it waits for a hint, never longer than rules allow
+    touch     keeps what it has; the keeper does so by itself
+    withdraw  undoes whatever a cancelled or interrupted seek had got to
+
+let_go.py has its end: given back, finished or removed.
+
+An item that is held is a seat, as a lock that is held: the same keeper keeps it, and it is lost in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from ..errors import BackendError, ConfigError, LockTimeout
+from ..pool import (
+    Absent,
+    Busy,
+    Finished,
+    Give,
+    Look,
+    Looked,
+    Nothing,
+    On,
+    Quit,
+    Seek,
+    Taken,
+    Touch,
+    Touched,
+    Waiting,
+)
+from ..pool.line import sleep_span
+from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST, pay
+from .desk import FORGET, Debt, Desk
+from .orders import order as say
+from .orders import pools_of
+from .seat import NEVER, Hold, Seat, Wish
+
+BACK_OFF = 5.0  # seconds for which nobody is to have what a failed body gave back
+
+
+class Want(NamedTuple):
+    """What somebody wants of a pool."""
+
+    pool: str
+    lease: float
+    key: str = ""
+    renew: bool = True
+    note: str = ""
+
+
+class Seeker:
+    """One who wants an item, and how far he has got."""
+
+    ticket = ""
+    sent = False  # the store may know this ticket
+    hold: Hold | None = None
+    place: int | None = None
+    who: Hashable = None
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
+
+
+class ItemSeat(Seat):
+    """One item that is ours."""
+
+    def __init__(self, want: Want, key: str, ticket: str, fence: int, skew: float) -> None:
+        super().__init__(want.pool, ticket, fence, 1, 1, want.lease, skew)
+        self.key = key
+        self.renews = want.renew
+        self.order: On = On(key, Give(ticket, fence))  # how it is let go if nobody says otherwise
+
+    def confirm(self, at: float, left: int) -> None:
+        super().confirm(at, left)
+        if not self.renews:
+            self.renew_at = NEVER
+
+
+async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
+    """A hold on an item, or None when the time is over. `until` is the client's clock: None = for ever, 0 = only try.
+
+    On any exception the caller must `withdraw(desk, seeker)`.
+    """
+    want = seeker.want
+    pools = pools_of(desk)
+    lease = int(want.lease * 1e6)
+    seeker.ticket = desk.ticket()
+    order = Seek(seeker.ticket, lease, until != 0, desk.backend.ear, desk.owner, want.note, want.key)
+    retry = RETRY_FIRST
+    while True:
+        again, seeker.sent = seeker.sent, True
+        try:
+            answer = await say(desk, want.pool, order._replace(again=again), until or None)
+        except BackendError as error:
+            if not again or error.refused or (until is not None and desk.clock() + retry >= until):
+                raise
+            await desk.colour.sleep(retry)
+            retry = min(retry * 2, RETRY_MOST)
+            continue
+        retry = RETRY_FIRST
+        reply = answer.reply
+        if isinstance(reply, Taken):
+            hold = _have(desk, seeker, reply, answer.at)
+            if hold is not None:
+                return hold
+            nap = 0.0  # the answer took longer than the lease: ask whether it is still ours
+        elif isinstance(reply, Finished):
+            what = f"{want.key!r} of {want.pool!r}"
+            raise ConfigError(f"{what} is done. Remove it and add it again to have it done anew.")
+        elif isinstance(reply, Waiting):
+            if seeker.place is None:
+                desk.tell("waiting", want.pool, seeker.ticket, detail=f"{reply.ahead} ahead in line")
+            seeker.place = reply.ahead + 1
+            nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
+        else:
+            assert isinstance(reply, Busy | Absent | Nothing)
+            nap = min(reply.due_in if isinstance(reply, Busy) else NEVER, sleep_span(0)) / 1e6
+        clock = desk.clock()
+        if until is not None and clock >= until:
+            if until == 0 and not answer.again and isinstance(reply, Nothing | Busy | Absent):
+                seeker.sent = False  # it left nothing behind
+            await withdraw(desk, seeker)
+            return None
+        if nap:
+            nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
+            try:
+                await pools.changed(want.pool, seeker.ticket, nap)
+            except BackendError:  # it cannot be listened to: whether it can be asked, the next Seek tells
+                await desk.colour.sleep(min(nap, RETRY_MOST))
+
+
+def _have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
+    """It is ours, unless the time for which it was is over already."""
+    want = seeker.want
+    seat = ItemSeat(want, reply.key, seeker.ticket, reply.fence, desk.backend.skew)
+    seat.confirm(at, reply.left)
+    clock = desk.clock()
+    if clock >= seat.deadline:
+        return None
+    seat.admitted = clock
+    with desk.mutex:
+        wish = Wish(want.pool, 0, 1, want.lease, note=want.note)
+        hold: Any = desk.item(desk, seat, reply.fence, wish, seeker.who, clock)
+        hold._text = reply.body
+        seat.holds.append(hold)
+        seeker.hold = hold
+        desk.seated(seat)
+    desk.tell("acquired", want.pool, seat.ticket, reply.fence, reply.key)
+    return seeker.hold
+
+
+async def withdraw(desk: Desk, seeker: Seeker) -> None:
+    """Undo what a seek that ends without an item had got to. Never raises what the store says."""
+    if seeker.hold is not None:
+        from .let_go import give
+
+        await give(desk, seeker.hold, quiet=True)
+    elif seeker.sent:
+        seeker.sent = False
+        want = seeker.want
+        with desk.mutex:
+            clock = desk.clock()
+            order = Quit(seeker.ticket, int(want.lease * 1e6), want.key)
+            desk.owe(Debt(want.pool, seeker.ticket, False, clock + 1.0, clock + max(want.lease, FORGET), order))
+        await pay(desk, seeker.ticket, desk.clock() + QUICKLY)
+
+
+async def timed_out(desk: Desk, seeker: Seeker, limit: float) -> LockTimeout:
+    """The sentence for a wait that was over too early."""
+    want = seeker.want
+    there = ""
+    try:
+        if want.key:
+            answer = await say(desk, want.pool, On(want.key, Look()))
+            item = answer.reply.item if isinstance(answer.reply, Looked) else None
+            there = "it is not there" if item is None else f"taken by {item.owner}" if item.ticket else "it rests"
+        else:
+            counts = await pools_of(desk).count(want.pool)
+            there = ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "the pool is empty"
+    except BackendError:
+        pass
+    waited = f"; you waited {limit:g} s" if limit else ""
+    number = f", number {seeker.place} in line" if seeker.place is not None and limit else ""
+    what = f"{want.key!r} of {want.pool!r} was not" if want.key else f"Nothing of {want.pool!r} was"
+    error = LockTimeout(f"{what} to be had ({there or 'no answer'}){waited}{number}.")
+    error.name, error.place, error.waited = want.pool, seeker.place, limit
+    return error
+
+
+# -- while it is held
+
+
+async def touch(desk: Desk, hold: Hold, body: str | None = None) -> None:
+    """Keep it, now, and its new body with it. LeaseLost if it is gone, BackendError if the store cannot be asked."""
+    hold.ensure_held()
+    await _touch(desk, hold._seat, body)
+    hold.ensure_held()
+    if body is not None:
+        hold._text = body  # type: ignore[attr-defined]
+
+
+async def renew(desk: Desk, seat: Seat) -> None:
+    """What the keeper does."""
+    assert isinstance(seat, ItemSeat)
+    if seat.renews:
+        await _touch(desk, seat)
+    else:
+        seat.renew_at = NEVER
+
+
+async def _touch(desk: Desk, seat: Seat, body: str | None = None) -> None:
+    assert isinstance(seat, ItemSeat)
+    in_time = desk.clock() < seat.deadline
+    try:
+        answer = await say(desk, seat.name, On(seat.key, Touch(seat.ticket, seat.fence, body)))
+    except (BackendError, ConfigError):
+        seat.failed = desk.clock()
+        if seat.failed >= seat.deadline:
+            desk.lose(seat)
+        raise
+    if seat.leaving or seat.reason:
+        return
+    if isinstance(answer.reply, Touched):
+        with desk.mutex:
+            seat.confirm(answer.at, answer.reply.left)
+        desk.tell("renewed", seat.name, seat.ticket, seat.fence, seat.key)
+    elif in_time:
+        desk.lose(seat, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now")
+    else:
+        desk.lose(seat)

@@ -1,0 +1,109 @@
+"""What is in a pool: adding to it, removing from it, looking at it. Bad input gets a sentence, and nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError
+from ..pool import STATES, Added, Busy, On, Put, Remove, Removed
+from . import check
+from .desk import Desk
+from .orders import order, pools_of
+
+LARGEST = 64 * 1024  # bytes of JSON
+CHUNK = 200  # items added in one step
+
+
+class PoolItem(NamedTuple):
+    """One item of a pool, as it was when it was looked at."""
+
+    key: str
+    state: str
+    """free, resting, taken, expired or done."""
+    body: Any
+    fence: int
+    """Of the last take; 0: it was never taken."""
+    owner: str
+    """Who has it, or who finished it."""
+    note: str
+    due_in: float
+    """Seconds until it can be had: 0.0 at once; negative: done."""
+
+
+class PoolCounts(NamedTuple):
+    """How many items of a pool are in each state."""
+
+    free: int
+    resting: int
+    taken: int
+    expired: int
+    done: int
+
+
+def body_text(body: Any) -> str:
+    """A body as JSON."""
+    try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as bad:
+        raise ConfigError(f"A body is what JSON can say, and this one is not ({bad}). Make it plain data.") from None
+    if size > LARGEST:
+        raise ConfigError(f"A body has at most 64 KiB of JSON, this one {size} bytes. Keep the rest elsewhere.")
+    return text
+
+
+def _rows(rows: Mapping[str, Any] | Iterable[Any]) -> list[tuple[str, str]]:
+    """{key: body}, or keys, or pairs of key and body."""
+    if isinstance(rows, str | bytes):
+        raise ConfigError("add_many() takes many: a mapping from key to body, or keys, or pairs of key and body.")
+    found = []
+    for row in rows.items() if isinstance(rows, Mapping) else rows:
+        if isinstance(row, str):
+            row = (row, None)
+        if not isinstance(row, tuple | list) or len(row) != 2:
+            raise ConfigError(f"add_many() takes keys, or pairs of key and body, not {type(row).__name__}.")
+        found.append((check.name(row[0], "A key"), body_text(row[1])))
+    return found
+
+
+async def add(desk: Desk, pool: str, rows: Mapping[str, Any] | Iterable[Any]) -> int:
+    """How many of them are new."""
+    checked = _rows(rows)
+    new = 0
+    for first in range(0, len(checked), CHUNK):
+        answer = await order(desk, pool, Put(tuple(checked[first : first + CHUNK]), first))
+        assert isinstance(answer.reply, Added)
+        new += answer.reply.new
+    return new
+
+
+async def remove(desk: Desk, pool: str, key: str, force: bool) -> bool:
+    """Whether there was one to remove. ConfigError if somebody has it."""
+    answer = await order(desk, pool, On(check.name(key, "A key"), Remove(force=force)))
+    reply = answer.reply
+    if isinstance(reply, Busy):
+        raise ConfigError(
+            f"{key!r} of {pool!r} is taken for another {reply.due_in / 1e6:.0f} s. Wait for it, or use force=True."
+        )
+    assert isinstance(reply, Removed)
+    return reply.there or answer.again
+
+
+async def items(desk: Desk, pool: str, state: str | None) -> list[PoolItem]:
+    if state is not None and state not in STATES:
+        raise ConfigError(f"The state of an item is one of {', '.join(STATES)}, not {state!r}.")
+    found, now = await pools_of(desk).all(pool)
+    return [
+        PoolItem(
+            i.key, i.state(now), json.loads(i.body), i.fence, i.owner, i.note,
+            -1.0 if i.score < 0 else max(i.score - now, 0) / 1e6,
+        )
+        for i in found
+        if state is None or i.state(now) == state
+    ]  # fmt: skip
+
+
+async def counts(desk: Desk, pool: str) -> PoolCounts:
+    return PoolCounts(**await pools_of(desk).count(pool))

@@ -1,0 +1,183 @@
+"""Keeping an item, losing it, and answers that are lost on the way."""
+
+import asyncio
+
+import pytest
+
+from ...errors import BackendError, LeaseLost
+from ..faults import Faults, everywhere
+from ..world import World
+from .stage import PoolBehaviours, get
+
+
+class TestKeepingItems(PoolBehaviours):
+    async def test_an_item_renews_itself(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.6)
+        await jobs.add("a")
+        item = await get(jobs)
+        await world.pass_time(2)
+        assert item.held
+        assert await world.connect().pool("jobs").acquire(False) is None
+        await item.done()
+
+    async def test_an_item_that_is_not_renewed_is_anybodys_after_its_lease(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.6)
+        await jobs.add("a")
+        item = await get(jobs, renew=False)
+        await world.pass_time(0.65)
+        assert item.lost
+        assert item.reason == "expired"
+        later = await get(world.connect().pool("jobs"), blocking=False)
+        assert later.fence > item.fence
+        with pytest.raises(LeaseLost):
+            await item.update(1)
+        with pytest.raises(LeaseLost):
+            await item.done()
+        assert later.held
+
+    async def test_an_item_that_is_renewed_by_hand_is_kept(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.6)
+        await jobs.add("a")
+        item = await get(jobs, renew=False)
+        for number in range(4):
+            await world.pass_time(0.3)
+            await (item.renew() if number % 2 else item.update(number))
+        assert item.held
+        await item.done()
+        assert (await jobs.counts()).done == 1
+
+    async def test_a_loss_is_known_before_anybody_else_has_it(self, world: World) -> None:
+        faults = Faults()
+        jobs = world.connect(faults=faults).pool("jobs", lease=0.6)
+        await jobs.add("a")
+        item = await get(jobs)
+        other = world.connect().pool("jobs")
+        faults.cut = True
+        waiting = world.go(get(other))
+        lost_first = False
+        for _ in range(80):
+            await world.pass_time(0.01)
+            had = waiting.done
+            lost_first = lost_first or (item.lost and not had)
+            if had:
+                break
+        assert lost_first
+        assert (await waiting.result(within=0.2)).fence > item.fence
+        assert item.reason in ("unreachable", "expired")
+        with pytest.raises(LeaseLost):
+            await item.done()
+
+    async def test_what_was_done_so_far_is_there_for_the_next(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add("a", {"step": 0})
+        item = await get(jobs, renew=False)
+        await item.update({"step": 3})
+        await world.pass_time(0.55)
+        assert (await get(world.connect().pool("jobs"))).body == {"step": 3}
+
+    async def test_who_is_late_cannot_touch_what_another_has(self, world: World) -> None:
+        """Fences are for that: the store itself refuses, whatever the late one believes."""
+        faults = Faults()
+        jobs = world.connect(faults=faults).pool("jobs", lease=0.5)
+        await jobs.add("a", 1)
+        item = await get(jobs, renew=False)
+        await world.pass_time(0.5)
+        later = await get(world.connect().pool("jobs"), blocking=False)
+        item._reason = ""
+        item._seat.reason = ""
+        item._seat.deadline = float("inf")
+        with pytest.raises(LeaseLost):
+            await item.done(body="late")
+        assert later.held
+        (seen,) = await jobs.items()
+        assert (seen.state, seen.body, seen.fence) == ("taken", 1, later.fence)
+
+    async def test_a_loss_in_a_clean_body_is_raised_and_else_noted(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add_many(["a", "b"])
+        if world.face == "threads":
+            with pytest.raises(LeaseLost, match="'a' of 'jobs'"):
+                async with jobs.hold(renew=False):
+                    await world.pass_time(0.55)
+            with pytest.raises(ZeroDivisionError) as caught:
+                async with jobs.hold(renew=False):
+                    await world.pass_time(0.55)
+                    raise ZeroDivisionError
+            assert "was lost" in caught.value.__notes__[0]
+            return
+
+        async def work() -> None:
+            async with jobs.hold(renew=False):
+                await asyncio.sleep(30)
+
+        working = world.go(work())
+        await world.pass_time(0.55)
+        with pytest.raises(LeaseLost, match="'a' of 'jobs'"):
+            await working.result()
+
+
+class TestLostAnswersOfPools(PoolBehaviours):
+    @pytest.mark.parametrize("fault", ["before", "after", "slow"])
+    async def test_one_seek_takes_one_item_whatever_happens_to_its_messages(self, world: World, fault: str) -> None:
+        faults = Faults(fault, on="Seek")
+        await world.connect().pool("jobs").add_many(["a", "b"])
+        jobs = world.connect(faults=faults).pool("jobs")
+        item = await world.go(get(jobs)).result(within=2)
+        assert item.key == "a"
+        assert (await jobs.counts()).taken == 1
+        await item.done()
+
+    @pytest.mark.parametrize("fault", ["before", "after", "slow", "twice"])
+    async def test_what_is_said_of_an_item_is_done_once(self, world: World, fault: str) -> None:
+        await world.connect().pool("jobs").add_many(["a", "b", "c"])
+        faults = Faults(*[fault] * 3, on={"Give", "Finish", "Touch"})
+        jobs = world.connect(faults=faults).pool("jobs")
+        first, second, third = await get(jobs), await get(jobs), await get(jobs)
+        for letting_go in (first.done(1), second.release(2), third.update(3)):
+            await world.go(letting_go).result(within=1)
+        assert [(i.state, i.body) for i in await jobs.items()] == [("done", 1), ("free", 2), ("taken", 3)]
+        assert not first.lost
+        assert not second.lost
+        assert third.held
+
+    async def test_who_waits_gets_what_is_added_although_no_hint_arrives(self, world: World) -> None:
+        faults = Faults()
+        jobs = world.connect(faults=faults).pool("jobs")
+        faults.deaf = True
+        waiting = world.go(get(jobs))
+        await world.workers("jobs", 1)
+        await world.connect().pool("jobs").add("a")
+        assert (await waiting.result(within=2.1)).key == "a"
+
+    async def test_a_store_that_is_down_is_told_of_and_nothing_is_lost(self, world: World) -> None:
+        faults = Faults()
+        jobs = world.connect(faults=faults).pool("jobs", lease=30)
+        await jobs.add("a")
+        item = await get(jobs)
+        faults.cut = True
+        for asking in (jobs.add("b"), jobs.acquire(False), item.update(1)):
+            with pytest.raises(BackendError):
+                await asking
+        assert item.held
+        with pytest.raises(BackendError):
+            await item.done(body="done")
+        faults.cut = False
+        await world.pass_time(1.5)
+        (seen,) = await world.connect().pool("jobs").items()
+        assert (seen.state, seen.body) == ("done", "done"), "the keeper has said it"
+
+    async def test_one_who_gives_up_while_the_store_is_silent_leaves_nothing(self, world: World) -> None:
+        for script in everywhere(("before", "after"), 3):
+            faults = Faults(*script, on={"Seek", "Quit"})
+            jobs = world.connect(faults=faults).pool("jobs")
+            waiting = world.go(jobs.acquire(timeout=0.3))
+            try:
+                assert await waiting.result(within=1.5) is None
+            except BackendError:
+                pass  # the time was over before it could be said again
+            await world.pass_time(1.1)  # the keeper says what is left to say
+        await world.workers("jobs", 0)
+        jobs = world.connect().pool("jobs")
+        await jobs.add("a")
+        assert (await get(jobs, blocking=False)).key == "a"
+

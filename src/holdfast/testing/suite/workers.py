@@ -1,0 +1,190 @@
+"""Workers who wait for an item: woken at once, served in the order in which they came, gone without a trace."""
+
+import pytest
+
+from ...errors import ConfigError
+from ..world import World
+from .stage import PoolBehaviours, get
+
+
+class TestWaitingForItems(PoolBehaviours):
+    async def test_who_waits_has_what_is_added(self, world: World) -> None:
+        waiting = world.go(get(world.connect().pool("jobs")))
+        await world.workers("jobs", 1)
+        assert not waiting.done
+        begun = world.time()
+        await world.connect().pool("jobs").add("a", 7)
+        item = await waiting.result()
+        assert (item.key, item.body, item.held) == ("a", 7, True)
+        assert world.time() - begun < 0.5, "woken, and not only by looking again"
+        await world.workers("jobs", 0)
+
+    async def test_who_waits_has_what_is_given_back(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        waiting = world.go(get(world.connect().pool("jobs")))
+        await world.workers("jobs", 1)
+        begun = world.time()
+        await item.release()
+        assert (await waiting.result()).fence > item.fence
+        assert world.time() - begun < 0.5
+
+    async def test_who_waits_has_what_expires_when_it_does(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.7)
+        await jobs.add("a")
+        item = await get(jobs, renew=False)
+        begun = world.time()
+        waiting = world.go(get(world.connect().pool("jobs")))
+        await world.workers("jobs", 1)
+        later = await waiting.result(within=0.72)
+        assert later.fence > item.fence
+        assert 0.6 < world.time() - begun < 1.2
+
+    async def test_who_waits_has_what_has_rested_when_it_has(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        waiting = world.go(get(world.connect().pool("jobs")))
+        await world.workers("jobs", 1)
+        begun = world.time()
+        await item.release(after=0.4)
+        assert (await waiting.result(within=0.42)).key == "a"
+        assert 0.4 <= world.time() - begun < 0.7
+
+    async def test_a_wait_that_is_too_long_gives_none_and_leaves_nothing(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        begun = world.time()
+        waiting = world.go(jobs.acquire(timeout=0.3))
+        assert await waiting.result(within=0.301) is None
+        assert 0.3 <= world.time() - begun < 1
+        await world.workers("jobs", 0)
+        await jobs.add("a")
+        assert (await get(jobs, blocking=False)).key == "a"
+
+    async def test_those_who_wait_are_served_in_the_order_in_which_they_came(self, world: World) -> None:
+        served: list[int] = []
+
+        async def work(number: int) -> None:
+            item = await get(world.connect().pool("jobs"))
+            served.append(number)
+            await item.done()
+
+        waiting = []
+        for number in range(6):
+            waiting.append(world.go(work(number)))
+            await world.workers("jobs", number + 1)
+        jobs = world.connect().pool("jobs")
+        for number in range(6):
+            await jobs.add(f"job {number}")
+            await waiting[number].result()
+            assert served == list(range(number + 1))
+
+    async def test_many_added_at_once_reach_all_who_wait(self, world: World) -> None:
+        waiting = []
+        for number in range(4):
+            waiting.append(world.go(get(world.connect().pool("jobs"))))
+            await world.workers("jobs", number + 1)
+        begun = world.time()
+        await world.connect().pool("jobs").add_many(["a", "b", "c", "d"])
+        assert [(await each.result()).key for each in waiting] == ["a", "b", "c", "d"]
+        assert world.time() - begun < 1
+
+    async def test_threads_or_tasks_of_one_client_wait_side_by_side(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        waiting = []
+        for number in range(3):
+            waiting.append(world.go(get(jobs)))
+            await world.workers("jobs", number + 1)
+        await world.connect().pool("jobs").add_many(["a", "b", "c"])
+        assert [(await each.result()).key for each in waiting] == ["a", "b", "c"]
+
+    async def test_a_newcomer_does_not_pass_those_who_wait(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add("a")
+        await get(jobs, renew=False)
+        first = world.connect()
+        waiting = world.go(get(first.pool("jobs")))
+        await world.workers("jobs", 1)
+        if world.hand is not None:
+            world.hand.jump(0.5)  # it has expired, and nobody has noticed yet
+            assert await world.connect().pool("jobs").acquire(False) is None
+        assert (await waiting.result(within=2.0)).key == "a"
+
+    async def test_who_gives_up_makes_room_for_the_next(self, world: World) -> None:
+        first = world.go(world.connect().pool("jobs").acquire(timeout=0.3))
+        await world.workers("jobs", 1)
+        second = world.go(get(world.connect().pool("jobs")))
+        await world.workers("jobs", 2)
+        assert await first.result(within=0.301) is None
+        await world.workers("jobs", 1)
+        await world.connect().pool("jobs").add("a")
+        assert (await second.result()).key == "a"
+
+    async def test_a_client_that_is_closed_waits_no_more(self, world: World) -> None:
+        client = world.connect()
+        await client.pool("jobs").add("a")
+        item = await get(client.pool("jobs"))
+        await client.close()
+        assert not item.held
+        assert (await get(world.connect().pool("jobs"), blocking=False)).key == "a"
+        with pytest.raises(ConfigError, match="closed"):
+            await client.pool("jobs").acquire(False)
+
+
+class TestWaitingForANamedItem(PoolBehaviours):
+    async def test_it_is_waited_for_before_it_is_there(self, world: World) -> None:
+        waiting = world.go(get(world.connect().pool("jobs"), key="b"))
+        await world.watchers("jobs", 1)
+        begun = world.time()
+        await world.connect().pool("jobs").add_many(["a", "b"])
+        assert (await waiting.result()).key == "b"
+        assert world.time() - begun < 0.5
+        assert (await world.connect().pool("jobs").items("free"))[0].key == "a"
+
+    async def test_it_is_had_when_it_is_given_back(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        await jobs.add_many(["a", "b"])
+        item = await get(jobs, key="b")
+        waiting = world.go(get(world.connect().pool("jobs"), key="b"))
+        await world.watchers("jobs", 1)
+        begun = world.time()
+        await item.release()
+        assert (await waiting.result()).key == "b"
+        assert world.time() - begun < 0.5
+
+    async def test_it_is_had_when_it_expires(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add("b")
+        await get(jobs, renew=False)
+        waiting = world.go(get(world.connect().pool("jobs"), key="b"))
+        await world.watchers("jobs", 1)
+        assert (await waiting.result(within=0.52)).key == "b"
+
+    async def test_it_is_waited_for_no_more_when_it_is_done(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        await jobs.add("b")
+        item = await get(jobs)
+        waiting = world.go(get(world.connect().pool("jobs"), key="b"))
+        await world.watchers("jobs", 1)
+        await item.done()
+        with pytest.raises(ConfigError, match="is done"):
+            await waiting.result()
+
+    async def test_a_wait_that_is_too_long_gives_none(self, world: World) -> None:
+        waiting = world.go(world.connect().pool("jobs").acquire(timeout=0.2, key="b"))
+        assert await waiting.result(within=0.201) is None
+        await world.watchers("jobs", 0)
+
+
+class TestCancelledWorkers(PoolBehaviours):
+    async def test_one_who_is_cancelled_leaves_nothing(self, world: World) -> None:
+        if world.face == "threads":
+            pytest.skip("threads are not cancelled")
+        jobs = world.connect().pool("jobs")
+        waiting = world.go(jobs.acquire())
+        await world.workers("jobs", 1)
+        waiting.cancel()
+        await world.workers("jobs", 0)
+        await jobs.add("a")
+        assert (await get(jobs, blocking=False)).key == "a"
