@@ -75,6 +75,8 @@ def perform(said: Said) -> int:
         from .look import look as command
     elif name in ("acquire", "renew", "release"):
         from .tickets import tickets as command
+    elif name.startswith("pool "):
+        from .pool import pool as command
     elif name in ("evict", "resize"):
         from .orders import orders as command
     else:

@@ -1,11 +1,19 @@
 """The commands as data: their options, their words, their help. What they do is in the module that each names."""
 
-from .words import GLOBAL, Command, Option, choice, code, count, duration
+from .words import GLOBAL, Command, Option, choice, code, count, duration, json
 
-LOCK = (
+WAIT = (
     Option("nonblock", ("-n", "--nonblock", "--nb"), "do not wait"),
     Option("wait", ("-w", "--wait", "--timeout"), "wait at most so long; 0 = do not wait", "DUR", duration),
     Option("conflict", ("-E", "--conflict-exit-code"), "exit with N instead of 75 if it is not acquired", "N", code),
+)
+GUARD = (
+    Option("grace", ("--grace",), "from TERM to KILL when the lease cannot be kept (10s)", "DUR", duration),
+    Option("on_lost", ("--on-lost",), "kill (TERM, then KILL; the default), term or warn", "DO",
+           choice("kill", "term", "warn")),
+)
+LOCK = (
+    *WAIT,
     Option("shared", ("-s", "--shared"), "share it with other readers"),
     Option("shared", ("-x", "-e", "--exclusive"), "hold it alone (the default)", sets=False),
     Option("slots", ("--slots",), "N may hold it at once", "N", count),
@@ -19,9 +27,7 @@ RUN = Command(
     "run", "[options] NAME [--] CMD ARGS… | NAME -c TEXT", "hold NAME while CMD runs",
     (
         *LOCK,
-        Option("grace", ("--grace",), "from TERM to KILL when the lease cannot be kept (10s)", "DUR", duration),
-        Option("on_lost", ("--on-lost",), "kill (TERM, then KILL; the default), term or warn", "DO",
-               choice("kill", "term", "warn")),
+        *GUARD,
         Option("at_least", ("--at-least",), "keep it so long, even if CMD ends sooner", "DUR", duration),
         Option("max_hold", ("--max-hold",), "give it up after so long, even if CMD still runs", "DUR", duration),
     ),
@@ -32,6 +38,41 @@ CMD gets HOLDFAST_NAME, HOLDFAST_TICKET, HOLDFAST_FENCE, HOLDFAST_LEASE and HOLD
 Exit code: CMD's own, or 128+N if signal N ended it; 75 not acquired, 79 lease lost and CMD stopped,
 69 store unreachable, 77 refused, 78 bad configuration, 64 usage, 126 cannot execute, 127 not found.
 """,
+)
+
+BODY = Option("body", ("--body",), "its body", "JSON", json)
+POOL = (
+    Command("pool add", "POOL [KEY…]", "add items; without KEY one a line from stdin", (BODY,), 1, 1 << 30, more="""\
+A line of stdin is a name, or JSON: {"key": "a", "body": {"n": 1}}.
+What is in the pool already stays as it is.
+"""),
+    Command(
+        "pool run", "[options] POOL [--] CMD ARGS… | POOL -c TEXT", "run CMD for any free item",
+        (
+            Option("forever", ("--forever",), "again and again; with -n or -w until nothing is left"),
+            Option("give_back", ("--give-back",), "never done: give it back when CMD has ended well (GPUs, accounts)"),
+            *WAIT,
+            Option("key", ("--key",), "this one and no other", "KEY"),
+            Option("lease", ("--lease",), "how long others wait if this machine dies (60s)", "DUR", duration),
+            Option("back_off", ("--back-off",), "nobody has it for so long after CMD failed (5s)", "DUR", duration),
+            Option("owner", ("--owner",), "how others see you (host:pid)", "TEXT"),
+            *GUARD,
+        ),
+        1, 1 << 30, greedy=True,
+        more="""\
+Options go before POOL; everything behind it belongs to CMD, which gets HOLDFAST_ITEM and HOLDFAST_BODY
+(JSON), and what `holdfast run` gives. If CMD exits with 0 the item is done; else it goes back, behind all
+others and after a pause. Exit code: as of `holdfast run`; with --forever 0 when nothing is left.
+""",
+    ),
+    Command("pool ls", "POOL", "what is in it, and who has it", (
+        Option("state", ("--state",), "only what is free, resting, taken, expired or done", "STATE",
+               choice("free", "resting", "taken", "expired", "done")),
+    ), 1, 1),
+    Command("pool done", "POOL KEY…", "mark items as done that nobody has", (BODY,), 2, 1 << 30),
+    Command("pool rm", "POOL KEY…", "remove items", (
+        Option("force", ("--force",), "even if somebody has it: he loses it"),
+    ), 2, 1 << 30),
 )
 
 COMMANDS = {
@@ -55,6 +96,7 @@ COMMANDS = {
             Option("ticket", ("--ticket",), "only this one, as `show` prints it", "T"),
             Option("yes", ("-y", "--yes"), "do not ask"),
         ), 1, 1),
+        *POOL,
         Command("resize", "NAME SLOTS", "let another number hold it at once", (), 2, 2),
         Command("schema", "[URL]", "print what the store needs; runs nothing", (), 0, 1),
         Command("doctor", "", "could a lock be lost here, and how?", (), 0, 0),
@@ -64,7 +106,8 @@ COMMANDS = {
 
 def overview() -> str:
     lines = ["Locks that span threads, processes and machines.", "", "  holdfast [options] COMMAND …", ""]
-    lines += rows([(f"{c.name} {c.words}".replace(RUN.words, "NAME -- CMD"), c.summary) for c in COMMANDS.values()])
+    brief = {"run": "run NAME -- CMD", "pool run": "pool run POOL -- CMD"}
+    lines += rows([(brief.get(c.name, f"{c.name} {c.words}"), c.summary) for c in COMMANDS.values()])
     return "\n".join([*lines, "", *table(GLOBAL), "", "`holdfast COMMAND --help` says more.", ""])
 
 

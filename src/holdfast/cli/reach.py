@@ -15,6 +15,7 @@ from holdfast.flow.run import run
 from .words import Said
 
 if TYPE_CHECKING:
+    from holdfast import Pool
     from holdfast.client import Lease, Locks
 
 
@@ -35,6 +36,10 @@ def client(said: Said, on_event: "Callable[[holdfast.Event], object] | None" = N
     if locks._desk.backend.span == "process":
         raise ConfigError(f"{locks.store} ends with this process, so it would keep nobody out. Leave -u away, or sqlite:///…")
     return locks
+
+
+def where(pool: "Pool") -> str:
+    return pool._desk.backend.where
 
 
 def beacon(locks: "Locks") -> int | None:

@@ -30,8 +30,7 @@ def run(said: Said) -> int:
     name, command = said.words[0], command_in(said.words)
     lock.check(said)
     file = child.find(command[0])
-    if not hasattr(signal, "sigtimedwait") or not os.path.isdir("/proc/self"):
-        raise exits.Exit(exits.CONFIG, "`holdfast run` needs Linux with /proc; the library works without it.")
+    check_system("run")
     post = guard.post(said["on_lost"] or "kill")
     try:
         Run(said, name, file, command, post).whole()
@@ -39,14 +38,19 @@ def run(said: Said) -> int:
         post.abandon()
 
 
-def command_in(words: list[str]) -> list[str]:
+def check_system(word: str) -> None:
+    if not hasattr(signal, "sigtimedwait") or not os.path.isdir("/proc/self"):
+        raise exits.Exit(exits.CONFIG, f"`holdfast {word}` needs Linux with /proc; the library works without it.")
+
+
+def command_in(words: list[str], word: str = "run") -> list[str]:
     """The command behind NAME. Usage if there is none or an option is in its place."""
     name, *rest = words
     if rest[:1] == ["--"]:
         rest = rest[1:]
     elif rest[:1] in (["-c"], ["--command"]):
         if len(rest) != 2:
-            raise exits.Usage(f"{rest[0]} takes one text, in quotes: holdfast run {name} {rest[0]} 'one | two'.")
+            raise exits.Usage(f"{rest[0]} takes one text, in quotes: holdfast {word} {name} {rest[0]} 'one | two'.")
         return [os.environ.get("SHELL") or "/bin/sh", "-c", rest[1]]
     elif rest and rest[0].startswith("-") and rest[0] != "-":
         raise exits.Usage(
@@ -54,7 +58,7 @@ def command_in(words: list[str]) -> list[str]:
             "a command that begins with a dash goes behind `--`."
         )
     if not rest or not rest[0]:
-        raise exits.Usage(f"What shall run while {name!r} is held? It is `holdfast run {name} -- CMD`.")
+        raise exits.Usage(f"What shall run while {name!r} is held? It is `holdfast {word} {name} -- CMD`.")
     return rest
 
 
@@ -83,7 +87,7 @@ class Run:
             if door.signum:  # or it came just as we got in: then closing gives the lock back
                 self.end(exits.BY_SIGNAL + door.signum, door.signum if door.typed else 0)
             code, typed = self.attend(lease, mask, own_group)
-            self.end(self.leave(lease) or code, typed)
+            self.end(self.leave(lease, code) or code, typed)
         finally:
             if not self.attending:  # else something is wrong with us: the guard ends the command, then the lock is free
                 self.close()
@@ -148,7 +152,11 @@ class Run:
             "HOLDFAST_HELD": f"{os.environ.get('HOLDFAST_HELD', '')} {lease.ticket}".strip(),
         }
 
-    def leave(self, lease: "Lease") -> int:
+    def let_go(self, lease: "Lease", code: int) -> None:
+        """The command has ended with this code."""
+        lease.release()
+
+    def leave(self, lease: "Lease", code: int) -> int:
         """The command has ended: give the lock back. 79 if it was ended because the lease could not be kept, else 0."""
         self.attending = False
         stopped = bool(self.post.listen() & {"term", "kill"})
@@ -160,7 +168,7 @@ class Run:
         loss, capped = "", reach.is_capped(lease)
         try:
             lease.ensure_held()
-            lease.release()
+            self.let_go(lease, code)
         except LeaseLost as late:
             loss = str(late)
         except BackendError as error:

@@ -23,6 +23,15 @@ def duration(text: str) -> float:
     return float(digits) * UNITS[unit]
 
 
+def json(text: str) -> Any:
+    from json import loads  # only those who bring JSON pay for it
+
+    try:
+        return loads(text)
+    except ValueError:
+        raise ValueError("JSON (a text goes in quotes of its own: '\"text\"')") from None
+
+
 def code(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text[:4]) <= 255 and len(text) <= 3):
         raise ValueError("an exit code from 0 to 255")
@@ -123,7 +132,12 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     word = rest.pop(0)
     if word == "help":
         options["help"] = True
-        return Said(commands.get(rest[0], nothing) if rest else nothing, options, [])
+        return Said(commands.get(" ".join(rest[:2]), commands.get(rest[0], nothing)) if rest else nothing, options, [])
+    parts = [name.partition(" ")[2] for name in commands if name.startswith(f"{word} ")]
+    if parts:  # one of several: `pool add`
+        if not rest or rest[0] not in parts:
+            raise Usage(f"It is `holdfast {word} {'|'.join(parts)} …`; `holdfast {word} {parts[0]} --help` says more.")
+        word = f"{word} {rest.pop(0)}"
     if word not in commands:
         near = [name for name in commands if name.startswith(word[:2]) or word.startswith(name)]
         hint = f" Did you mean `{near[0]}`?" if near else ""
