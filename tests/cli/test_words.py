@@ -79,7 +79,7 @@ def test_a_double_dash_lets_a_name_begin_with_a_dash() -> None:
     [
         ((), "Which command?"),
         (("frobnicate",), "There is no command 'frobnicate'."),
-        (("pool",), "There is no command 'pond'"),
+        (("pond",), "There is no command 'pond'"),
         (("realese", "x"), "Did you mean `re"),
         (("run",), r"It is `holdfast run \[options\] NAME"),
         (("run", "--frob", "x", "true"), "There is no option --frob here"),
