@@ -49,7 +49,11 @@ def listening(folder: Path) -> PageSite:
     return PageSite("ListeningStore", HandClock())
 
 
-world = suite.matrix({"smallest": smallest, "listening": listening})
+def pooling(folder: Path) -> PageSite:
+    return PageSite("PoolingStore", HandClock())
+
+
+world = suite.matrix({"smallest": smallest, "listening": listening, "pooling": pooling})
 
 for _name in suite.__all__:
     if _name.startswith("Test"):

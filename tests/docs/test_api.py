@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import aio
-from holdfast.flow.check import OWN
+from holdfast.flow.check import KEEP, OWN
 from tests.house import faces
 from tests.house.snippets import ROOT
 
@@ -21,7 +21,7 @@ ERRORS = [name for name in CLASSES if issubclass(getattr(holdfast, name), Except
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """As the page writes it: without annotations, … for the object's own timeout."""
+    """As the page writes it: without annotations, … for the object's own timeout, and for the body there is."""
     words: list[str] = []
     for p in list(inspect.signature(function).parameters.values()):
         if p.name == "self":
@@ -29,7 +29,7 @@ def signature(name: str, function: Callable[..., Any]) -> str:
         if p.kind is p.KEYWORD_ONLY and not any(word.startswith("*") for word in words):
             words.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        default = "" if p.default is p.empty else "=…" if p.default is OWN else f"={p.default!r}"
+        default = "" if p.default is p.empty else "=…" if p.default in (OWN, KEEP) else f"={p.default!r}"
         words.append(f"{stars}{p.name}{default}")
     return f"{name}({', '.join(words)})"
 
@@ -61,12 +61,12 @@ def test_connect_is_described_as_it_is() -> None:
     assert signature("connect", aio.connect) == signature("connect", holdfast.connect)
 
 
-@pytest.mark.parametrize("name", ["Locks", "Lock", "RWLock", "Semaphore", "Lease"])
+@pytest.mark.parametrize("name", ["Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item"])
 def test_a_class_is_described_as_it_is(name: str) -> None:
     assert described(SECTIONS[name]) == expected(getattr(holdfast, name))
 
 
-@pytest.mark.parametrize("name", ["Snapshot", "Resource", "Insider", "Waiter", "Event"])
+@pytest.mark.parametrize("name", ["Snapshot", "Resource", "Insider", "Waiter", "Event", "PoolItem", "PoolCounts"])
 def test_a_named_tuple_is_described_with_all_its_fields(name: str) -> None:
     text = re.sub(r"\([^)]*\)", "", SECTIONS[name].partition(". Kinds:")[0])  # what is said about a field is no field
     fields = getattr(holdfast, name)._fields

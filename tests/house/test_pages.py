@@ -72,7 +72,8 @@ def test_the_console_of_a_page_shows_what_one_sees(shown: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_page_is_in_order(page: Path) -> None:
-    tests = "".join(path.read_text() for path in files() if path.suffix == ".py" and "tests" in path.parts)
+    ours = [path for path in files() if path.suffix == ".py" and {"tests", "testing"} & set(path.parts)]
+    tests = "".join(path.read_text() for path in ours)
     assert unrunnable(page) == []
     assert broken_links(page) == []
     assert missing_tests(page, tests) == []

@@ -26,6 +26,7 @@ from ..flow.run import run
 from .colour import HandTaskColour, HandThreadColour
 from .dress import dress, undress
 from .faults import Faults, install
+from .pool_world import PoolWorld
 from .sites import Site
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ FACES = ("threads", "tasks")
 SOON = 20.0  # real seconds within which something must happen that nobody holds up; a busy machine is slow
 
 
-class World:
+class World(PoolWorld):
     face = ""
 
     def __init__(self, site: Site) -> None:
@@ -68,10 +69,6 @@ class World:
         if self._eye is None:
             self._eye = self.connect(owner="eye")
         return self._eye
-
-    def keeps_pools(self) -> bool:
-        """Whether this store keeps pools."""
-        return getattr(self._undressed(self.eye)._desk.backend, "pools", None) is not None
 
     async def resource(self, name: str) -> holdfast.Resource:
         """Who is inside and who waits, as anybody sees it."""
@@ -113,19 +110,6 @@ class World:
             return len((await self.resource(name)).line) == number
 
         await self.until(check, f"{number} in line for {name!r}")
-
-    async def workers(self, pool: str, number: int) -> None:
-        """Wait until so many stand in the line of this pool."""
-        await self.until(lambda: self._waits(pool, number, 0), f"{number} in line for the pool {pool!r}")
-
-    async def watchers(self, pool: str, number: int) -> None:
-        """Wait until so many wait for named items of it."""
-        await self.until(lambda: self._waits(pool, number, 1), f"{number} who wait for items of {pool!r}")
-
-    async def _waits(self, pool: str, number: int, which: int) -> bool:
-        backend: Any = self._undressed(self.eye)._desk.backend
-        line = await backend.pools.line(pool)
-        return len((line.workers, line.watchers)[which]) == number
 
     async def rest(self) -> None:
         """Give others the chance to do something wrong."""
