@@ -10,7 +10,7 @@ from holdfast.testing import suite
 from holdfast.testing.sites import UrlSite
 from holdfast.testing.suite.stage import PoolBehaviours
 from holdfast.testing.world import ThreadWorld
-from tests.contract.conftest import STORES
+from tests.contract.conftest import STORES, WITHOUT_POOLS
 
 NO_STORES = {
     "contract": "what a store has to be",
@@ -20,8 +20,6 @@ NO_STORES = {
     "cas_pool": "the engine of pools; it is played over the same dict",
     "item_rows": "items as rows of any store; played there, too",
 }
-
-WITHOUT_POOLS: dict[str, str] = {}  # stores of the matrix that keep no pools, and why
 
 
 def unplayed(folder: Path, played: set[str]) -> set[str]:
@@ -43,9 +41,10 @@ def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_store_keeps_pools_or_says_why_not(store: str, tmp_path: Path) -> None:
+def test_a_store_keeps_pools_or_says_why_not(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The behaviours of pools are played by every store of the matrix that keeps any: none can do so unseen."""
-    site = STORES[store](tmp_path)
+    opened = STORES[store]
+    site = request.getfixturevalue(opened) if isinstance(opened, str) else opened(tmp_path)
     world = ThreadWorld(UrlSite(site) if isinstance(site, str) else site)
     assert world.keeps_pools() == (store not in WITHOUT_POOLS)
     world.run(world.rest())
