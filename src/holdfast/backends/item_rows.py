@@ -12,6 +12,7 @@ from .names import SEPARATOR, line_key
 from .pool_contract import SeenItem
 
 TRIES = 400  # more in a row than any real crowd causes
+DOUBTS = 3
 CANDIDATES = 16  # read at once; somebody new tries one of them at random
 
 
@@ -72,17 +73,31 @@ class Rows:
                 return None
             # Somebody new may have any of them, and two who try the same one only get in each other's way.
             one = found[os.urandom(1)[0] % len(found) if turn and line else 0]
-            assert one.item is not None
+            took = await self._take(pool, one, take)
+            if took is not None:
+                return took
+        return None
+
+    async def _take(self, pool: str, one: SeenItem, take: Take) -> SeenItem | None:
+        """Take this one, unless somebody was quicker. After an unknown outcome the same one again and no other: or what
+        was lost might still arrive, and he would have two."""
+        doubts = 0
+        while one.item is not None:
             item, reply = apply(one.item, take, one.now)
+            if not isinstance(reply, Taken):
+                return None
+            if item == one.item:
+                return one
             try:
-                done = await self.put(pool, one.item.key, item, one)
+                if await self.put(pool, one.item.key, item, one):
+                    return SeenItem(item, None, one.now, one.at)
+                if not doubts:
+                    return None
             except Unknown:
-                done = False
-                again = await self.get(pool, one.item.key, True)
-                if again.item is not None and again.item.ticket == take.ticket:
-                    return again
-            if done and isinstance(reply, Taken):
-                return SeenItem(item, None, one.now, one.at)
+                doubts += 1
+                if doubts > DOUBTS:
+                    raise
+            one = await self.get(pool, one.item.key, True)
         return None
 
     async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:

@@ -1,8 +1,9 @@
 """The items of pools in SQLite: a table of their own, and one statement that takes any of them.
 
-The index knows only what is not done, and its first column is the pool: what is due for longest is the first entry in
-it, whatever the number of items. (Each statement repeats its condition, score >= 0, or SQLite would not use it.) The
-table is made by the first one who needs it.
+What has been due for longest is the first entry from 0 on in an index of scores, whatever the number of items. An index
+of only what is not done would be smaller, but no quicker, and SQLite uses one only if its condition stands in the
+statement; as one more lower bound there it made a search for one score read all that is due. The table is made by the
+first one who needs it.
 
 An item is still the same if score, fence and ticket are: each step changes one of them.
 """
@@ -31,14 +32,14 @@ ITEMS = (
     body TEXT NOT NULL,        -- JSON
     PRIMARY KEY (pool, key)
 )""",
-    "CREATE INDEX IF NOT EXISTS holdfast_due ON holdfast_items (pool, score) WHERE score >= 0",
+    "CREATE INDEX IF NOT EXISTS holdfast_due ON holdfast_items (pool, score)",
 )
 COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
 FIRST = "SELECT rowid FROM holdfast_items WHERE pool=:pool AND score>=0 AND score<=:now ORDER BY score LIMIT 1"
 TAKE = f"""UPDATE holdfast_items SET score=:until, fence=max(fence+1, :now), ticket=:ticket, lease=:lease, owner=:owner,
     note=:note WHERE rowid=({FIRST})"""
 TAKE_IF_NOBODY_WAITS = TAKE + " AND NOT EXISTS (SELECT 1 FROM holdfast_locks WHERE key=:line AND score>0)"
-TOOK = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=:pool AND score>=0 AND score=:until AND ticket=:ticket"
+TOOK = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=:pool AND score=:until AND ticket=:ticket"
 NEW = "(?, ?, ?, 0, '', 0, '', '', ?)"
 ADD = f"INSERT INTO holdfast_items VALUES {NEW}"
 IF_ABSENT = " ON CONFLICT DO NOTHING"
@@ -46,8 +47,8 @@ GET = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND key=?"
 PUT = """UPDATE holdfast_items SET score=?, fence=?, ticket=?, lease=?, owner=?, note=?, body=?
     WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"""
 DELETE = "DELETE FROM holdfast_items WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"
-OF = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND score>=0 AND score>? AND score<=? AND ticket=? LIMIT 1"
-COMING = "SELECT min(score) FROM holdfast_items WHERE pool=? AND score>=0 AND score>? AND score<=?"
+OF = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND score>? AND score<=? AND ticket=? LIMIT 1"
+COMING = "SELECT min(score) FROM holdfast_items WHERE pool=? AND score>? AND score<=?"
 ALL = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND key>? ORDER BY key LIMIT 1000"
 COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
     sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
