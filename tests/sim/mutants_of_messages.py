@@ -148,7 +148,7 @@ MUTANTS = [
     Mutant(
         "debts are never paid",
         doubt.a_release_that_finds_the_store_down_is_made_good, KEEP,
-        "if debt.ticket in desk.debts and await pay(desk, debt.ticket) is None:",
+        "if debt.ticket in desk.debts and not await pay(desk, debt.ticket):",
         "if debt.ticket in desk.debts:",
     ),
     Mutant(
