@@ -28,11 +28,11 @@ WORLDS = {
 }  # fmt: skip
 
 LARGE_WORLDS = {
-    "two items, three workers": (1, World(keys="xy", tickets="abc", advances=(0, 2, 3))),
-    "three items, three workers": (1, World(keys="xyz", tickets="abc", touch=False, quits=False, advances=(0, 3))),
-    "one item, four workers": (1, World(tickets="abcd", touch=False, advances=(0, 2, 3))),
+    "two items, three workers": (5500, World(keys="xy", tickets="abc", touch=False, advances=(0, 3))),
+    "three items, two workers": (2400, World(keys="xyz", tickets="ab", touch=False, advances=(0, 3))),
+    "one item, four workers": (22000, World(tickets="abcd", touch=False, finish=False, quits=False, advances=(0, 3))),
     "everything with two": (
-        1,
+        2700,
         World(
             keys="xy", tickets="abc", named={"c": "y"}, rests=(0, 2), remove=True, strangers=True, bodies=True,
             dead=(NONE, A), advances=(0, 3),
