@@ -126,7 +126,7 @@ def test_a_pool_of_a_hundred_thousand_costs_as_much_as_one_of_a_thousand(tmp_pat
 
     small, large = cost(1_000), cost(100_000)
     print(f"{small * 10:.3f} ms and {large * 10:.3f} ms an item")
-    assert large < small * 3, "on a busy machine; alone it is 1.0 to 1.2"
+    assert large < small * 3, "it grows with the pool; on a quiet machine 1.2 is the aim"
 
 
 # -- waiting
@@ -197,7 +197,8 @@ def test_who_waits_asks_no_more_than_three_times_in_two_seconds(connect: Connect
     begun = time.monotonic()
     assert locks.pool("jobs").acquire(timeout=4) is None
     assert time.monotonic() - begun >= 4
-    assert faults.said.count("Seek") <= 7, faults.said
+    print(faults.said)
+    assert faults.said.count("Seek") <= 6, faults.said
 
 
 def test_a_worker_that_is_killed_at_the_head_of_the_line_holds_nobody_up(path: Path, connect: Connect) -> None:
