@@ -19,6 +19,7 @@ from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
 from holdfast.testing.suite.stage import PoolBehaviours
+from tests.servers.fixtures import DEAR
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
 
@@ -131,9 +132,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = item.cls.__name__ if item.cls is not None else ""
         if store in WITHOUT_POOLS and item.cls is not None and issubclass(item.cls, PoolBehaviours):
             item.add_marker(pytest.mark.skip(reason=f"{store} keeps no pools yet"))
-        if store in IN_REAL_TIME:
-            item.add_marker(pytest.mark.sleeps)
-            if store in ("redis_sentinel", "redis_cluster"):  # one of these is enough for all who play at once
-                item.add_marker(pytest.mark.xdist_group(store))
+        if store in DEAR:  # one is enough for all who play at once
+            item.add_marker(pytest.mark.xdist_group(store))
         if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

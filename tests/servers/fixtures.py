@@ -35,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 OLDEST = (7, 0)
+DEAR = ("redis_sentinel", "redis_cluster")  # so many processes that tests of several files take turns at one
 
 
 class Shared(Protocol):
