@@ -10,7 +10,7 @@ from redis import Redis
 from holdfast.backends.redis import layout
 from holdfast.backends.redis.scripts import LOOK, Script
 from holdfast.doorman import Admitted, Command, Enter, Leave, Left, Record, Reply
-from tests.redis.both import EARS, Scripts, hooked, reserved
+from tests.redis.both import EARS, Scripts, hooked, short_words
 from tests.redis.lives import BEGIN
 
 
@@ -36,12 +36,9 @@ class LuaDoor:
         """By the short cut."""
         door = self.keys[:1]
         if isinstance(command, Enter):
-            c = command
-            fields = (c.ticket, c.capacity, c.weight, c.lease, reserved(c), c.ear, c.owner, c.note)
-            fence = self._call(self._scripts.enter, door, *fields, *self._inputs())
-            return None if fence is None else Admitted(int(fence), c.lease)
-        of = "" if command.fence is None else command.fence
-        return self._call(self._scripts.leave, door, command.ticket, of, *self._inputs()) and Left(True)
+            fence = self._call(self._scripts.enter, door, *short_words(command), *self._inputs())
+            return None if fence is None else Admitted(int(fence), command.lease)
+        return self._call(self._scripts.leave, door, *short_words(command), *self._inputs()) and Left(True)
 
     def look(self) -> Record:
         return layout.record(self._call(LOOK, self.keys))[0]

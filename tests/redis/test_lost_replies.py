@@ -33,7 +33,7 @@ def now_and_then(kind: str, fates: tuple[str, ...], seed: int) -> Fate:
     met: Counter[bytes] = Counter()
 
     def fate(request: bytes) -> str:
-        tickets = re.findall(rb"\$32\r\n([0-9a-f]{32})\r\n", request)
+        tickets = re.findall(rb"(?<![0-9a-f])([0-9a-f]{32})\r\n", request)
         if kind_of(request) != kind or any(met[ticket] == 2 for ticket in tickets) or dice.random() < 0.3:
             return ""
         met.update(tickets)

@@ -82,8 +82,8 @@ class RedisBackend:
         if not raw:
             return None  # nothing was said, or the server has something to say about itself: that is for the courier
         if type(command) is Enter:
-            if len(raw) == 23:
-                return Answer(Admitted(int(raw[5:21]), command.lease), at)
+            if len(raw) == 19:
+                return Answer(Admitted(int(raw[1:17]), command.lease), at)
         elif raw == b":1\r\n":
             return Answer(Left(True), at)
         door.crowded = True

@@ -27,37 +27,39 @@ local function set(field, value)
         words = {DOOR, 's', NOW}
     end
 end
-if capacity ~= num(door[1]) then set('c', text(capacity)) end
-if fixed and door[2] ~= '1' then set('x', '1') end
-if fence ~= num(door[3]) then set('f', text(fence)) end
-if places ~= num(door[4]) then set('p', text(places)) end
-if lone then set('a', packed(lone)) end
+local limit = text(capacity) .. (fixed and '!' or '')
+if limit ~= door[1] then set('c', limit) end
+if fence ~= num(door[2]) then set('f', text(fence)) end
+if places ~= num(door[3]) then set('p', text(places)) end
+if lone then
+    set('a', packed(lone, in_use == '' and 1 or 0))
+elseif in_use ~= '' then
+    set('a', '')
+end
 if several then set('u', text(used)) end
 if in_use ~= '' then set('g', in_use) end
 for ticket, one in pairs(changed) do
-    set(':' .. ticket, packed(one))
+    set(':' .. ticket, packed(one, 0))
 end
 
 -- The record must outlast its own last fence, too: after a clock has gone back, that is ahead of the time.
 far = max(far, now, fence)
-if fixed then
-    idle = IDLE_IF_FIXED
-end
-if far + idle / 2 > reach then
-    reach = far + idle
+local idle = fixed and IDLE_IF_FIXED or IDLE
+if far > reach or (fixed and set_before == '') then
+    reach = max(far, reach) + idle / 2
     set('h', text(reach))
     for _, key in ipairs(KEYS) do
         fresh[key] = true
     end
 end
 call('HSET', unpack(words))
-if newcomer and door[7] and not lone then
+if newcomer and door[6] and not lone and in_use == '' then
     call('HDEL', DOOR, 'a')
 end
-if newcomer and door[9] and in_use == '' then
+if newcomer and door[8] and in_use == '' then
     call('HDEL', DOOR, 'g')
 end
-local at = string.sub(text(reach), 1, -4) -- milliseconds
+local at = string.sub(text(reach + idle / 2), 1, -4) -- milliseconds
 for key in pairs(fresh) do
     call('PEXPIREAT', key, at)
 end

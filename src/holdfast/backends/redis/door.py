@@ -26,7 +26,7 @@ class Door:
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = layout.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
-        self.enter = command_of(ENTER, self.keys[:1], 8)
+        self.enter = command_of(ENTER, self.keys[:1], 5)
         self.leave = command_of(LEAVE, self.keys[:1], 2)
         self.steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # others want it, too: the full step is worth sending first
@@ -55,29 +55,29 @@ class Door:
                 tail = _tail(command) if tail is None else b""
                 if not tail:
                     return None
-            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(ticket), ticket, tail)
+            head = layout.head(ticket)
+            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(head), head, tail)
         if type(command) is Leave and not command.bury:
-            ticket, number = command[0].encode(), command[2]
+            head, number = layout.head(command[0].encode()), command[2]
             fence = b"" if number is None else b"%d" % number
-            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(ticket), ticket, len(fence), fence)
+            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(head), head, len(fence), fence)
         return None
 
 
 def _tail(command: Enter) -> bytes:
     """All but the ticket; b'' if it is not for the quick script."""
-    _, capacity, weight, lease, _, _, block, ear, owner, note = command
+    _, capacity, weight, lease, _, _, block, *_ = command
     tail = b""
     if 1 <= weight <= capacity:
-        block = block if weight == capacity and block > 1 else 1
-        tail = _words(capacity, weight, lease, block, ear, owner, note)
+        tail = _words(layout.tail(command), capacity, lease, block if weight == capacity and block > 1 else 1)
     if len(_tails) >= KNOWN:
         _tails.clear()
     _tails[command[1:]] = tail
     return tail
 
 
-def _words(*words: str | int) -> bytes:
-    data = [str(word).encode() for word in words]
+def _words(*words: str | bytes | int) -> bytes:
+    data = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
 
 

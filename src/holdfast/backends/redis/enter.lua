@@ -2,36 +2,40 @@
 --
 -- Purpose  A short cut without rules of its own; anything else is left to the full step.
 -- KEYS     1 door, as in record.lua
---   1 door    hash  a, f, c, s and h are written, g and x are read
--- ARGV     1 ticket · 2 capacity · 3 weight · 4 lease · 5 block · 6 ear · 7 owner · 8 note
+--   1 door    hash  a, f, c and h are written
+-- ARGV     1 seat up to the ticket · 2 seat from its block on · 3 capacity · 4 lease · 5 block
 -- Returns  the fence, or nothing: send the full step
 --
--- The caller has seen to it that 1 <= weight <= capacity, and 1 <= block, more than 1 only if weight = capacity.
+-- The caller has seen to it that 1 <= weight <= capacity, and 1 <= block, more than 1 only if weight = capacity. The
+-- seat in its parts is MessagePack already; only the three times between them are added here.
 
-local door = redis.call('HMGET', KEYS[1], 'a', 'g', 'f', 'c', 'x', 'h')
-if door[1] or door[2] or (door[5] == '1' and door[4] ~= ARGV[2]) then
+local call = redis.call
+local door = call('HMGET', KEYS[1], 'a', 'f', 'c', 'h')
+if door[1] then
     return false
 end
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local since = string.format('%.0f', now)
-local lease, block = tonumber(ARGV[4]), tonumber(ARGV[5])
-local first, fence = now, since
-if door[3] and now <= tonumber(door[3]) then
-    first = door[3] + 1
-    fence = string.format('%.0f', first)
-end
-local last = block == 1 and fence or string.format('%.0f', first + block - 1)
-local seat = cmsgpack.pack({
-    ARGV[1], now + lease, first, block, tonumber(ARGV[3]), lease, 3000000, ARGV[6], ARGV[7], ARGV[8], 0, now, 1, 0,
-})
-local far = math.max(now + lease, first + block - 1)
-local idle = door[5] == '1' and 31622400000000 or 600000000
-if door[6] and tonumber(door[6]) >= far + idle / 2 then
-    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', since)
+local first, reach, idle, capacity = now, 0, 600000000, nil
+if door[3] == ARGV[3] then
+    reach = door[4] + 0
+elseif door[3] == ARGV[3] .. '!' then
+    reach, idle = door[4] + 0, 31622400000000
+elseif door[3] and string.sub(door[3], -1) == '!' then
+    return false
 else
-    local reach = string.format('%.0f', far + idle)
-    redis.call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', ARGV[2], 's', since, 'h', reach)
-    redis.call('PEXPIREAT', KEYS[1], string.sub(reach, 1, -4))
+    capacity = ARGV[3]
 end
-return fence
+if door[2] and now <= door[2] + 0 then
+    first = door[2] + 1
+end
+local expires, last = now + ARGV[4], first + ARGV[5] - 1
+local seat = ARGV[1] .. cmsgpack.pack(first, expires, now) .. ARGV[2]
+if expires <= reach and last <= reach then
+    call('HSET', KEYS[1], 'a', seat, 'f', last)
+else
+    reach = math.max(expires, last) + idle / 2
+    call('HSET', KEYS[1], 'a', seat, 'f', last, 'c', capacity or door[3], 'h', reach)
+    call('PEXPIREAT', KEYS[1], math.floor((reach + idle / 2) / 1000))
+end
+return first

@@ -12,7 +12,7 @@ local newcomer = COMMAND == 'enter' and not subject
 if not newcomer then
     call('HDEL', DOOR, 'a', 'g') -- written again at the end
 end
-if not door[4] and call('EXISTS', LINE, DUE, ROOM, UNSURE, GRAVES) > 0 then
+if not door[3] and call('EXISTS', LINE, DUE, ROOM, UNSURE, GRAVES) > 0 then
     call('DEL', LINE, DUE, ROOM, UNSURE, GRAVES) -- no step was made at this door, so they are of one that was evicted
 end
 

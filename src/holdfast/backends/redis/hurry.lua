@@ -14,9 +14,9 @@ if in_use == 'l' and lined > 0 and lone and lone.weight == capacity and lone.exp
         head = unpacked(call('HGET', DOOR, ':' .. first))
     end
 end
-local lasts_long = head and reach >= now + max(3 * SLEEP_CAP, head.block) + idle / 2 -- also with what is written here
+local lasts_long = head and reach >= now + max(3 * SLEEP_CAP, head.block) -- also with what is written here
 
-if lasts_long and COMMAND == 'enter' and not subject and ARGV[7] == '1' and ARGV[4] == door[1]
+if lasts_long and COMMAND == 'enter' and not subject and ARGV[7] == '1' and ARGV[4] == size
     and num(ARGV[5]) >= 1 and num(ARGV[5]) <= capacity and num(ARGV[6]) >= WINDOW then
     local block, patience = num(ARGV[9]), 3 * min(WINDOW / 2 * (lined + 1), SLEEP_CAP)
     local soon = lone.sure and head.expires or min(head.expires, lone.expires)
@@ -24,8 +24,8 @@ if lasts_long and COMMAND == 'enter' and not subject and ARGV[7] == '1' and ARGV
     call('ZADD', LINE, place, TICKET)
     call('ZADD', DUE, text(now + patience), TICKET)
     call('HSET', DOOR, 's', NOW, 'p', place, ':' .. TICKET, cmsgpack.pack({
-        TICKET, now + patience, 0, ARGV[5] == door[1] and max(block, 1) or 1, num(ARGV[5]), num(ARGV[6]), patience,
-        ARGV[10], ARGV[11], ARGV[12], places + 1, now, 0, FRESH,
+        0, TICKET, 0, now + patience, now, ARGV[5] == size and max(block, 1) or 1, num(ARGV[5]), num(ARGV[6]), patience,
+        ARGV[10], ARGV[11], ARGV[12], places + 1, 0, FRESH,
     }))
     return {'waiting', text(lined), place, text(soon - now), '0'}
 end
@@ -38,8 +38,8 @@ if lasts_long and COMMAND == 'leave' and subject == lone and ARGV[4] == '0' and 
     call('ZREM', LINE, head.ticket)
     call('ZREM', DUE, head.ticket)
     call('HSET', DOOR, 's', NOW, 'f', text(now + head.block - 1), 'a', cmsgpack.pack({
-        head.ticket, now + min(head.lease, WINDOW), now, head.block, head.weight, head.lease, head.expires - now,
-        head.ear, head.owner, head.note, head.place, now, 0, FRESH,
+        lined == 1 and 1 or 0, head.ticket, now, now + min(head.lease, WINDOW), now, head.block, head.weight,
+        head.lease, head.expires - now, head.ear, head.owner, head.note, head.place, 0, FRESH,
     }))
     if head.ear ~= '' then
         call('PUBLISH', EARS .. head.ear, head.ticket .. ' ' .. text(head.place) .. ' ' .. NOW)

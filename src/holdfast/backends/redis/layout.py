@@ -12,6 +12,7 @@ from ...doorman import (
     Admitted,
     Command,
     Done,
+    Enter,
     Entrant,
     Gone,
     Grave,
@@ -24,9 +25,12 @@ from ...doorman import (
     Waiting,
     Why,
 )
+from ...doorman.record import FRESH
+from ...doorman.rules import patience
 
 PREFIX = "holdfast:"
 EARS = PREFIX + "ear:"
+UNTOUCHED = 2  # of a seat whose holder is sure, and nothing has happened at its door since it came in
 PARTS = ("line", "due", "room", "unsure", "graves")
 
 IDLE = 600_000_000
@@ -53,6 +57,30 @@ def pack(*words: str | bytes | int) -> bytes:
         data = word if isinstance(word, bytes) else str(word).encode()
         parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
     return b"".join(parts)
+
+
+def head(ticket: bytes) -> bytes:
+    """How the seat of this one begins while it is there alone: 15 fields in MessagePack, a 1, and the ticket."""
+    return b"\x9f\x01" + _text(ticket)
+
+
+def tail(command: Enter) -> bytes:
+    """How a seat at the door ends: all but the ticket and the times. Written out, so that the server need not."""
+    block = max(command.block, 1) if command.weight == command.capacity else 1
+    numbers = b"".join(map(_number, (block, command.weight, command.lease, patience(0))))
+    texts = b"".join([_text(text.encode()) for text in (command.ear, command.owner, command.note)])
+    return numbers + texts + bytes((0, UNTOUCHED, FRESH))
+
+
+def _number(number: int) -> bytes:
+    return b"\xcf" + number.to_bytes(8, "big")
+
+
+def _text(text: bytes) -> bytes:
+    size = len(text)
+    if size < 32:
+        return bytes((0xA0 | size,)) + text
+    return (b"\xd9" + size.to_bytes(1, "big") if size < 256 else b"\xda" + size.to_bytes(2, "big")) + text
 
 
 def words(command: Command) -> list[str]:
@@ -89,9 +117,12 @@ def reply(raw: list[bytes]) -> Reply:
 def record(raw: list[Any]) -> tuple[Record, int]:
     """What look.lua gave: the record and the server's time."""
     values, inside, line, graves, (seconds, micros) = raw
-    capacity, fixed, fence, places, seen = map(int, values)
+    limit = values[0]
+    fence, places, seen = map(int, values[1:])
+    if len(inside) == 1 and inside[0][-2] == 2:
+        seen = inside[0][4]
     found = Record(
-        capacity, bool(fixed), fence, places, seen,
+        int(limit.rstrip(b"!")), limit.endswith(b"!"), fence, places, seen,
         tuple(sorted([_entrant(e) for e in inside], key=lambda e: e.fence)), tuple([_entrant(e) for e in line]),
         tuple([Grave(t.decode(), int(float(until)), span, _why(why)) for t, until, span, *why in graves]),
     )  # fmt: skip
@@ -99,10 +130,10 @@ def record(raw: list[Any]) -> tuple[Record, int]:
 
 
 def _entrant(raw: list[Any]) -> Entrant:
-    ticket, expires, fence, block, weight, lease, patience, ear, owner, note, place, since, sure, passed = raw
+    _, ticket, fence, expires, since, block, weight, lease, patience, ear, owner, note, place, sure, passed = raw
     return Entrant(
         ticket.decode(), weight, lease, patience, block, ear.decode(), owner.decode(), note.decode(), place, since,
-        expires, fence, sure == 1, passed,
+        expires, fence, sure > 0, passed,
     )  # fmt: skip
 
 

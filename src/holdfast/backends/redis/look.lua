@@ -7,7 +7,7 @@
 --   4 room    zset  who of those at the door is inside
 --   6 graves  zset  all of it
 -- ARGV     none
--- Returns  c, x, f, p and s of the door ('0' if missing), those inside, those in line, graves (ticket, until and what
+-- Returns  c, f, p and s of the door ('0' if missing), those inside, those in line, graves (ticket, until and what
 --          is in it), time
 
 local door = {}
@@ -37,9 +37,12 @@ for i = 1, #scores, 2 do
         graves[#graves + 1] = {scores[i], scores[i + 1], unpack(cmsgpack.unpack(grave))}
     end
 end
-local inside = door['a'] and {cmsgpack.unpack(door['a'])} or entrants(found('r', KEYS[4]))
+local inside = entrants(found('r', KEYS[4]))
+if door['a'] and door['a'] ~= '' then
+    inside = {cmsgpack.unpack(door['a'])}
+end
 local values = {}
-for i, field in ipairs({'c', 'x', 'f', 'p', 's'}) do
+for i, field in ipairs({'c', 'f', 'p', 's'}) do
     values[i] = door[field] or '0'
 end
 return {values, inside, entrants(found('l', KEYS[2])), graves, redis.call('TIME')}

@@ -70,7 +70,7 @@ class ThreadNode:
         try:
             tie.send(payload)
             found: bytes = tie.recv(CHUNK)
-            if len(found) != 23 and found not in SHORT:
+            if len(found) != 19 and found not in SHORT:
                 if not found:
                     raise EOFError
                 tie.reader.feed(found)
