@@ -160,6 +160,18 @@ def whole_life(url: str) -> None:
         assert other.lock("ended", timeout=5).acquire()
         assert locks.lock("evicted").acquire()
         other.evict("evicted", reason="a test", at_once=True)
+        with ThreadPoolExecutor() as threads:
+            jobs = locks.pool("jobs")
+            named = threads.submit(other.pool("jobs").acquire, timeout=5, key="j")
+            anyone = threads.submit(other.pool("jobs").acquire, timeout=5)
+            time.sleep(0.05)
+            jobs.add_many(["i", "j"])
+            for each in (anyone, named):
+                each.result().update({"n": 1})
+            jobs.items(), jobs.counts()
+            anyone.result().release()
+            named.result().done()
+            jobs.remove("i"), jobs.remove("j")
 
     async def by_tasks() -> None:
         async with aio.connect(url) as locks, aio.connect(url) as other:

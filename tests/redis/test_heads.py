@@ -40,7 +40,8 @@ def declared_keys(name: str) -> dict[str, str]:
 
 
 def test_no_file_is_forgotten() -> None:
-    assert {path.name for path in FOLDER.glob("*.lua")} == set(FILES)
+    found = {path.name for path in FOLDER.glob("*.lua")}
+    assert {name for name in found if not name.startswith("pool")} == set(FILES)  # those have a test of their own
     assert scripts.STEP.text == "\n".join((FOLDER / name).read_text() for name in STEP)
 
 

@@ -157,8 +157,9 @@ def _hand_over(shelf: Shelf, line: Line, now: int) -> list[tuple[Item, Take]]:
 
 
 def retry_in(shelf: Shelf, now: int, ahead: int) -> int:
-    """How long until it is worth to ask again, if nobody is heard of."""
-    coming = shelf.coming(now)
+    """How long until it is worth to ask again, if nobody is heard of. Only the first looks when something is due: he
+    takes for those behind him, too."""
+    coming = shelf.coming(now) if not ahead else None
     span = lines.sleep_span(ahead)
     return span if coming is None else min(span, coming.score - now)
 

@@ -59,7 +59,7 @@ def a_seek_is_answered_by_what_is_there(s: Step) -> None:
         assert (s.reply.ahead, s.reply.place) == (ahead, s.line.workers[ahead].place)
         assert 1 <= s.reply.retry_in <= min((ahead + 1) * 1_000_000, 10_000_000)
         coming = min([i.score for i in s.items.values() if i.score > s.now], default=None)
-        assert coming is None or s.reply.retry_in <= coming - s.now, "something is due before he looks again"
+        assert ahead or coming is None or s.reply.retry_in <= coming - s.now, "something is due before he looks again"
     else:
         assert s.reply == Nothing() and not s.order.wait
         assert not any(0 <= i.score <= s.now for i in s.items.values()), "something is due, and he is told there is not"

@@ -23,6 +23,7 @@ from .atlas import Atlas
 from .courier import Courier, Parcel
 from .door import Door, command_of
 from .layout import pack
+from .pools import KeepsPools
 from .reading import Said
 from .scripts import ENTER, LEAVE, LOOK, STEP
 
@@ -36,7 +37,7 @@ CONFIRMED = (Enter, Renew, Keep)
 LEFT = Left(True)
 
 
-class RedisBackend:
+class RedisBackend(KeepsPools):
     span = "machines"
     skew = 0.0
     doubles = False
@@ -167,7 +168,7 @@ class RedisBackend:
 
     # -- waiting
 
-    async def _listen(self, door: Door) -> None:
+    async def _listen(self, door: Any) -> None:
         """Be subscribed where this one lives, so that its script finds a listener there."""
         try:
             await self.ears.listen(await self._node(door.slot))
@@ -256,7 +257,7 @@ class RedisBackend:
         """Who holds something listens, too: somebody may tell it to go."""
         if self._holding and not self.ears.listening:
             try:
-                await self._listen(next(iter(self._doors.values())))
+                await self._listen(next(iter((self._doors or self.pools.known).values())))
             except Unknown:
                 pass  # the next round is a second away
 

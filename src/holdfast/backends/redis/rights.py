@@ -19,8 +19,12 @@ def commands() -> list[str]:
     """All of them, as an ACL writes them, by name."""
     import re
 
+    from . import pool_layout
+
     found = set(SENT)
-    for script in (scripts.ENTER, scripts.LEAVE, scripts.STEP, scripts.LOOK):
+    p = pool_layout
+    pools = (p.TAKE, p.KEEP, p.STEP, p.LOOK, p.COUNT, p.LINE)
+    for script in (scripts.ENTER, scripts.LEAVE, scripts.STEP, scripts.LOOK, *pools):
         for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
             found.add(f"{command}|{sub}".lower() if command == "PUBSUB" else command.lower())
     return sorted(found)

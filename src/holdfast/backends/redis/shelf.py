@@ -1,0 +1,192 @@
+"""Pools inside a Redis server: the rules run there, as Lua, on native structures.
+
+As at a door, the commonest steps (any item that is due while nobody waits; keeping it, giving it back, finishing it)
+are scripts with few keys, and all else is the full step. Wake-ups come by the same listening connection as those of
+locks. Made when the first pool is asked for: most programs use none, and start-up time counts.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...errors import BackendError
+from ...pool import STATES, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
+from ..pool_contract import PoolAnswer
+from . import layout, pool_layout, trouble
+from .courier import Parcel
+from .door import _words, command_of
+from .layout import pack
+from .pool_layout import COUNT, KEEP, LINE, LOOK, STEP, TAKE
+from .reading import Said
+
+POOLS = layout.PREFIX + "pools"
+FORGET = 7 * 86400  # seconds after which an unused name leaves the index
+LIST_AGAIN = 3600.0
+KNOWN = 1024
+PING = pack("PING")
+NEVER = float("-inf")
+
+
+class Pool:
+    """What is remembered about one pool: its keys, where they live, and its commands as far as they repeat."""
+
+    __slots__ = ("crowded", "keep", "keys", "listed", "slot", "step", "take")
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.keys = pool_layout.keys(namespace, name)
+        self.slot = key_slot(self.keys[0].encode())
+        self.take = command_of(TAKE, self.keys[:2], 4)
+        self.keep = command_of(KEEP, self.keys[:2], 6)
+        self.step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        self.crowded = False  # somebody waits there: the full step is worth sending first
+        self.listed = NEVER
+
+    def full(self, order: Order) -> bytes:
+        words = pool_layout.words(order)
+        return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self.step, _words(*words))
+
+
+class RedisPools:
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self.known: dict[str, Pool] = {}  # that were asked something here
+        self._tails: dict[tuple[Any, ...], bytes] = {}
+
+    async def ask(self, pool: str, order: Order) -> PoolAnswer:
+        backend = self._backend
+        one = self.known.get(pool) or self._pool(pool)
+        at = backend.colour.clock()
+        if at - one.listed > LIST_AGAIN:
+            await self._list(pool, one, at)
+            at = backend.colour.clock()
+        if not one.crowded:
+            answer = await self._short(one, order, at)
+            if answer is not None:
+                return answer
+            at = backend.colour.clock()
+        if type(order) is Seek and order.wait:
+            await backend._listen(one)
+        # PING first, and the server writes to those whom a step has woken before it writes to who has made it.
+        before = PING if type(order) is Put or type(order) is On else b""
+        after = backend._confirm if _counts(order) else b""
+        raw, *confirmed = await backend._courier.bring(Parcel(one.slot, one.full(order), STEP, before, after))
+        one.crowded = raw.pop() != b"1"
+        reply = pool_layout.reply(raw, order)
+        if confirmed and type(reply) in (Taken, Touched):
+            await self._replicated(confirmed[0], pool, order, reply)
+        return PoolAnswer(reply, at)
+
+    async def _short(self, one: Pool, order: Order, at: float) -> PoolAnswer | None:
+        """The commonest steps, while nobody waits; None: it is not as simple as that, and nothing was done."""
+        backend = self._backend
+        if backend._confirm:
+            return None
+        if type(order) is Seek:
+            if order.again or order.key:
+                return None
+            ticket = order.ticket.encode()
+            payload = b"%b$%d\r\n%b\r\n%b" % (one.take, len(ticket), ticket, self._tail(order))
+            found = (await backend._courier.bring(Parcel(one.slot, payload, TAKE)))[0]
+            if found is None:
+                return None
+            key, fence, body = found
+            return PoolAnswer(Taken(int(fence), order.lease, body.decode(), key.decode()), at)
+        if type(order) is not On:
+            return None
+        words = pool_layout.short(order.command)
+        if words is None:
+            return None
+        payload = one.keep + _words(words[0], order.key, *words[1:])
+        lease = (await backend._courier.bring(Parcel(one.slot, payload, KEEP)))[0]
+        if lease is None:
+            return None
+        kind = type(order.command)
+        if kind is Touch:
+            return PoolAnswer(Touched(int(lease)), at)
+        return PoolAnswer(pool_layout.SIMPLE[b"given" if kind is Give else b"finished"], at)
+
+    def _tail(self, seek: Seek) -> bytes:
+        what = (seek.lease, seek.owner, seek.note)
+        tail = self._tails.get(what)
+        if tail is None:
+            if len(self._tails) >= KNOWN:
+                self._tails.clear()
+            tail = self._tails[what] = _words(*what)
+        return tail
+
+    def _pool(self, name: str) -> Pool:
+        if len(self.known) >= KNOWN:
+            self.known.clear()
+        pool = self.known[name] = Pool(self._backend.namespace, name)
+        return pool
+
+    async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:
+        """As for a lock: what is taken counts only when enough replicas know it. Else it is given back, and said."""
+        backend = self._backend
+        if type(count) is Said:
+            raise trouble.said_no(backend.where, count)
+        if count >= backend.min_replicas:
+            return
+        if type(order) is Seek and type(reply) is Taken:
+            await self.ask(pool, On(reply.key, Give(order.ticket, reply.fence)))
+        few = f"{count} of {backend.min_replicas} replicas have" if count else "no replica has"
+        raise BackendError(
+            f"{backend.where}: {few} confirmed it in time, so it does not count (min_replicas). "
+            "Are the replicas running and connected?"
+        )
+
+    async def _list(self, name: str, pool: Pool, at: float) -> None:
+        """Put a name into the index of pools. No script may do that: in a cluster it lies elsewhere."""
+        backend = self._backend
+        index = f"{POOLS}:{backend.namespace}" if backend.namespace else POOLS
+        now = int(time.time())
+        put = pack("ZADD", index, now, name)
+        forget = pack("ZREMRANGEBYSCORE", index, "-inf", now - FORGET)
+        _, tidied = await backend._courier.bring(Parcel(key_slot(index.encode()), put, after=forget))
+        if type(tidied) is Said:
+            raise trouble.said_no(backend.where, tidied)
+        pool.listed = at
+
+    # -- waiting and looking
+
+    async def changed(self, pool: str, ticket: str, timeout: float) -> None:
+        await self._backend.ears.wait(ticket, timeout)
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        one = self.known.get(pool) or Pool(self._backend.namespace, pool)
+        found: dict[str, Item] = {}
+        cursor, now = "0", 0
+        while True:
+            payload = command_of(LOOK, one.keys[:2], 0, cursor)
+            following, rows, (seconds, micros) = (await self._backend._read(Parcel(one.slot, payload, LOOK)))[0]
+            try:
+                found.update((item.key, item) for item in [pool_layout.item(*row) for row in rows])
+            except ValueError as bad:
+                raise BackendError(f"The pool {pool!r} in {self._backend.where} cannot be read: {bad}.") from None
+            cursor, now = following.decode(), int(seconds) * 1_000_000 + int(micros)
+            if cursor == "0":
+                return sorted(found.values()), now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        one = self.known.get(pool) or Pool(self._backend.namespace, pool)
+        totals, seen = [0] * len(STATES), 0
+        while True:
+            payload = command_of(COUNT, one.keys[:2], 0, str(seen))
+            page, *numbers = (await self._backend._read(Parcel(one.slot, payload, COUNT)))[0]
+            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+            seen += page
+            if not page:
+                return dict(zip(STATES, totals, strict=True))
+
+    async def line(self, pool: str) -> Line:
+        one = self.known.get(pool) or Pool(self._backend.namespace, pool)
+        payload = command_of(LINE, [one.keys[0], one.keys[3]], 0)
+        return pool_layout.line((await self._backend._read(Parcel(one.slot, payload, LINE)))[0])
+
+
+def _counts(order: Order) -> bool:
+    """Whether replicas must know it before it is believed."""
+    return type(order) is Seek or (type(order) is On and type(order.command) is Touch)

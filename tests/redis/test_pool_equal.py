@@ -1,0 +1,82 @@
+"""The Lua of pools is equal to the pure rules: the same orders for both, and replies, wake-ups and keys compared.
+
+Long lives, drawn by Hypothesis: all orders, the short cuts and the full step in any order, clocks that step back,
+expiry, silence, rests, named items, repeated and foreign fences.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis import Redis
+
+from holdfast.pool import NOBODY, Item, On
+from tests.redis.pool_both import KINDS, Both, hooked, life, pure
+from tests.servers.server import Server
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+EXAMPLES = settings(max_examples=25, suppress_health_check=QUIET)
+
+
+@pytest.fixture
+def both(redis_alone: Server) -> Iterator[Both]:
+    both = Both(Redis(port=redis_alone.port), hooked())
+    yield both
+    both.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@EXAMPLES
+@given(chance=st.randoms(use_true_random=False))
+def test_lives_of_pools_are_the_same_on_both_sides(both: Both, kind: str, chance: Random) -> None:
+    both.live(life(chance, KINDS[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeded_lives_of_pools_are_the_same_on_both_sides(both: Both, kind: str) -> None:
+    for seed in range(20):
+        both.live(life(Random(f"{kind} {seed}"), KINDS[kind]))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_lives_of_pools_are_the_same_on_both_sides(both: Both, kind: str) -> None:
+    for seed in range(1000, 3000):
+        both.live(life(Random(f"{kind} {seed}"), KINDS[kind]))
+
+
+def test_pools_on_valkey_are_equal_too(valkey: Server) -> None:
+    both = Both(Redis(port=valkey.port), hooked())
+    for kind in KINDS:
+        for seed in range(10):
+            both.live(life(Random(f"{kind} {seed}"), KINDS[kind]))
+    both.close()
+
+
+def test_such_lives_of_pools_meet_everything() -> None:
+    """Each sort of reply comes up many times; or the tests above compare less than they say."""
+    met: Counter[str] = Counter()
+    for kind in KINDS:
+        for seed in range(20):
+            items, line = dict[str, Item](), NOBODY
+            for move in life(Random(f"{kind} {seed}"), KINDS[kind]):
+                should = pure(items, line, move)
+                order = move.order.command if isinstance(move.order, On) else move.order
+                short = "short " if should.is_short else ""
+                met[f"{short}{type(order).__name__}: {type(should.reply).__name__}"] += 1
+                met["hint"] += len(should.hints)
+                met["two hints"] += len(should.hints) > 1
+                met["clock back"] += move.now < line.seen
+                met["watching"] += bool(should.line.watchers)
+                items, line, *_ = should
+    wanted = {
+        "Put: Added", "Seek: Taken", "Seek: Waiting", "Seek: Nothing", "Seek: Busy", "Seek: Absent", "Seek: Finished",
+        "Touch: Touched", "Touch: Lost", "Give: Given", "Give: Lost", "Finish: Finished", "Finish: Lost",
+        "Remove: Removed", "Remove: Busy", "Look: Looked", "Quit: Gone", "short Seek: Taken", "short Touch: Touched",
+        "short Give: Given", "short Finish: Finished", "hint", "two hints", "clock back", "watching",
+    }  # fmt: skip
+    assert {what for what in wanted if met[what] < 10} == set(), met
