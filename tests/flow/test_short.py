@@ -58,7 +58,7 @@ def test_a_lock_that_nobody_else_wants_is_taken_and_left_at_once(locks: holdfast
         assert second.fence > first.fence
     assert counted.at_once == ["Enter", "Leave"] * 2
     assert counted.asked == []
-    assert not locks._desk.seats and not locks._desk.parties and not locks._desk.entered
+    assert not locks._desk.seats and not locks._desk.entered
 
 
 def test_what_is_held_by_this_client_is_waited_for_the_long_way(locks: holdfast.Locks) -> None:
@@ -76,7 +76,7 @@ def test_what_another_client_holds_is_waited_for(locks: holdfast.Locks, url: str
         assert locks.lock("x").acquire(timeout=0.02) is None
     with locks.lock("x"):
         pass
-    assert not locks._desk.parties
+    assert not locks._desk.seats
 
 
 def test_one_that_changed_meanwhile_is_read_first(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_ctrl_c_in_the_middle_of_the_short_way_leaves_nothing_behind(locks: hold
         with locks.lock("x"):
             raise AssertionError("it was interrupted before this")
     del backend.at_once
-    assert not locks._desk.seats and not locks._desk.parties
+    assert not locks._desk.seats
     with locks.lock("x"):
         backend.at_once = interrupted
         with pytest.raises(KeyboardInterrupt):

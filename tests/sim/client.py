@@ -31,45 +31,45 @@ class Client:
         self.ledger_wire = Wire(world)
         self.slack = store.slack
         self.going: set[str] = set()  # being released
-        self.asking: dict[Any, None] = {}  # the guests of those who wait
+        self.asking: dict[Any, None] = {}  # the holds of those who wait
         witness.clients.append(self)
         store.witness = witness
 
     def wish(self, name: str = "x", weight: int = ALL, capacity: int = ALL, lease: float = 4.0, **more: Any) -> Any:
-        return self.house.seat.Wish(name, capacity, weight, lease, **more)
+        return self.house.wish.Wish(name, capacity, weight, lease, **more)
 
     def start(self, work: Any, name: str = "visitor") -> Task:
         return self.process.start(work, name)
 
     def tickets(self) -> set[str]:
         """Every ticket that this client knows of."""
-        waiting = {guest.party.ticket for guest in self.asking if guest.party is not None}
-        return waiting | self.desk.seats.keys() | self.desk.debts.keys() | self.going
+        waiting = {hold._seat.ticket for hold in self.asking}
+        return waiting | {seat.ticket for seat in self.desk.seats.values()} | self.desk.debts.keys() | self.going
 
     # -- the parts of an errand
 
     async def get(self, wish: Any, limit: float | None = None, reentrant: bool = False) -> Stay | None:
         """Ask, as the faces do. None: not in time. Whatever is raised, nothing is left behind."""
-        guest = self.house.party.Guest(wish)
         asked = self.world.now
         task = self.process.current
         assert task is not None
-        self.asking[guest] = None
+        hold = self.desk.hold(self.desk, wish, task)
+        self.asking[hold] = None
         try:
-            hold = self.house.enter.get_at_once(self.desk, wish, limit, guest, task, reentrant)
-            if hold is None:
-                hold = await self.house.enter.get(self.desk, wish, limit, guest, task, reentrant)
+            had = not reentrant and self.house.short.enter(self.desk, hold, limit == 0)
+            if not had:
+                had = await self.house.enter.get(self.desk, hold, limit, reentrant)
         except GeneratorExit:
             raise  # a crash: nothing more is done
         except BaseException as error:
             self.world.note(self.process.name, f"asks no longer: {error!r}")
-            await self.colour.shield(self.house.acquire.withdraw(self.desk, guest))
+            await self.colour.shield(self.house.enter.undo(self.desk, hold))
             self._in_time(asked, limit)
             raise
         finally:
-            self.asking.pop(guest, None)
+            self.asking.pop(hold, None)
         self._in_time(asked, limit)
-        if hold is None:
+        if not had:
             self.world.note(self.process.name, "did not get it in time")
             return None
         return self.witness.got(self, hold, wish.capacity, asked)
@@ -97,7 +97,7 @@ class Client:
         for _ in range(4):
             try:
                 if not self.house.short.leave(self.desk, stay.hold):
-                    await self.colour.shield(self.house.acquire.release(self.desk, stay.hold))
+                    await self.colour.shield(self.house.release.release(self.desk, stay.hold))
                 if taken:
                     raise Violation(f"somebody had it meanwhile, and it was not told: {stay}")
                 return

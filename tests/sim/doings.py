@@ -63,10 +63,11 @@ async def once_more(client: Client, stay: Stay, seconds: float, wish: Any) -> No
     await client.work(stay, seconds / 2)
     task = client.process.current
     client.desk.nested[wish.name, task] = stay.hold
-    inner = client.house.enter._again(client.desk, wish, task)
-    if inner is not None:
+    inner = client.desk.hold(client.desk, wish, task)
+    had = client.house.enter._again(client.desk, inner)
+    if had:
         try:
             await client.work(stay, seconds / 2)
         except Cancelled:
             pass
-        await client.colour.shield(client.house.acquire.release(client.desk, inner, True))
+        await client.colour.shield(client.house.release.release(client.desk, inner, True))

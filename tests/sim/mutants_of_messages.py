@@ -2,14 +2,14 @@
 
 from tests.sim import scene_doubt as doubt
 from tests.sim import scene_time as time
-from tests.sim.mutant import ACQUIRE, CAS, CHANGE, DESK, KEEP, SEAT, Mutant
+from tests.sim.mutant import ACQUIRE, CAS, CHANGE, DESK, KEEP, RELEASE, SEAT, Mutant
 
 MUTANTS = [
     Mutant(
         "the deadline counts from the reply",
         time.a_deadline_counts_from_the_request_not_from_the_reply, ACQUIRE,
-        "take_seat(desk, guest, party, reply.fence, answer.at, reply.left)",
-        "take_seat(desk, guest, party, reply.fence, desk.clock(), reply.left)",
+        "take_seat(desk, hold, seat, reply.fence, answer.at, reply.left)",
+        "take_seat(desk, hold, seat, reply.fence, desk.clock(), reply.left)",
     ),
     Mutant(
         "a renewal counts from its reply",
@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "no margin",
         time.a_margin_covers_a_slow_clock, SEAT,
-        "deadline = at + seconds - min(self.margin, seconds / 4)",
+        "deadline = at + seconds - margin",
         "deadline = at + seconds",
     ),
     Mutant(
@@ -32,26 +32,26 @@ MUTANTS = [
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "take_seat(desk, guest, party, pushed.fence, answer.at, window)",
-        "take_seat(desk, guest, party, pushed.fence, desk.clock(), window)",
+        "take_seat(desk, hold, seat, pushed.fence, answer.at, window)",
+        "take_seat(desk, hold, seat, pushed.fence, desk.clock(), window)",
         (ACQUIRE, "if desk.clock() < answer.at + window / 4e6:", "if window:"),
     ),
     Mutant(
         "a push grants a whole lease",
         time.a_push_grants_only_the_window, ACQUIRE,
-        "window = min(int(wish.lease * 1e6), WINDOW)",
-        "window = int(wish.lease * 1e6)",
+        "window = min(seat.wish.span, WINDOW)",
+        "window = seat.wish.span",
     ),
     Mutant(
         "a push for another place is taken as the grant",
         time.a_push_for_another_place_is_no_grant, ACQUIRE,
-        "pushed.fence and pushed.place == party.place and",
+        "pushed.fence and pushed.place == seat.place and",
         "pushed.fence and",
     ),
     Mutant(
         "a hint is taken as a grant",
         time.a_hint_is_no_grant, ACQUIRE,
-        "if pushed is not None and pushed.fence and pushed.place == party.place and backend.pushes_grants:",
+        "if pushed is not None and pushed.fence and pushed.place == seat.place and backend.pushes_grants:",
         "if pushed is not None:",
     ),
     Mutant(
@@ -74,8 +74,8 @@ MUTANTS = [
     ),
     Mutant(
         "nobody watches the clock while the store hangs",
-        time.a_hung_store_does_not_keep_a_loss_from_being_told, DESK,
-        "            seat.watched = True",
+        time.a_hung_store_does_not_keep_a_loss_from_being_told, SEAT,
+        "            self.watched = True",
         "            pass",
     ),
     Mutant(
@@ -93,8 +93,8 @@ MUTANTS = [
     Mutant(
         "a new ticket with every poll",
         doubt.a_poll_keeps_its_ticket, ACQUIRE,
-        "    if not party.ticket:\n        party.ticket = desk.ticket()\n    party.sent",
-        "    party.ticket = desk.ticket()\n    party.sent",
+        "    seat.sent = seat.doubtful = True\n",
+        "    seat.sent = seat.doubtful = True\n    seat.ticket = desk.ticket()\n",
     ),
     Mutant(
         "a new ticket after an unknown outcome",
@@ -112,36 +112,36 @@ MUTANTS = [
     Mutant(
         "no grave for a wish that is withdrawn while its Enter is under way",
         doubt.a_late_enter_finds_a_grave, ACQUIRE,
-        "        bury = party.unanswered or desk.backend.doubles",
-        "        bury = desk.backend.doubles",
+        "            bury = seat.doubtful or desk.backend.doubles",
+        "            bury = desk.backend.doubles",
     ),
     Mutant(
         "a later answer makes an earlier Enter forgotten",
         doubt.a_late_enter_finds_a_grave_after_a_release_too, ACQUIRE,
-        "party.unanswered = doubt or answer.again",
-        "party.unanswered = False",
+        "seat.doubtful = doubt or answer.again",
+        "seat.doubtful = False",
     ),
     Mutant(
         "no grave for a seat whose first Enter is still under way",
-        doubt.a_late_enter_finds_a_grave_after_a_release_too, ACQUIRE,
-        "    seat.doubtful = party.unanswered\n",
-        "",
+        doubt.a_late_enter_finds_a_grave_after_a_release_too, RELEASE,
+        "    bury = seat.doubtful or desk.backend.doubles\n",
+        "    bury = desk.backend.doubles\n",
     ),
     Mutant(
         "a refusal ends the matter, although an earlier Enter is under way",
         doubt.a_late_try_finds_a_grave, ACQUIRE,
-        "party.sent = party.waited or party.unanswered or backend.doubles",
-        "party.sent = False",
+        "seat.sent = seat.waited or seat.doubtful or backend.doubles",
+        "seat.sent = False",
     ),
     Mutant(
         "no debt for a wish that is withdrawn",
         doubt.a_cancelled_wait_leaves_the_line_when_the_store_answers_again, ACQUIRE,
-        "        desk.owe(Debt(party.wish.name, ticket, bury, clock + 1.0, clock + max(party.wish.lease, FORGET)))\n",
+        "            desk.owe(Debt(seat.name, seat.ticket, bury, clock + 1.0, clock + max(seat.lease, FORGET)))\n",
         "",
     ),
     Mutant(
         "no debt for a release that found the store down",
-        doubt.a_release_that_finds_the_store_down_is_made_good, ACQUIRE,
+        doubt.a_release_that_finds_the_store_down_is_made_good, RELEASE,
         "            desk.owe(Debt(seat.name, seat.ticket, bury, clock + max(stay, 0.1), until))\n",
         "",
     ),
@@ -159,13 +159,13 @@ MUTANTS = [
     ),
     Mutant(
         "a release that is repeated is a loss",
-        doubt.a_release_that_finds_the_store_down_is_made_good, ACQUIRE,
+        doubt.a_release_that_finds_the_store_down_is_made_good, RELEASE,
         "(answer.again or not first or desk.backend.doubles)",
         "(answer.again or desk.backend.doubles)",
     ),
     Mutant(
         "a Leave whose reply was lost is a loss",
-        doubt.a_release_whose_reply_is_lost_is_no_loss, ACQUIRE,
+        doubt.a_release_whose_reply_is_lost_is_no_loss, RELEASE,
         "(answer.again or not first or desk.backend.doubles)",
         "(not first or desk.backend.doubles)",
     ),
@@ -177,21 +177,21 @@ MUTANTS = [
     ),
     Mutant(
         "Left(held=False) is ignored",
-        doubt.the_first_leave_tells_of_a_loss, ACQUIRE,
+        doubt.the_first_leave_tells_of_a_loss, RELEASE,
         "(isinstance(answer.reply, Left) and answer.reply.held)",
         "isinstance(answer.reply, Left)",
     ),
     Mutant(
         "a loss noticed during the release is kept quiet",
-        doubt.a_loss_that_is_noticed_during_the_release_is_told, ACQUIRE,
+        doubt.a_loss_that_is_noticed_during_the_release_is_told, RELEASE,
         "    over(hold)\n    if kept:\n",
         "    over(hold)\n    if kept or seat.reason:\n",
     ),
     Mutant(
         "an evicted one stays where it was let in",
         doubt.a_waiter_that_was_let_in_and_evicted_moves_out, ACQUIRE,
-        "        ticket, party.ticket = party.ticket, \"\"\n        party.sent",
-        "        ticket, party.ticket = \"\", \"\"\n        party.sent",
+        "        desk.owe(Debt(seat.name, seat.ticket, False, clock + 1.0, clock + max(seat.lease, FORGET)))\n",
+        "",
     ),
     Mutant(
         "a downgrade counts from its answer",
@@ -214,8 +214,8 @@ MUTANTS = [
     Mutant(
         "a renewal lengthens a lease that was shortened after it",
         doubt.an_older_renewal_does_not_lengthen_a_lease_again, SEAT,
-        "seconds = min(left / 1e6, self.lease)",
-        "seconds = left / 1e6",
+        "        if seconds > self.lease:\n            seconds = self.lease\n",
+        "",
     ),
     Mutant(
         "detached although it was lost meanwhile",
@@ -250,7 +250,7 @@ MUTANTS = [
     Mutant(
         "whoever stands in line gives up when the store is down",
         time.a_store_that_is_down_for_a_while_costs_nobody_its_wait, ACQUIRE,
-        "if not party.waited or error.refused or",
+        "if not seat.waited or error.refused or",
         "if True or",
     ),
 ]

@@ -2,90 +2,83 @@
 
 from tests.sim import scene_party as party
 from tests.sim import scene_rows as rows
-from tests.sim.mutant import ACQUIRE, CAS, DESK, ENTER, KEEP, PARTY, SHORT, Mutant
+from tests.sim.mutant import ACQUIRE, CAS, DESK, ENTER, KEEP, PARTY, RELEASE, SHORT, Mutant
 
 MUTANTS = [
     Mutant(
         "one fence for all local holders",
-        party.each_local_holder_has_a_fence_of_its_own, ACQUIRE,
-        "seat.fence + seat.given, guest.wish",
-        "seat.fence, guest.wish",
+        party.each_local_holder_has_a_fence_of_its_own, PARTY,
+        "seat.give(heir, seat.fence + seat.given, clock)",
+        "seat.give(heir, seat.fence, clock)",
     ),
     Mutant(
         "no block of fences is reserved",
         party.passing_on_ends_after_32_times, ACQUIRE,
-        "not trying, wish.fair, party.block,",
+        "not trying, wish.fair, wish.block,",
         "not trying, wish.fair, 1,",
     ),
     Mutant(
         "passed on as often as anybody likes",
         party.passing_on_ends_after_32_times, PARTY,
-        "            and seat.given + 1 < seat.block\n",
+        "        and seat.given + 1 < seat.wish.block\n",
         "",
     ),
     Mutant(
         "passed on for as long as anybody likes",
         party.passing_on_ends_after_a_tenth_of_a_second, PARTY,
-        "            and clock - seat.admitted < PASSING\n",
+        "        and clock - seat.admitted < PASSING\n",
         "",
     ),
     Mutant(
         "passed on after the deadline",
         party.nothing_is_passed_on_after_its_deadline, PARTY,
-        "            and clock < seat.deadline\n",
+        "        and clock < seat.deadline\n",
         "",
     ),
     Mutant(
         "a leader that gives up takes the ticket with it",
         party.a_leader_that_gives_up_leaves_an_heir, ACQUIRE,
-        "        if party.line:\n            party.lead(party.line[0])\n",
-        "        if party.line:\n            party.ticket = ''\n            party.lead(party.line[0])\n",
+        "            lead(seat, seat.line[0])\n",
+        "            seat.ticket = desk.ticket()\n            lead(seat, seat.line[0])\n",
     ),
     Mutant(
-        "nobody tells the heir",
+        "nobody is the heir",
         party.a_lost_seat_leaves_an_heir, DESK,
-        "                if party.seat is None and party.leader is None:\n"
-        "                    self.next_leader(party)\n",
-        "",
+        "        if seat.line:\n            heir",
+        "        if False:\n            heir",
     ),
     Mutant(
         "readers who come later stand behind the party that is inside",
         party.a_reader_that_comes_later_needs_no_turn, ACQUIRE,
-        "            if desk.parties.get(party.key) is party:\n                del desk.parties[party.key]\n"
-        "        desk.seated",
-        "        desk.seated",
+        "            desk.set_apart(seat)\n",
+        "",
     ),
     Mutant(
         "readers who come later share the place that is inside",
         party.readers_do_not_starve_a_writer, ACQUIRE,
-        "        else:\n            guest.event = desk.colour.event()",
-        "        elif party.seat and wish.weight != ALL and not party.seat.leaving:\n"
-        "            guest.hold = desk.new_hold(party.seat, party.seat.fence, wish)\n"
-        "            return guest.hold\n"
-        "        else:\n            guest.event = desk.colour.event()",
-        (
-            ACQUIRE,
-            "            if desk.parties.get(party.key) is party:\n                del desk.parties[party.key]\n"
-            "        desk.seated",
-            "        desk.seated",
-        ),
+        "            else:\n                stand_by(",
+        "            elif seat.fence and wish.weight != ALL and not seat.leaving:\n"
+        "                seat.give(hold, seat.fence, desk.clock(), seat.holds)\n"
+        "                return True\n"
+        "            else:\n                stand_by(",
+        (ACQUIRE, "            desk.set_apart(seat)\n", ""),
     ),
     Mutant(
         "'once more' without looking whose seat it is",
         party.a_reentrant_hold_ends_when_the_seat_is_passed_on, ENTER,
         "mine = any(h._who == who for h in seat.holds)",
         "mine = bool(seat.holds)",
-        (ACQUIRE, "    if nested:\n", "    if False:\n"),
+        (RELEASE, "    if nested:\n", "    if False:\n"),
     ),
     Mutant(
         "whoever has released its first hold has none",
-        party.reentrant_holds_may_be_released_in_any_order, ACQUIRE,
+        party.reentrant_holds_may_be_released_in_any_order, RELEASE,
         "                nested[key] = rest[0]",
         "                nested.pop(key)",
     ),
     Mutant(
         "reentrant holds are remembered for ever",
-        party.reentrant_holds_may_be_released_in_any_order, ACQUIRE,
+        party.reentrant_holds_may_be_released_in_any_order, RELEASE,
         "                nested.pop(key, None)",
         "                pass",
     ),
@@ -104,20 +97,20 @@ MUTANTS = [
     Mutant(
         "a hint for a holder is not heeded",
         party.an_evicted_holder_is_told_within_a_second, KEEP,
-        "            desk.seats[ticket].renew_at = clock\n",
+        "            ours[ticket].renew_at = clock\n",
         "            pass\n",
     ),
     Mutant(
         "a lost place is not reported",
         party.a_place_that_was_lost_is_reported, ACQUIRE,
-        "reply.place != party.place and reply.ahead > party.ahead",
-        "reply.place == party.place and reply.ahead > party.ahead",
+        "reply.place != seat.place and reply.ahead > seat.ahead",
+        "reply.place == seat.place and reply.ahead > seat.ahead",
     ),
     Mutant(
         "closing passes the seat on",
-        party.closing_leaves_nothing_held, ACQUIRE,
-        "party.seat is seat and not desk.closing and",
-        "party.seat is seat and",
+        party.closing_leaves_nothing_held, RELEASE,
+        "if not desk.closing and may_pass_on(",
+        "if may_pass_on(",
     ),
     Mutant(
         "refused from memory",

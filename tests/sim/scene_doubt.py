@@ -96,14 +96,14 @@ def a_release_that_finds_the_store_down_is_made_good(house: House) -> None:
     (a,) = stage.clients
     stay = stage.holding(a, 0.1, lease=20.0)
     stage.store.refuses = True
-    task = stage.go(a, house.acquire.release(a.desk, stay.hold))
+    task = stage.go(a, house.release.release(a.desk, stay.hold))
     stage.until(0.5)
     stage.expect(isinstance(task.error, house.errors.BackendError), f"release says so: {task.error!r}")
     stage.expect(not stay.hold.held, "what may have left is not held")
     stage.store.refuses = False
     stage.until(3.0)
     stage.expect(not stage.inside(), "the keeper sees to it")
-    again = stage.go(a, house.acquire.release(a.desk, stay.hold))
+    again = stage.go(a, house.release.release(a.desk, stay.hold))
     stage.until(4.0)
     stage.result(again)
 
@@ -118,7 +118,7 @@ def a_release_whose_reply_is_lost_is_no_loss(house: House) -> None:
             backend.store.write_fates = [("", "lost")]
         else:
             backend.fates = [("", "lost")]
-        task = stage.go(a, house.acquire.release(a.desk, stay.hold))
+        task = stage.go(a, house.release.release(a.desk, stay.hold))
         stage.until(3.0)
         stage.result(task)
         stage.expect(not stage.inside(), "and it is out")
@@ -131,7 +131,7 @@ def the_first_leave_tells_of_a_loss(house: House) -> None:
     stay = stage.holding(a, 0.1, lease=2.0)
     second = stage.go(b, b.get(b.wish()))
     stage.at(0.2, a.process.freeze, 4.0)
-    stage.at(1.0, lambda: a.process.do(lambda: tasks.append(stage.go(a, house.acquire.release(a.desk, stay.hold)))))
+    stage.at(1.0, lambda: a.process.do(lambda: tasks.append(stage.go(a, house.release.release(a.desk, stay.hold)))))
     tasks: list[Any] = []
     stage.until(5.0)
     stage.result(second)
@@ -148,7 +148,7 @@ def a_loss_that_is_noticed_during_the_release_is_told(house: House) -> None:
     stage.until(3.0)
     stage.result(second)
     a.backend.cut = False
-    task = stage.go(a, house.acquire.release(a.desk, stay.hold))
+    task = stage.go(a, house.release.release(a.desk, stay.hold))
     stage.at(3.0001, a.desk.lose, stay.seat)
     stage.until(3.1)
     stage.expect(isinstance(task.error, house.errors.LeaseLost), f"LeaseLost, not {task.error!r}")
@@ -245,7 +245,7 @@ def a_late_enter_finds_a_grave_whoever_has_left(house: House) -> None:
     stage.witness.gives_back(stay)
     attached = stage.go(b, house.change.attach(b.desk, "x", stage.result(detached)))
     stage.until(1.0)
-    stage.go(b, house.acquire.release(b.desk, stage.result(attached)))
+    stage.go(b, house.release.release(b.desk, stage.result(attached)))
     stage.until(5.0)
     stage.expect(not stage.inside(), "nobody is inside who does not know of it")
 

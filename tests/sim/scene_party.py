@@ -143,13 +143,13 @@ def reentrant_holds_may_be_released_in_any_order(house: House) -> None:
     async def crosswise() -> None:
         first = await a.get(a.wish(), None, reentrant=True)
         assert first is not None
-        second = house.enter._again(a.desk, a.wish(), a.process.current)
-        await house.acquire.release(a.desk, first.hold)
-        third = house.enter._again(a.desk, a.wish(), a.process.current)
-        stage.expect(third is not None and third.fence == first.fence, "once more, on the same seat")
+        second, third = (a.desk.hold(a.desk, a.wish(), a.process.current) for _ in range(2))
+        stage.expect(house.enter._again(a.desk, second), "once more")
+        await house.release.release(a.desk, first.hold)
+        stage.expect(house.enter._again(a.desk, third) and third.fence == first.fence, "once more, on the same seat")
         stage.witness.gives_back(first)
-        await house.acquire.release(a.desk, second)
-        await house.acquire.release(a.desk, third)
+        await house.release.release(a.desk, second)
+        await house.release.release(a.desk, third)
 
     task = stage.go(a, crosswise())
     stage.until(1.0)

@@ -102,7 +102,7 @@ def the_short_way_out_tells_of_a_loss_too(house: House) -> None:
         async def release(stay: Any = stay, a: Any = a, told: list[bool] = told) -> None:
             if not house.short.leave(a.desk, stay.hold):
                 try:
-                    await house.acquire.release(a.desk, stay.hold)
+                    await house.release.release(a.desk, stay.hold)
                 except house.errors.LeaseLost:
                     told.append(True)
 

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..flow import change, check, enter
-from ..flow.acquire import release
 from ..flow.check import Seconds
+from ..flow.release import release
 from ..flow.seat import Hold
 
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look
-from ..flow.acquire import withdraw
 from ..flow.check import OWN, Seconds
-from ..flow.party import Guest
-from ..flow.seat import Wish
+from ..flow.wish import Wish
 from .lease import Lease
 
 if TYPE_CHECKING:
@@ -57,11 +55,11 @@ class Lock:
 
         BackendError if the store cannot be reached to begin with. Cancellation leaves nothing behind.
         """
-        return await self._get(self._wish, self._limit(blocking, timeout), Guest(self._wish))
+        return await self._get(self._wish, self._limit(blocking, timeout))
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
         """A context manager for one use: enters with a Lease, or LockTimeout."""
-        wish = self._wish if note is None else self._wish._replace(note=check.label(note, "A note"))
+        wish = self._wish if note is None else self._wish.but(note=check.label(note, "A note"))
         return Holding(self, wish, self._limit(True, timeout))
 
     async def release(self) -> None:
@@ -82,23 +80,29 @@ class Lock:
             return self._timeout if blocking else 0.0
         return check.blocking(blocking, timeout)
 
-    async def _get(self, wish: Wish, limit: float | None, guest: Guest) -> Lease | None:
-        desk = self._desk
-        self._locks._colour.check_loop()
-        who = desk.colour.current()
+    async def _get(self, wish: Wish, limit: float | None) -> Lease | None:
+        lease = self._lease(wish)
         try:
-            if limit is None and any(h._who == who for h in self._holds):
-                guest.warn_at = desk.clock() + 1.0
-            hold = cast("Lease | None", await enter.get_soon(desk, wish, limit, guest, who, self._reentrant))
-            if hold is None:
-                hold = cast("Lease | None", await enter.get(desk, wish, limit, guest, who, self._reentrant))
-            if hold is not None:
-                hold._home = cast(Any, self._holds)
-                self._holds.append(hold)
-            return hold
+            return lease if await self._gets(lease, limit) else None
         except BaseException:
-            await desk.colour.shield(withdraw(desk, guest))
+            await self._desk.colour.shield(enter.undo(self._desk, lease))
             raise
+
+    def _lease(self, wish: Wish) -> Lease:
+        self._locks._colour.check_loop()
+        return Lease(self._desk, wish, self._desk.colour.current())
+
+    async def _gets(self, lease: Lease, limit: float | None) -> bool:
+        """Whether it is had in time. On any exception: undo."""
+        desk = self._desk
+        if limit is None and any(h._who == lease._who for h in self._holds):
+            lease._warn_at = desk.clock() + 1.0
+        if not await enter.get_soon(desk, lease, limit, self._reentrant):
+            if not await enter.get(desk, lease, limit, self._reentrant):
+                return False
+        lease._home = cast(Any, self._holds)
+        self._holds.append(lease)
+        return True
 
     def _newest(self) -> Lease:
         who = self._desk.colour.current()
@@ -150,16 +154,15 @@ class Holding:
         if self._lease is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
         desk = self._lock._desk
-        guest = Guest(self._wish)
+        lease = self._lock._lease(self._wish)
         try:
-            lease = await self._lock._get(self._wish, self._limit, guest)
-            if lease is None:
-                raise await enter.timed_out(desk, self._wish, guest, self._limit or 0.0)
+            if not await self._lock._gets(lease, self._limit):
+                raise await enter.timed_out(desk, lease, self._limit or 0.0)
             lease._enter(depth)
             self._lease = lease
             return lease
         except BaseException:
-            await desk.colour.shield(withdraw(desk, guest))
+            await desk.colour.shield(enter.undo(desk, lease))
             raise
 
     async def __aexit__(
@@ -173,8 +176,8 @@ class RWLock:
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
-        self._read = Lock(locks, wish._replace(weight=1), timeout, reentrant)
-        self._write = Lock(locks, wish._replace(weight=ALL), timeout, reentrant)
+        self._read = Lock(locks, wish.but(weight=1), timeout, reentrant)
+        self._write = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
         self.name = wish.name
 
     def read(self) -> Lock:
@@ -195,11 +198,11 @@ class Semaphore(Lock):
         return self._wish.capacity or None
 
     async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
-        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
-        return await self._get(wish, self._limit(blocking, timeout), Guest(wish))
+        wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
+        return await self._get(wish, self._limit(blocking, timeout))
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
-        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
+        wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
         if note is not None:
-            wish = wish._replace(note=check.label(note, "A note"))
+            wish = wish.but(note=check.label(note, "A note"))
         return Holding(self, wish, self._limit(True, timeout))

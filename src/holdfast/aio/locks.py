@@ -17,8 +17,8 @@ from ..flow.events import Event
 from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
-from ..flow.party import Guest
-from ..flow.seat import Wish
+from ..flow.seat import Hold
+from ..flow.wish import Wish
 from .colour import TaskColour
 from .guard import P, R, guarded
 from .lease import Lease
@@ -162,14 +162,13 @@ class Locks:
         desk = self._desk
         self._colour.check_loop()
         who = desk.colour.current()
-        guests: list[Guest] = []
+        holds: list[Hold] = []
         try:
             wishes = [(x._wish, x._reentrant) for x in locks]
-            holds = await enter.get_all(desk, wishes, check.timeout(timeout), who, guests)
+            leases = cast("dict[str, Lease]", await enter.get_all(desk, wishes, check.timeout(timeout), who, holds))
         except BaseException:
-            await desk.colour.shield(enter.put_back(desk, guests))
+            await desk.colour.shield(enter.put_back(desk, holds))
             raise
-        leases = cast("dict[str, Lease]", holds)
         for lease in leases.values():
             lease._enter(4)
         async with _leaving(leases):
@@ -239,7 +238,7 @@ class Locks:
 
     def __del__(self) -> None:
         desk = getattr(self, "_desk", None)
-        if desk is not None and desk.seats and not desk.closed:
+        if desk is not None and desk.inside() and not desk.closed:
             enter.warn_dropped(desk)
 
     def __repr__(self) -> str:

@@ -57,7 +57,7 @@ class _Me(threading.local):
         self.token = object()
 
 
-_me = _Me()
+me = _Me()
 
 
 class ThreadColour:
@@ -67,7 +67,7 @@ class ThreadColour:
     event = ThreadEvent
 
     def current(self) -> object:
-        return _me.token
+        return me.token
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import LeaseLost
-from ..flow import change, check, enter
-from ..flow.acquire import release
+from ..flow import change, check, enter, short
 from ..flow.check import Seconds
+from ..flow.release import release
 from ..flow.run import run
 from ..flow.seat import Hold
 
@@ -30,7 +30,12 @@ class Lease(Hold):
         LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
         keeper goes on trying until the lease ends.
         """
-        run(release(self._desk, self))
+        try:
+            if not short.leave(self._desk, self):
+                run(release(self._desk, self))
+        except KeyboardInterrupt:
+            surely(lambda: run(release(self._desk, self, quiet=True)))
+            raise
 
     def downgrade(self) -> None:
         """From writer to reader, without letting anybody write in between."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look
-from ..flow.acquire import withdraw
 from ..flow.check import OWN, Seconds
-from ..flow.party import Guest
 from ..flow.run import run
-from ..flow.seat import Hold, Wish
+from ..flow.short import enter as enter_at_once
+from ..flow.wish import Wish
+from .colour import me
 from .lease import Lease, leave_surely, surely
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class Lock:
         self._timeout = timeout
         self._reentrant = reentrant
         self._holds: list[Lease] = []
-        self._entered: dict[object, list[Lease]] = {}
 
     @property
     def name(self) -> str:
@@ -44,11 +43,11 @@ class Lock:
 
         BackendError if the store cannot be reached to begin with. Ctrl-C leaves nothing behind.
         """
-        return self._get(self._wish, self._limit(blocking, timeout), Guest(self._wish))
+        return self._get(self._wish, self._limit(blocking, timeout))
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
         """A context manager for one use: enters with a Lease, or LockTimeout."""
-        wish = self._wish if note is None else self._wish._replace(note=check.label(note, "A note"))
+        wish = self._wish if note is None else self._wish.but(note=check.label(note, "A note"))
         return Holding(self, wish, self._limit(True, timeout))
 
     def release(self) -> None:
@@ -69,72 +68,64 @@ class Lock:
             return self._timeout if blocking else 0.0
         return check.blocking(blocking, timeout)
 
-    def _get(self, wish: Wish, limit: float | None, guest: Guest) -> Lease | None:
-        desk = self._desk
-        who = desk.colour.current()
+    def _get(self, wish: Wish, limit: float | None) -> Lease | None:
+        lease = Lease(self._desk, wish, me.token)
         try:
-            hold: Any = enter.get_at_once(desk, wish, limit, guest, who, self._reentrant)
-            if hold is None:
-                if limit is None and any(h._who == who for h in self._holds):
-                    guest.warn_at = desk.clock() + 1.0
-                hold = run(enter.get(desk, wish, limit, guest, who, self._reentrant))
-                if hold is None:
-                    return None
-            hold._home = self._holds
-            self._holds.append(hold)
-            return hold  # type: ignore[no-any-return]
+            return lease if self._gets(lease, limit) else None
         except BaseException:
-            surely(lambda: run(withdraw(desk, guest)))
+            surely(lambda: run(enter.undo(self._desk, lease)))
             raise
 
+    def _gets(self, lease: Lease, limit: float | None) -> bool:
+        """Whether it is had in time. On any exception: undo."""
+        desk = self._desk
+        if self._reentrant or not enter_at_once(desk, lease, limit == 0):
+            if limit is None and any(h._who is lease._who for h in self._holds):
+                lease._warn_at = desk.clock() + 1.0
+            if not run(enter.get(desk, lease, limit, self._reentrant)):
+                return False
+        lease._home = self._holds  # type: ignore[assignment]
+        self._holds.append(lease)
+        return True
+
     def _newest(self) -> Lease:
-        who = self._desk.colour.current()
+        who = me.token
         holds = [h for h in list(self._holds) if not h._released]
         if not holds:
             raise NotHeld(f"{self.name!r} is not held by this object, so there is nothing to release.")
-        return next((h for h in reversed(holds) if h._who == who), holds[0])
+        return next((h for h in reversed(holds) if h._who is who), holds[0])
 
     def __enter__(self) -> Lease:
-        guest = Guest(self._wish)
+        lease = Lease(self._desk, self._wish, me.token)
+        return self._enter(lease, self._timeout, self)
+
+    def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
+        """By `with`, in the caller's caller."""
         try:
-            lease = self._enter(self._wish, self._timeout, guest, 3)
-            self._entered.setdefault(lease._who, []).append(lease)
+            if not self._gets(lease, limit):
+                raise run(enter.timed_out(self._desk, lease, limit or 0.0))
+            lease._by = by
+            enter.enter(self._desk, lease, 3)
             return lease
         except BaseException:
-            surely(lambda: run(withdraw(self._desk, guest)))
-            self._pop(guest.hold)
+            surely(lambda: run(enter.undo(self._desk, lease)))
             raise
-
-    def _enter(self, wish: Wish, limit: float | None, guest: Guest, depth: int) -> Lease:
-        lease = self._get(wish, limit, guest)
-        if lease is None:
-            raise run(enter.timed_out(self._desk, wish, guest, limit or 0.0))
-        enter.enter(self._desk, lease, depth)
-        return lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         lease = None
         try:
-            lease = self._entered[self._desk.colour.current()][-1]
+            lease = self._last_entered()
             leave_surely(lease, error)
-            self._pop(lease)
-        except KeyError:
-            text = f"This thread leaves {self.name!r} without having entered it. Use hold() across threads."
-            raise NotHeld(text) from None
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
-            lease = lease or self._entered[self._desk.colour.current()][-1]
-            leave_surely(lease, error)
-            self._pop(lease)
+            leave_surely(lease or self._last_entered(), error)
             raise
 
-    def _pop(self, lease: Hold | None) -> None:
-        """This one is no longer entered by `with`."""
-        if lease is not None:
-            stack = self._entered.get(lease._who, [])
-            if lease in stack:
-                stack.remove(lease)
-            if not stack:
-                self._entered.pop(lease._who, None)
+    def _last_entered(self) -> Lease:
+        """The lease with which this thread's `with` of this very object was entered."""
+        for lease in reversed(self._desk.entered.get((self._wish.name, me.token), ())):
+            if lease._by is self:
+                return cast(Lease, lease)
+        raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         from .guard import guarded
@@ -144,12 +135,12 @@ class Lock:
     # What threading.Condition asks of a reentrant lock.
 
     def _is_owned(self) -> bool:
-        who = self._desk.colour.current()
-        return any(h._who == who and h.held for h in list(self._holds))
+        who = me.token
+        return any(h._who is who and h.held for h in list(self._holds))
 
     def _release_save(self) -> list[Lease]:
-        who = self._desk.colour.current()
-        mine = [h for h in list(self._holds) if h._who == who]
+        who = me.token
+        mine = [h for h in list(self._holds) if h._who is who]
         if not mine:
             raise NotHeld(f"{self.name!r} is not held by this thread.")
         for lease in reversed(mine):
@@ -159,13 +150,13 @@ class Lock:
     def _acquire_restore(self, saved: list[Lease]) -> None:
         """As many as there were, each in the place of the one that was released: a `with` around it leaves the new."""
         for old in saved:
-            new = self._get(self._wish, None, Guest(self._wish))
+            new = self._get(self._wish, None)
             assert new is not None
-            new._entered = old._entered
-            for stack in (self._entered.get(new._who, []), self._desk.entered.get((self.name, new._who), [])):
-                for place, each in enumerate(stack):
-                    if each is old:
-                        stack[place] = new
+            new._entered, new._by = old._entered, old._by
+            stack = self._desk.entered.get((self.name, new._who), [])
+            for place, each in enumerate(stack):
+                if each is old:
+                    stack[place] = new
 
     def __repr__(self) -> str:
         state = "locked" if self.held else "unlocked"
@@ -184,12 +175,11 @@ class Holding:
     def __enter__(self) -> Lease:
         if self._lease is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        guest = Guest(self._wish)
+        self._lease = Lease(self._lock._desk, self._wish, me.token)
         try:
-            self._lease = self._lock._enter(self._wish, self._limit, guest, 3)
-            return self._lease
+            return self._lock._enter(self._lease, self._limit, self)
         except BaseException:
-            surely(lambda: run(withdraw(self._lock._desk, guest)))
+            self._lease = None
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -201,8 +191,8 @@ class RWLock:
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
-        self._read = Lock(locks, wish._replace(weight=1), timeout, reentrant)
-        self._write = Lock(locks, wish._replace(weight=ALL), timeout, reentrant)
+        self._read = Lock(locks, wish.but(weight=1), timeout, reentrant)
+        self._write = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
         self.name = wish.name
 
     def read(self) -> Lock:
@@ -223,11 +213,11 @@ class Semaphore(Lock):
         return self._wish.capacity or None
 
     def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
-        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
-        return self._get(wish, self._limit(blocking, timeout), Guest(wish))
+        wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
+        return self._get(wish, self._limit(blocking, timeout))
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
-        wish = self._wish._replace(weight=check.weight(weight, self._wish.capacity))
+        wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
         if note is not None:
-            wish = wish._replace(note=check.label(note, "A note"))
+            wish = wish.but(note=check.label(note, "A note"))
         return Holding(self, wish, self._limit(True, timeout))

@@ -17,9 +17,9 @@ from ..flow.events import Event
 from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
-from ..flow.party import Guest
 from ..flow.run import run
-from ..flow.seat import Wish
+from ..flow.seat import Hold
+from ..flow.wish import Wish
 from .colour import ThreadColour
 from .guard import P, R, guarded
 from .lease import Lease, surely
@@ -159,14 +159,13 @@ class Locks:
             raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
         desk = self._desk
         who = desk.colour.current()
-        guests: list[Guest] = []
+        holds: list[Hold] = []
         try:
             wishes = [(x._wish, x._reentrant) for x in locks]
-            holds = run(enter.get_all(desk, wishes, check.timeout(timeout), who, guests))
+            leases = cast("dict[str, Lease]", run(enter.get_all(desk, wishes, check.timeout(timeout), who, holds)))
         except BaseException:
-            surely(lambda: run(enter.put_back(desk, guests)))
+            surely(lambda: run(enter.put_back(desk, holds)))
             raise
-        leases = cast("dict[str, Lease]", holds)
         for lease in leases.values():
             enter.enter(desk, lease, 3)
         with _leaving(leases):
@@ -232,7 +231,7 @@ class Locks:
 
     def __del__(self) -> None:
         desk = getattr(self, "_desk", None)
-        if desk is not None and desk.seats and not desk.closed:
+        if desk is not None and desk.inside() and not desk.closed:
             enter.warn_dropped(desk)
 
     def __repr__(self) -> str:

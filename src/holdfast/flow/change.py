@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..doorman import Admitted, Keep, NotInside, Renew
 from ..errors import LeaseLost, NotHeld
-from .acquire import over
 from .desk import Desk
 from .keep import renew as renew_seat
-from .seat import Hold, Seat, Wish
+from .release import over
+from .seat import Hold, Seat
+from .wish import Wish
 
 
 async def renew(desk: Desk, hold: Hold) -> None:
@@ -40,10 +41,7 @@ async def downgrade(desk: Desk, hold: Hold) -> None:
     with desk.mutex:
         seat.weight = 1
         seat.lowered = True
-        party, seat.party = seat.party, None
-        if party is not None and party.seat is seat:
-            party.seat = None
-            desk.next_leader(party)  # the passing on ends: those who wait need a place of their own
+        desk.set_apart(seat)  # the passing on ends: those who wait need a seat of their own
     await renew_seat(desk, seat)
     hold.ensure_held()
 
@@ -83,11 +81,13 @@ async def attach(desk: Desk, name: str, ticket: str) -> Hold:
             raise error
         raise NotHeld(f"Nobody is inside {name!r} with this ticket: released, expired, or never there.")
     assert isinstance(reply, Admitted)
-    lease = reply.left / 1e6
-    seat = Seat(name, ticket, reply.fence, 1, 1, lease, desk.backend.skew)
+    wish = Wish(name, 0, 1, reply.left / 1e6)
+    hold = desk.hold(desk, wish)
+    seat = Seat(wish, ticket, desk.backend.skew)
     seat.doubtful = True  # what may still be under way of its first holder's messages is not known here
+    seat.fence = reply.fence
     seat.confirm(answer.at, reply.left)
-    with desk.mutex:
-        hold = desk.new_hold(seat, reply.fence, Wish(name, 0, 1, lease))
-        desk.seated(seat)
+    seat.give(hold, reply.fence, desk.clock())
+    desk.seats[ticket] = seat
+    desk.seated(seat)
     return hold

@@ -1,7 +1,10 @@
-"""The desk: everything one client knows. Its seats, its parties, what it owes the store, and what it tells the user.
+"""The desk: everything one client knows. Its seats, what it owes the store, and what it tells the user.
 
 Plain data under one mutex that is never held across an await. The flows beside this file work on it: acquire.py brings
-seats, keep.py keeps them and pays the debts.
+seats, release.py gives them back, keep.py keeps them and pays the debts.
+
+A seat is filed from before it is asked for until it is left or lost: under its key if others of this client may share
+it (wish.py), so that they find it; else under its ticket.
 
 A *debt* is a Leave that has to reach the store: of a withdrawn wish, of a release that found the store down, of a seat
 that was lost. It is written down before it is tried, so neither a second Ctrl-C nor a cancelled task can forget it.
@@ -17,8 +20,8 @@ from ..doorman import Command, Enter
 from ..errors import BackendError, ConfigError
 from .clock import chance
 from .events import Event, heeded, log, short
-from .party import Party
-from .seat import Hold, Seat, Wish
+from .party import lead
+from .seat import NEVER, Hold, Seat
 
 if TYPE_CHECKING:
     from ..pool import On, Quit
@@ -56,8 +59,7 @@ class Desk:
         self.hold = hold
         self.item = item
         self.mutex = colour.mutex()
-        self.seats: dict[str, Seat] = {}
-        self.parties: dict[object, Party] = {}
+        self.seats: dict[object, Seat] = {}
         self.debts: dict[str, Debt] = {}
         self.entered: dict[tuple[str, Hashable], list[Hold]] = {}  # by `with`, for the rule against waiting for oneself
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
@@ -67,7 +69,7 @@ class Desk:
         self.down = False
         self.bell = colour.event()
         self.keeping = False
-        self.wake_at = 0.0
+        self.wake_at = NEVER  # when the keeper looks up by itself; NEVER: ring
         self.hurried = -1.0  # when a seat was last taken that is to be confirmed SOON
         self.watch_bell = colour.event()
         self.watching = False
@@ -154,16 +156,23 @@ class Desk:
 
     # -- seats
 
+    def inside(self) -> list[Seat]:
+        """Those that are ours, whoever else comes and goes meanwhile."""
+        return [seat for seat in list(self.seats.values()) if seat.fence]
+
     def seated(self, seat: Seat) -> None:
-        """Under the mutex: from now on the keeper keeps this one."""
-        if seat.reason or seat.leaving:
-            return
-        self.seats[seat.ticket] = seat
+        """From now on the keeper keeps this one. It is filed already, and its times are set.
+
+        The keeper says NEVER before it looks at the seats, and what it will do after that: so one of the two sees what
+        the other has written, and whoever comes in needs no mutex.
+        """
         due = seat.renew_at if seat.renew_at < seat.cap else seat.cap
-        if not self.keeping or due < self.wake_at:
-            self.ring(due)
+        if due < self.wake_at:
+            with self.mutex:
+                self.ring(due)
         if seat.watched:
-            self.watch(seat.end())
+            with self.mutex:
+                self.watch(seat.end())
 
     def ring(self, due: float) -> None:
         """Have the keeper at work by then. Under the mutex."""
@@ -192,28 +201,33 @@ class Desk:
             self.watch_bell.set()
 
     def unseat(self, seat: Seat) -> None:
-        """This seat is no longer ours to keep; those of its party who wait get a leader again."""
+        """This seat is no longer ours to keep; those who stand by get one of them to ask for a new one."""
         with self.mutex:
+            # In an order that may be broken off by a Ctrl-C between any two lines, and begun again.
+            self.hand_down(seat)
             self.seats.pop(seat.ticket, None)
-            party = seat.party
-            if party is not None:
-                # In an order that may be broken off by a Ctrl-C between any two lines, and begun again.
-                if party.seat is seat:
-                    party.seat = None
-                if party.seat is None and party.leader is None:
-                    self.next_leader(party)
-                seat.party = None
 
-    def next_leader(self, party: Party) -> None:
-        """Under the mutex: the first of those who stand by leads from here on, under a new ticket."""
-        if party.line:
-            party.ticket = ""
-            party.place = party.ahead = 0
-            party.sent = party.waited = party.unanswered = False
-            party.wish = party.line[0].wish
-            party.lead(party.line[0])
-        elif self.parties.get(party.key) is party:
-            del self.parties[party.key]
+    def set_apart(self, seat: Seat) -> None:
+        """Under the mutex: it stays ours, but nobody shares it from here on."""
+        if seat.filed != seat.ticket:
+            self.seats[seat.ticket] = seat
+            self.hand_down(seat)
+            seat.filed = seat.ticket
+
+    def hand_down(self, seat: Seat) -> None:
+        """Under the mutex: the first of those who stand by leads from here on, for a new seat, under a new ticket."""
+        if self.seats.get(seat.filed) is not seat:
+            return
+        if seat.line:
+            heir = seat.line[0]
+            new = Seat(heir._wish, self.ticket(), self.backend.skew, seat.filed)
+            new.line = seat.line
+            new.leader = heir
+            self.seats[seat.filed] = new
+            seat.line = None
+            lead(new, heir)
+        else:
+            del self.seats[seat.filed]
 
     def lose(self, seat: Seat, reason: str = "", story: str = "") -> None:
         """This seat is lost, for all who hold it, for good. Without a reason: the clock says so."""
@@ -264,17 +278,6 @@ class Desk:
         self.debts[debt.ticket] = debt
         self.ring(debt.due)
 
-    def new_hold(self, seat: Seat, fence: int, wish: Wish, who: Hashable = None) -> Hold:
-        """Under the mutex: give the seat, with this fence, to somebody."""
-        clock = self.clock()
-        hold = self.hold(self, seat, fence, wish, who, clock)
-        if wish.max_hold is not None:
-            seat.cap = clock + wish.max_hold
-        seat.holds.append(hold)
-        if wish.on_lost is not None:
-            seat.watched = True
-        return hold
-
     # -- fork
 
     def forked(self) -> None:
@@ -285,12 +288,12 @@ class Desk:
             for hold in seat.holds:
                 hold._reason = "forked"
         self.seats.clear()
-        self.parties.clear()
         self.debts.clear()
         self.entered.clear()
         self.nested.clear()
         self.bell = self.colour.event()
         self.watch_bell = self.colour.event()
         self.keeping = self.watching = False
+        self.wake_at = NEVER
         self._prefix = os.urandom(12).hex()
         self.backend.forked()

@@ -10,73 +10,67 @@ from collections.abc import Hashable, Iterable
 
 from ..errors import AlreadyHeld, BackendError, LockTimeout
 from . import short
-from .acquire import acquire, release, withdraw
+from .acquire import acquire, withdraw
 from .desk import Desk
 from .events import warn
-from .party import Guest
-from .seat import Hold, Wish
+from .release import pay, release
+from .seat import Hold
+from .wish import Wish
 
 
-def get_at_once(
-    desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool
-) -> Hold | None:
-    """A hold that takes no waiting; or None: go on with `get`. On any exception: withdraw."""
-    guest.who = who
-    if reentrant or (limit is None and (wish.name, who) in desk.entered):
-        return None
-    return short.enter(desk, wish, guest, limit == 0)
+async def get_soon(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
+    """Whether it takes one message and its answer; False: go on with `get`. On any exception: undo."""
+    if reentrant or (limit is None and (hold._wish.name, hold._who) in desk.entered):
+        return False
+    return await short.enter_soon(desk, hold, limit == 0)
 
 
-async def get_soon(
-    desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool
-) -> Hold | None:
-    """A hold that takes one message and its answer; or None: go on with `get`. On any exception: withdraw."""
-    guest.who = who
-    if reentrant or (limit is None and (wish.name, who) in desk.entered):
-        return None
-    return await short.enter_soon(desk, wish, guest, limit == 0)
-
-
-async def get(desk: Desk, wish: Wish, limit: float | None, guest: Guest, who: Hashable, reentrant: bool) -> Hold | None:
-    """A hold within `limit` seconds (None: for ever, 0: only a try), or None. On any exception: withdraw."""
-    guest.who = who
-    if reentrant:
-        hold = _again(desk, wish, who)
-        if hold is not None:
-            return hold
+async def get(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
+    """Whether it is had within `limit` seconds (None: for ever, 0: only a try). On any exception: undo."""
+    if reentrant and _again(desk, hold):
+        return True
     if limit is None:
-        await _not_for_oneself(desk, wish, who)
+        await _not_for_oneself(desk, hold)
     until = limit if not limit else desk.clock() + limit
-    hold = await acquire(desk, wish, until, guest)
-    if hold is not None and reentrant:
-        desk.nested[wish.name, who] = hold
-    return hold
+    had = await acquire(desk, hold, until)
+    if had and reentrant:
+        desk.nested[hold._wish.name, hold._who] = hold
+    return had
 
 
-def _again(desk: Desk, wish: Wish, who: Hashable) -> Hold | None:
-    """One more hold on the seat that this thread or task has already."""
+def _again(desk: Desk, hold: Hold) -> bool:
+    """Whether this is one more hold on the seat that this thread or task has already."""
+    wish, who = hold._wish, hold._who
     first = desk.nested.get((wish.name, who))
     if first is None:
-        return None
+        return False
     seat = first._seat
     with desk.mutex:
         mine = any(h._who == who for h in seat.holds)  # it may have been passed on: then the seat is another's
-        if not mine or seat.reason or seat.leaving or seat.left or desk.clock() >= seat.end():
+        clock = desk.clock()
+        if not mine or seat.reason or seat.leaving or seat.left or clock >= seat.end():
             del desk.nested[wish.name, who]
-            return None
+            return False
         if seat.weight < wish.weight:
-            return None
-        hold = desk.hold(desk, seat, first.fence, wish, who, desk.clock())
-        seat.holds.append(hold)
-    return hold
+            return False
+        hold._seat, hold._since, hold.fence = seat, clock, first.fence
+        seat.holds = [*seat.holds, hold]
+    return True
 
 
-async def _not_for_oneself(desk: Desk, wish: Wish, who: Hashable) -> None:
-    held = [h for h in desk.entered.get((wish.name, who), ()) if h.held]
-    for hold in [h for h in held if _was_left(h)]:
-        held.remove(hold)
-        _no_longer_entered(desk, hold)
-        await release(desk, hold, quiet=True)
+async def undo(desk: Desk, hold: Hold) -> None:
+    """Whatever had been got to: it is neither entered nor held nor waited for."""
+    no_longer_entered(desk, hold)
+    await withdraw(desk, hold)
+
+
+async def _not_for_oneself(desk: Desk, hold: Hold) -> None:
+    wish = hold._wish
+    held = [h for h in desk.entered.get((wish.name, hold._who), ()) if h.held]
+    for left in [h for h in held if _was_left(h)]:
+        held.remove(left)
+        no_longer_entered(desk, left)
+        await release(desk, left, quiet=True)
     if held and wish.capacity and sum(h._seat.weight for h in held) + wish.weight > wish.capacity:
         kind = "thread" if desk.colour.blocking else "task"
         raise AlreadyHeld(
@@ -104,35 +98,42 @@ def enter(desk: Desk, hold: Hold, depth: int) -> None:
     """Mark a hold as entered by `with`, where the caller stands."""
     frame = sys._getframe(depth)
     hold._entered = (frame, frame.f_lasti)
-    desk.entered.setdefault((hold._wish.name, hold._who), []).append(hold)
+    key = hold._wish.name, hold._who
+    others = desk.entered.get(key)
+    if others is None:
+        desk.entered[key] = [hold]
+    else:
+        others.append(hold)
 
 
 def leave_at_once(desk: Desk, hold: Hold) -> bool:
     """Leave `with`, if that takes no waiting. False: go on with `leave`."""
-    _no_longer_entered(desk, hold)
+    no_longer_entered(desk, hold)
     return short.leave(desk, hold)
 
 
 async def leave_soon(desk: Desk, hold: Hold) -> bool:
     """Leave `async with`, if that takes one message and its answer. False, or any exception: go on with `leave`."""
-    _no_longer_entered(desk, hold)
+    no_longer_entered(desk, hold)
     return await short.leave_soon(desk, hold)
 
 
-def _no_longer_entered(desk: Desk, hold: Hold) -> None:
-    hold._entered = None
-    key = (hold._wish.name, hold._who)
+def no_longer_entered(desk: Desk, hold: Hold) -> None:
+    if hold._entered is None:
+        return
+    key = hold._wish.name, hold._who
     entered = desk.entered.get(key)
     if entered is not None and hold in entered:
         entered.remove(hold)
         if not entered:
             desk.entered.pop(key, None)
+    hold._entered = None  # or the frame and what it holds would live as long as the lease
 
 
 async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
     """Leave `with`. A loss is raised only if the body was clean, else noted on its exception; a store that is down is
     logged, and the keeper goes on trying."""
-    _no_longer_entered(desk, hold)
+    no_longer_entered(desk, hold)
     if not hold._released and hold._desk.clock() >= hold._seat.end():
         hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if nobody took the seat
     await release(desk, hold, quiet=True)
@@ -143,10 +144,11 @@ async def leave(desk: Desk, hold: Hold, error: BaseException | None) -> None:
         error.add_note(str(loss))
 
 
-async def timed_out(desk: Desk, wish: Wish, guest: Guest, limit: float) -> LockTimeout:
+async def timed_out(desk: Desk, hold: Hold, limit: float) -> LockTimeout:
     """The sentence for a wait that was over too early: who holds it, how long I waited, where I stood."""
-    party = guest.party
-    place = party.ahead + 1 if party is not None and party.waited else None
+    wish = hold._wish
+    seat = hold._seat if hold._event is None else desk.seats.get(wish.key)
+    place = seat.ahead + 1 if seat is not None and seat.waited else None
     inside = ""
     holders: tuple[str, ...] = ()
     try:
@@ -172,33 +174,25 @@ def duration(seconds: float) -> str:
 
 
 async def get_all(
-    desk: Desk, wishes: Iterable[tuple[Wish, bool]], limit: float | None, who: Hashable, guests: list[Guest]
+    desk: Desk, wishes: Iterable[tuple[Wish, bool]], limit: float | None, who: Hashable, holds: list[Hold]
 ) -> dict[str, Hold]:
     """All of them, in the order of their names, under one deadline; LockTimeout if one is not to be had in time.
 
-    On any exception the caller must give back what there is: `put_back(desk, guests)`.
+    On any exception the caller must give back what there is: `put_back(desk, holds)`.
     """
     begun = desk.clock()
-    holds: dict[str, Hold] = {}
     for wish, reentrant in sorted(wishes, key=lambda w: w[0].name):
         rest = None if limit is None else max(limit - (desk.clock() - begun), 0.0)
-        guest = Guest(wish)
-        guests.append(guest)
-        hold = await get(desk, wish, rest, guest, who, reentrant)
-        if hold is None:
-            raise await timed_out(desk, wish, guest, limit or 0.0)
-        guest.hold = holds[wish.name] = hold
-    return holds
+        hold = desk.hold(desk, wish, who)
+        holds.append(hold)
+        if not await get(desk, hold, rest, reentrant):
+            raise await timed_out(desk, hold, limit or 0.0)
+    return {hold.name: hold for hold in holds}
 
 
-async def put_back(desk: Desk, guests: Iterable[Guest]) -> None:
-    for guest in reversed(list(guests)):
-        await withdraw(desk, guest) if guest.party is not None else await _drop(desk, guest)
-
-
-async def _drop(desk: Desk, guest: Guest) -> None:
-    if guest.hold is not None:
-        await release(desk, guest.hold, quiet=True)
+async def put_back(desk: Desk, holds: Iterable[Hold]) -> None:
+    for hold in reversed(list(holds)):
+        await withdraw(desk, hold)
 
 
 async def close(desk: Desk) -> None:
@@ -206,7 +200,7 @@ async def close(desk: Desk) -> None:
     if desk.closed:
         return
     desk.closing = True
-    for seat in list(desk.seats.values()):
+    for seat in desk.inside():
         for hold in list(seat.holds):
             if seat.order is not None:
                 from .let_go import give
@@ -214,8 +208,6 @@ async def close(desk: Desk) -> None:
                 await give(desk, hold, quiet=True)
             else:
                 await release(desk, hold, quiet=True)
-    from .acquire import pay
-
     for ticket in list(desk.debts):
         await pay(desk, ticket)
     desk.closed = True
@@ -233,7 +225,7 @@ def warn_dropped(desk: Desk) -> None:
     try:
         import warnings
 
-        names = ", ".join(sorted({seat.name for seat in list(desk.seats.values())}))
+        names = ", ".join(sorted({seat.name for seat in desk.inside()}))
         warnings.warn(f"a client of {desk.backend.where} was dropped while holding {names}", ResourceWarning, 3)
     except Exception:
         pass

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError
-from .acquire import pay
 from .desk import SOON, Desk
+from .release import pay
 from .seat import NEVER, Seat
 
 LINGER = 1.0
@@ -37,6 +37,7 @@ async def _keep(desk: Desk) -> None:
     while True:
         with desk.mutex:
             clock = desk.clock()
+            desk.wake_at = NEVER
             due = NEVER if desk.closed else _next_due(desk)
             if due == NEVER:
                 idle_since = clock if idle_since is None else idle_since
@@ -57,7 +58,7 @@ async def _keep(desk: Desk) -> None:
 
 
 def _next_due(desk: Desk) -> float:
-    seats = min((min(s.renew_at, s.cap) for s in desk.seats.values() if not s.leaving), default=NEVER)
+    seats = min((min(s.renew_at, s.cap) for s in desk.inside() if not s.leaving), default=NEVER)
     debts = min((d.due for d in desk.debts.values()), default=NEVER)
     return min(seats, debts)
 
@@ -66,9 +67,10 @@ async def _round(desk: Desk) -> float:
     """Do what is due. The time before which nothing should be tried again, after a failure."""
     clock = desk.clock()
     with desk.mutex:
-        for ticket in desk.backend.hinted(desk.seats):  # evicted, most likely: ask now, not at a third of the lease
-            desk.seats[ticket].renew_at = clock
-        seats = [s for s in desk.seats.values() if min(s.renew_at, s.cap) <= clock and not s.leaving]
+        ours = {s.ticket: s for s in desk.inside()}
+        for ticket in desk.backend.hinted(ours):  # evicted, most likely: ask now, not at a third of the lease
+            ours[ticket].renew_at = clock
+        seats = [s for s in ours.values() if min(s.renew_at, s.cap) <= clock and not s.leaving]
         debts = [d for d in desk.debts.values() if d.due <= clock]
         for debt in debts:
             if debt.until <= clock:
@@ -151,7 +153,7 @@ async def _watch(desk: Desk) -> None:
     while True:
         with desk.mutex:
             clock = desk.clock()
-            watched = [s for s in desk.seats.values() if s.watched]
+            watched = [s for s in desk.inside() if s.watched]
             due = min((s.end() for s in watched), default=NEVER)
             if due == NEVER:
                 idle_since = clock if idle_since is None else idle_since

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..errors import BackendError
 from ..pool import Finish, Finished, Give, Given, On, Remove, Removed
-from .acquire import over
 from .desk import FORGET, Debt, Desk
 from .events import warn
 from .orders import order as say
 from .pool import ItemSeat
+from .release import over
 from .seat import Hold
 
 

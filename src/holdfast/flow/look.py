@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
 from .desk import Desk
 from .events import short
-from .seat import Wish
+from .wish import Wish
 
 
 class Insider(NamedTuple):
@@ -89,7 +89,7 @@ def _waiter(e: Entrant, now: int) -> Waiter:
 async def refused_now(desk: Desk, wish: Wish) -> bool:
     """Would somebody who only tries be refused at this moment? Asks the store, changes nothing."""
     record, now = await desk.backend.look(wish.name)
-    enter = Enter("?", wish.capacity, wish.weight, int(wish.lease * 1e6), wait=False, fair=wish.fair)
+    enter = Enter("?", wish.capacity, wish.weight, wish.span, wait=False, fair=wish.fair)
     _, reply, _ = apply(record, enter, now)
     return isinstance(reply, Refused)
 

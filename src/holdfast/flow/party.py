@@ -1,9 +1,9 @@
-"""Those of one client who want the same thing share one place in line: a party.
+"""Those of one client who want the same thing share one seat: a party.
 
-One of them, the leader, talks to the store; the others stand by. When the party is inside and the lock is exclusive,
+One of them, the leader, talks to the store; the others stand by. When the seat is inside and the lock is exclusive,
 each holder passes it on to the next one, with the next fence of the block, a bounded number of times and for a bounded
 time, so that other processes keep their turn. Readers who waited together go in together; who comes later needs a
-place of his own, or a writer would starve.
+seat of his own, or a writer would starve.
 
 All of this is plain data under the desk's mutex; the waiting is in acquire.py.
 """
@@ -11,72 +11,66 @@ All of this is plain data under the desk's mutex; the waiting is in acquire.py.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
 
-from ..backends.contract import Answer, Event
-from ..doorman import ALL
-from .seat import Hold, Seat, Wish
+from ..backends.contract import Event
+from .seat import Hold, Seat
 
-PASSES = 32
 PASSING = 0.1
-BLOCK = PASSES + 1
 
 
-class Guest:
-    """One who wants in: leading its party, standing by, or with a hold already in its hands."""
-
-    party: Party | None = None
-    event: Event | None = None
-    hold: Hold | None = None
-    leads = False
-    who: Hashable = None  # the thread or task
-    warn_at: float | None = None  # it waits without limit for what it holds itself: say so if it still does by then
-
-    def __init__(self, wish: Wish) -> None:
-        self.wish = wish
+def stand_by(seat: Seat, hold: Hold, event: Event) -> None:
+    """This one wants the same."""
+    hold._event = event
+    if seat.line is None:
+        seat.line = deque()
+    seat.line.append(hold)
 
 
-class Party:
-    ticket = ""
-    seat: Seat | None = None
-    leader: Guest | None = None
-    unanswered = False  # an Enter of this ticket may still be under way, even if a later one was answered
-    sent = False  # the store may know this ticket
-    waited = False  # the store has put it in line
-    answer: Answer | None = None  # one that the leader has not looked at yet
-    place = 0
-    ahead = 0
-
-    def __init__(self, wish: Wish, key: object) -> None:
-        self.wish = wish
-        self.key = key  # None: a party of one, never joined
-        self.block = BLOCK if key is not None and wish.weight == ALL else 1
-        self.line: deque[Guest] = deque()  # standing by, in the order in which they came
-
-    def lead(self, heir: Guest) -> None:
-        """Under the desk's mutex: this one of those who stand by leads from here on."""
-        heir.leads = True
-        self.leader = heir
-        self.line.remove(heir)
-        assert heir.event is not None
-        heir.event.set()
-
-    def may_pass_on(self, clock: float) -> bool:
-        seat = self.seat
-        return (
-            seat is not None
-            and bool(self.line)
-            and not seat.reason
-            and not seat.leaving
-            and seat.given + 1 < seat.block
-            and clock - seat.admitted < PASSING
-            and clock < seat.deadline
-        )
+def lead(seat: Seat, heir: Hold) -> None:
+    """This one of those who stand by leads from here on."""
+    seat.leader = heir
+    _call(seat, heir)
 
 
-def key_of(wish: Wish) -> object:
-    """Who may share a place: same name, same weight, same lease. None: nobody; it needs a place of its own."""
-    name, capacity, weight, lease, fair, handoff, _, max_hold, at_least, _ = wish
-    if capacity != ALL or not fair or not handoff or at_least is not None or (weight != ALL and max_hold is not None):
-        return None
-    return name, weight, lease
+def may_pass_on(seat: Seat, clock: float) -> bool:
+    return (
+        bool(seat.line)
+        and not seat.reason
+        and not seat.leaving
+        and not seat.lowered
+        and seat.given + 1 < seat.wish.block
+        and clock - seat.admitted < PASSING
+        and clock < seat.deadline
+    )
+
+
+def pass_on(seat: Seat, clock: float) -> None:
+    """To the next who stands by, with the next fence of the block, without asking anybody."""
+    assert seat.line
+    heir = seat.line[0]
+    seat.given += 1
+    seat.give(heir, seat.fence + seat.given, clock)
+    _call(seat, heir)
+
+
+def passed_on(seat: Seat, hold: Hold) -> bool:
+    """Whether somebody else has what this one had, by a release that a Ctrl-C has broken off: then it is told now."""
+    if not seat.holds or hold in seat.holds:
+        return False
+    _call(seat, seat.holds[0])
+    return True
+
+
+def let_in(seat: Seat, clock: float) -> None:
+    """Readers who waited together go in together."""
+    while seat.line:
+        other = seat.line[0]
+        seat.give(other, seat.fence, clock, seat.holds)
+        _call(seat, other)
+
+
+def _call(seat: Seat, hold: Hold) -> None:
+    if seat.line and seat.line[0] is hold:
+        seat.line.popleft()
+    if hold._event is not None:
+        hold._event.set()

@@ -32,11 +32,13 @@ from ..pool import (
     Waiting,
 )
 from ..pool.line import sleep_span
-from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST, pay
+from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST
 from .desk import FORGET, Debt, Desk
 from .orders import order as say
 from .orders import pools_of
-from .seat import NEVER, Hold, Seat, Wish
+from .release import pay
+from .seat import NEVER, Hold, Seat
+from .wish import Wish
 
 BACK_OFF = 5.0  # seconds for which nobody is to have what a failed body gave back
 
@@ -68,7 +70,8 @@ class ItemSeat(Seat):
     """One item that is ours."""
 
     def __init__(self, want: Want, key: str, ticket: str, fence: int, skew: float) -> None:
-        super().__init__(want.pool, ticket, fence, 1, 1, want.lease, skew)
+        super().__init__(Wish(want.pool, 0, 1, want.lease, note=want.note), ticket, skew)
+        self.fence = fence
         self.key = key
         self.renews = want.renew
         self.order: On = On(key, Give(ticket, fence))  # how it is let go if nobody says otherwise
@@ -141,13 +144,12 @@ def _have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     if clock >= seat.deadline:
         return None
     seat.admitted = clock
-    with desk.mutex:
-        wish = Wish(want.pool, 0, 1, want.lease, note=want.note)
-        hold: Any = desk.item(desk, seat, reply.fence, wish, seeker.who, clock)
-        hold._text = reply.body
-        seat.holds.append(hold)
-        seeker.hold = hold
-        desk.seated(seat)
+    hold: Any = desk.item(desk, seat.wish, seeker.who)
+    hold._text = reply.body
+    seat.give(hold, reply.fence, clock)
+    seeker.hold = hold
+    desk.seats[seat.ticket] = seat
+    desk.seated(seat)
     desk.tell("acquired", want.pool, seat.ticket, reply.fence, reply.key)
     return seeker.hold
 

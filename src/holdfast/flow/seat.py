@@ -1,87 +1,82 @@
-"""What a client knows about a place it has inside: the seat, and the holds on it.
+"""What a client knows about a place it wants or has inside: the seat, and the holds on it.
 
-A *seat* is one ticket inside, kept alive by the keeper. A *hold* is what somebody has of it: one at a time with a lock
-that is passed on inside the process (each with a fence of its own), several at once with readers who came together.
+A *seat* is one ticket of this client: first it is asked for, then it is inside and kept alive by the keeper. A *hold*
+is what somebody wants or has of it: one at a time with a lock that is passed on inside the process (each with a fence
+of its own), several at once with readers who came together.
 
 Loss is a state, not a log line. `deadline` counts from the client's clock before the request that the answer rests on,
 less a margin, so `lost` turns true before the store could give the seat away, whatever happens to the keeper. Once
 seen, it is final: nobody is told "lost" and then "held" again.
 """
 
-import time
-from collections.abc import Callable, Hashable
-from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Hashable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from ..backends.contract import Answer, Event
 from ..errors import LeaseLost, NotHeld
+from .wish import Wish
 
 if TYPE_CHECKING:
     from ..pool import On
     from .desk import Desk
-    from .party import Party
 
 NEVER = float("inf")
 
 
-class Wish(NamedTuple):
-    """What somebody wants: the numbers that make a kind of lock, and how the hold is to be kept."""
-
-    name: str
-    capacity: int  # 0 = as stored
-    weight: int
-    lease: float
-    fair: bool = True
-    handoff: bool = True
-    note: str = ""
-    max_hold: float | None = None
-    at_least: float | None = None
-    on_lost: "Callable[[Hold], object] | None" = None
-
-
 class Seat:
-    """One ticket inside. What has not happened to it yet is said by the class: cheaper than twenty assignments."""
+    """One ticket. What has not happened to it yet is said by the class: cheaper than twenty assignments."""
 
+    # While it is asked for
+    leader: Hold | None = None  # who asks for it
+    line: deque[Hold] | None = None  # those who stand by and want the same, in the order in which they came
+    sent = False  # the store may know this ticket
+    doubtful = False  # an Enter of this ticket may still be under way, even if a later one was answered
+    waited = False  # the store has put it in line
+    answer: Answer | None = None  # one that the leader has not looked at yet
+    place = 0
+    ahead = 0
+
+    # While it is ours
+    fence = 0  # the first of its block: renewals name it. 0: it is not inside
     given = 0  # how often it has been passed on
     lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
     deadline = 0.0
-    renew_at = 0.0
+    renew_at = NEVER
     cap = NEVER  # when the present holder's max_hold ends
     failed = 0.0  # when the store could not be asked to renew it
     admitted = 0.0
     leaving = False
     going = 0.0  # when its Leave was sent for the first time
-    doubtful = False  # an Enter of its ticket may still be under way
     left = False
     reason = ""  # why it was lost
     story = ""
     watched = False
-    order: "On | None" = None  # of an item of a pool: how it is let go
+    order: On | None = None  # of an item of a pool: how it is let go
 
-    def __init__(
-        self,
-        name: str,
-        ticket: str,
-        fence: int,
-        block: int,
-        weight: int,
-        lease: float,
-        skew: float,
-        party: "Party | None" = None,
-    ) -> None:
-        self.name = name
+    def __init__(self, wish: Wish, ticket: str, skew: float, filed: object = None) -> None:
+        self.wish = wish
         self.ticket = ticket
-        self.fence = fence  # the first of its block: renewals name it
-        self.block = block
-        self.weight = weight
-        self.lease = lease
-        self.margin = lease / 10 + skew
-        self.party = party
+        self.name = wish.name
+        self.weight = wish.weight
+        self.lease = wish.lease
+        self.margin = wish.lease / 10 + skew
+        self.filed = filed or ticket  # where the desk has it: under what others who want the same look for
         self.holds: list[Hold] = []
 
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
-        seconds = min(left / 1e6, self.lease)
-        deadline = at + seconds - min(self.margin, seconds / 4)
+        seconds = left / 1e6
+        if seconds > self.lease:
+            seconds = self.lease
+        margin = self.margin
+        if margin > seconds / 4:
+            margin = seconds / 4
+        deadline = at + seconds - margin
         if deadline > self.deadline:
             self.deadline = deadline
             self.renew_at = at + seconds / 3
@@ -95,27 +90,48 @@ class Seat:
     def end(self) -> float:
         return min(self.deadline, self.cap)
 
+    def give(self, hold: Hold, fence: int, clock: float, beside: Sequence[Hold] = ()) -> None:
+        """To this one, alone or beside others. Under the desk's mutex if others may want it, too.
+
+        A Ctrl-C may come between any two lines: the last one is what counts.
+        """
+        wish = hold._wish
+        hold._seat = self
+        hold._since = clock
+        hold.fence = fence
+        self.cap = NEVER if wish.max_hold is None else clock + wish.max_hold
+        if wish.on_lost is not None:
+            self.watched = True
+        self.holds = [*beside, hold]
+
+
+NOWHERE = Seat(Wish("", 0, 1, 0.0), "", 0.0)
+"""Where somebody sits who has no seat yet."""
+
 
 class Hold:
-    """The part of a lease that both faces share: what it is, and whether it is still held."""
+    """What somebody wants, and then has: the part of a lease that both faces share."""
 
+    fence = 0
+    """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
+    _seat = NOWHERE
+    _since = 0.0
     _released = False
     _reason = ""
-    _home: "list[Hold] | None" = None
+    _home: list[Hold] | None = None
     _entered: tuple[FrameType, int] | None = None  # where its `with` stands
+    _by: object = None  # what it was entered by
+    _event: Event | None = None  # of one who stands by
+    _warn_at: float | None = None  # it waits without limit for what it holds itself: say so if it still does by then
 
-    def __init__(self, desk: "Desk", seat: Seat, fence: int, wish: Wish, who: Hashable, since: float) -> None:
+    def __init__(self, desk: Desk, wish: Wish, who: Hashable = None) -> None:
         self._desk = desk
-        self._seat = seat
         self._wish = wish
-        self._who = who
-        self._since = since
-        self.fence: int = fence
-        """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
+        self._who = who  # the thread or task
 
     @property
     def name(self) -> str:
-        return self._seat.name
+        return self._wish.name
 
     @property
     def _what(self) -> str:

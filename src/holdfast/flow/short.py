@@ -1,84 +1,84 @@
 """The short way in and out: what a lock that nobody else wants needs, as two plain calls.
 
-They do what acquire.py does, step by step and in the same order, for the commonest case, and nothing else: nobody of
-this client waits for the same thing, and the backend can make the step at once. Whatever is not as plain as that is
-left to the coroutines over there, which go on from where these stopped: a coroutine that never has to wait costs as
-much as ten lines of what it does.
+They do what acquire.py and release.py do, step by step and in the same order, for the commonest case, and nothing else:
+nobody of this client waits for the same thing, and the backend can make the step at once. Passing on to one who does
+wait takes no more than that, either. Whatever is not as plain as that is left to the coroutines over there, which go on
+from where these stopped: a coroutine that never has to wait costs as much as ten lines of what it does.
 """
 
 from __future__ import annotations
 
 from ..backends.contract import Answer, Unknown
 from ..doorman import Admitted, Leave, Left
-from .acquire import over, say_enter, take_seat
+from .acquire import say_enter, take_seat
 from .desk import Desk
-from .party import Guest, Party, key_of
-from .seat import Hold, Seat, Wish
+from .events import heeded
+from .party import may_pass_on, pass_on
+from .release import over
+from .seat import NOWHERE, Hold, Seat
 
 
-def enter(desk: Desk, wish: Wish, guest: Guest, trying: bool) -> Hold | None:
-    """A hold; or None: go on with `acquire`. On any exception: `withdraw`."""
-    party = _first(desk, wish, guest)
-    if party is None:
-        return None
-    command = say_enter(desk, party, trying)
+def enter(desk: Desk, hold: Hold, trying: bool) -> bool:
+    """Whether it is had; False: go on with `acquire`. On any exception: `withdraw`."""
+    seat = _first(desk, hold)
+    if seat is None or desk.closing or desk.down:
+        return False
+    command = say_enter(desk, seat, trying)
     try:
-        answer = desk.at_once(wish.name, command)
+        answer = desk.backend.at_once(seat.name, command)
     except Unknown:
-        return None  # it was said, and perhaps heard: `acquire` says it again, by the same ticket
-    return _seat(desk, guest, party, answer)
+        return False  # it was said, and perhaps heard: `acquire` says it again, by the same ticket
+    return _sits(desk, hold, seat, answer)
 
 
-async def enter_soon(desk: Desk, wish: Wish, guest: Guest, trying: bool) -> Hold | None:
+async def enter_soon(desk: Desk, hold: Hold, trying: bool) -> bool:
     """The same for tasks: what is said goes out with all that is said in this turn of the loop."""
     soon = desk.soon
     if soon is None or desk.closing or desk.down:
-        return None
-    party = _first(desk, wish, guest)
-    if party is None:
-        return None
+        return False
+    seat = _first(desk, hold)
+    if seat is None:
+        return False
     try:
-        answer = await soon(wish.name, say_enter(desk, party, trying))
+        answer = await soon(seat.name, say_enter(desk, seat, trying))
     except Unknown:
+        return False
+    return _sits(desk, hold, seat, answer)
+
+
+def _first(desk: Desk, hold: Hold) -> Seat | None:
+    """A seat to ask for; None: others of this client want the same."""
+    wish = hold._wish
+    if wish.key in desk.seats:
         return None
-    if answer is not None:
-        desk.heard = answer.at
-    return _seat(desk, guest, party, answer)
+    seat = hold._seat = Seat(wish, desk.ticket(), desk.backend.skew, wish.key)
+    seat.leader = hold
+    if desk.seats.setdefault(seat.filed, seat) is not seat:
+        hold._seat = NOWHERE  # another thread was quicker
+        return None
+    return seat
 
 
-def _first(desk: Desk, wish: Wish, guest: Guest) -> Party | None:
-    """A party of its own; None: others of this client want the same."""
-    key = key_of(wish)
-    with desk.mutex:
-        if key is not None and key in desk.parties:
-            return None
-        guest.party = party = Party(wish, key)
-        guest.leads = True
-        party.leader = guest
-        if key is not None:
-            desk.parties[key] = party
-    return party
-
-
-def _seat(desk: Desk, guest: Guest, party: Party, answer: Answer | None) -> Hold | None:
+def _sits(desk: Desk, hold: Hold, seat: Seat, answer: Answer | None) -> bool:
     if answer is None:
-        party.sent = party.unanswered = False  # it was not said
-        return None
-    party.unanswered = answer.again
+        seat.sent = seat.doubtful = False  # it was not said
+        return False
+    desk.heard = answer.at
+    seat.doubtful = answer.again
     reply = answer.reply
     if type(reply) is Admitted:
-        return take_seat(desk, guest, party, reply.fence, answer.at, reply.left)
-    party.answer = answer
-    return None
+        return take_seat(desk, hold, seat, reply.fence, answer.at, reply.left)
+    seat.answer = answer
+    return False
 
 
 def leave(desk: Desk, hold: Hold) -> bool:
-    """Whether the hold has been given back; False: nothing has happened, go on with `release`."""
+    """Whether the hold has been given back; False: nothing has happened. Then, and on any exception: `release`."""
     seat = hold._seat
     if not _goes(desk, hold, seat):
-        return False
+        return hold._released and not hold._reason
     try:
-        answer = desk.at_once(seat.name, Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
+        answer = desk.backend.at_once(seat.name, Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
     except Unknown:
         seat.leaving = False  # it is going all the same: `release` says it again, and knows that it is not the first
         return False
@@ -89,8 +89,8 @@ async def leave_soon(desk: Desk, hold: Hold) -> bool:
     """The same for tasks. On any exception, too: go on with `release`."""
     seat = hold._seat
     soon = desk.soon
-    if soon is None or desk.closing or desk.down or not _goes(desk, hold, seat):
-        return False
+    if soon is None or not _goes(desk, hold, seat):
+        return hold._released and not hold._reason
     try:
         command = Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence)
         answer = await soon(seat.name, command)
@@ -104,16 +104,20 @@ async def leave_soon(desk: Desk, hold: Hold) -> bool:
 
 
 def _goes(desk: Desk, hold: Hold, seat: Seat) -> bool:
-    """Whether this one can simply leave. From here on it is leaving."""
+    """Whether this one can simply leave: from here on it is leaving. Or it has been passed on, and all is done."""
     with desk.mutex:
-        party = seat.party
         if (
             hold._released or hold._reason or seat.leaving or seat.going or len(seat.holds) != 1
-            or (party is not None and party.line) or hold._wish.at_least is not None
+            or seat.holds[0] is not hold or hold._wish.at_least is not None or desk.closing or desk.down
         ):  # fmt: skip
             return False
         clock = desk.clock()
-        if clock >= seat.end():
+        if clock >= seat.deadline or clock >= seat.cap:
+            return False
+        if seat.line:
+            if may_pass_on(seat, clock):
+                pass_on(seat, clock)
+                over(hold)
             return False
         seat.leaving = True
         seat.going = clock
@@ -125,8 +129,10 @@ def _left(desk: Desk, hold: Hold, seat: Seat, answer: Answer | None) -> bool:
         seat.leaving = False
         seat.going = 0.0
         return False
+    desk.heard = answer.at
     seat.left = True
     desk.unseat(seat)
     over(hold)
-    desk.tell("released", seat.name, seat.ticket, hold.fence)
+    if desk.on_event is not None or heeded("released"):
+        desk.tell("released", seat.name, seat.ticket, hold.fence)
     return True
