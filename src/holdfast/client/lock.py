@@ -96,11 +96,10 @@ class Lock:
         return next((h for h in reversed(holds) if h._who is who), holds[0])
 
     def __enter__(self) -> Lease:
-        lease = Lease(self._desk, self._wish, me.token)
-        return self._enter(lease, self._timeout, self)
+        return self._enter(Lease(self._desk, self._wish, me.token), self._timeout, self)
 
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
-        """By `with`, in the caller's caller."""
+        """By the `with` of the caller's caller."""
         try:
             if not self._gets(lease, limit):
                 raise run(enter.timed_out(self._desk, lease, limit or 0.0))
@@ -113,16 +112,18 @@ class Lock:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         lease = None
+        desk = self._desk
         try:
             lease = self._last_entered()
-            leave_surely(lease, error)
+            if not enter.leave_at_once(desk, lease):
+                run(enter.leave(desk, lease, error))
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
-            leave_surely(lease or self._last_entered(), error)
+            surely(lambda: run(enter.leave(desk, lease or self._last_entered(), error)))
             raise
 
     def _last_entered(self) -> Lease:
         """The lease with which this thread's `with` of this very object was entered."""
-        for lease in reversed(self._desk.entered.get((self._wish.name, me.token), ())):
+        for lease in reversed(self._desk.entered.get(me.token, ())):
             if lease._by is self:
                 return cast(Lease, lease)
         raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")
@@ -153,7 +154,7 @@ class Lock:
             new = self._get(self._wish, None)
             assert new is not None
             new._entered, new._by = old._entered, old._by
-            stack = self._desk.entered.get((self.name, new._who), [])
+            stack = self._desk.entered.get(new._who, [])
             for place, each in enumerate(stack):
                 if each is old:
                     stack[place] = new

@@ -61,7 +61,7 @@ class Desk:
         self.mutex = colour.mutex()
         self.seats: dict[object, Seat] = {}
         self.debts: dict[str, Debt] = {}
-        self.entered: dict[tuple[str, Hashable], list[Hold]] = {}  # by `with`, for the rule against waiting for oneself
+        self.entered: dict[Hashable, list[Hold]] = {}  # by `with`, of each thread or task, the last one last
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
         self.closing = False  # nobody is let in or passed on any more
         self.closed = False
@@ -79,18 +79,9 @@ class Desk:
 
     def ticket(self) -> str:
         """A new ticket. The first half cannot be guessed, the second cannot repeat."""
-        return f"{self._prefix}{next(self._tickets):08x}"
+        return "%s%08x" % (self._prefix, next(self._tickets))  # noqa: UP031  # a tenth quicker
 
     # -- talking to the store
-
-    def at_once(self, name: str, command: Command) -> Answer | None:
-        """One step, if it takes no waiting and there is nothing to tell about the store. None: ask."""
-        if self.closing or self.down:
-            return None
-        answer = self.backend.at_once(name, command)
-        if answer is not None:
-            self.heard = answer.at
-        return answer
 
     @property
     def soon(self) -> Callable[[str, Command], Awaitable[Answer | None]] | None:
@@ -204,7 +195,11 @@ class Desk:
         """This seat is no longer ours to keep; those who stand by get one of them to ask for a new one."""
         with self.mutex:
             # In an order that may be broken off by a Ctrl-C between any two lines, and begun again.
-            self.hand_down(seat)
+            if self.seats.get(seat.filed) is seat:
+                if seat.line:
+                    self.hand_down(seat)
+                else:
+                    del self.seats[seat.filed]
             self.seats.pop(seat.ticket, None)
 
     def set_apart(self, seat: Seat) -> None:

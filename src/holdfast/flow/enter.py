@@ -20,7 +20,7 @@ from .wish import Wish
 
 async def get_soon(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
     """Whether it takes one message and its answer; False: go on with `get`. On any exception: undo."""
-    if reentrant or (limit is None and (hold._wish.name, hold._who) in desk.entered):
+    if reentrant or (limit is None and any(h.name == hold.name for h in desk.entered.get(hold._who, ()))):
         return False
     return await short.enter_soon(desk, hold, limit == 0)
 
@@ -66,7 +66,7 @@ async def undo(desk: Desk, hold: Hold) -> None:
 
 async def _not_for_oneself(desk: Desk, hold: Hold) -> None:
     wish = hold._wish
-    held = [h for h in desk.entered.get((wish.name, hold._who), ()) if h.held]
+    held = [h for h in desk.entered.get(hold._who, ()) if h.name == wish.name and h.held]
     for left in [h for h in held if _was_left(h)]:
         held.remove(left)
         no_longer_entered(desk, left)
@@ -98,12 +98,11 @@ def enter(desk: Desk, hold: Hold, depth: int) -> None:
     """Mark a hold as entered by `with`, where the caller stands."""
     frame = sys._getframe(depth)
     hold._entered = (frame, frame.f_lasti)
-    key = hold._wish.name, hold._who
-    others = desk.entered.get(key)
-    if others is None:
-        desk.entered[key] = [hold]
+    stack = desk.entered.get(hold._who)
+    if stack is None:
+        desk.entered[hold._who] = [hold]
     else:
-        others.append(hold)
+        stack.append(hold)
 
 
 def leave_at_once(desk: Desk, hold: Hold) -> bool:
@@ -121,12 +120,11 @@ async def leave_soon(desk: Desk, hold: Hold) -> bool:
 def no_longer_entered(desk: Desk, hold: Hold) -> None:
     if hold._entered is None:
         return
-    key = hold._wish.name, hold._who
-    entered = desk.entered.get(key)
-    if entered is not None and hold in entered:
-        entered.remove(hold)
-        if not entered:
-            desk.entered.pop(key, None)
+    stack = desk.entered.get(hold._who)
+    if stack is not None and hold in stack:
+        stack.remove(hold)
+        if not stack:
+            desk.entered.pop(hold._who, None)
     hold._entered = None  # or the frame and what it holds would live as long as the lease
 
 

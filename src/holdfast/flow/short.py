@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..backends.contract import Answer, Unknown
 from ..doorman import Admitted, Leave, Left
-from .acquire import say_enter, take_seat
+from .acquire import named, say_enter, take_seat
 from .desk import Desk
 from .events import heeded
 from .party import may_pass_on, pass_on
@@ -78,7 +78,7 @@ def leave(desk: Desk, hold: Hold) -> bool:
     if not _goes(desk, hold, seat):
         return hold._released and not hold._reason
     try:
-        answer = desk.backend.at_once(seat.name, Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
+        answer = desk.backend.at_once(seat.name, _say_leave(desk, hold, seat))
     except Unknown:
         seat.leaving = False  # it is going all the same: `release` says it again, and knows that it is not the first
         return False
@@ -92,8 +92,7 @@ async def leave_soon(desk: Desk, hold: Hold) -> bool:
     if soon is None or not _goes(desk, hold, seat):
         return hold._released and not hold._reason
     try:
-        command = Leave(seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence)
-        answer = await soon(seat.name, command)
+        answer = await soon(seat.name, _say_leave(desk, hold, seat))
     except Unknown:
         seat.leaving = False
         return False
@@ -122,6 +121,10 @@ def _goes(desk: Desk, hold: Hold, seat: Seat) -> bool:
         seat.leaving = True
         seat.going = clock
     return True
+
+
+def _say_leave(desk: Desk, hold: Hold, seat: Seat) -> Leave:
+    return named(Leave, (seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
 
 
 def _left(desk: Desk, hold: Hold, seat: Seat, answer: Answer | None) -> bool:
