@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import test_commands, test_loss, test_run, test_terminal
+from tests.cli import test_commands, test_loss, test_pool, test_run, test_terminal
 from tests.cli.conftest import Tool, alive, until
 from tests.servers.server import Server
 
@@ -61,6 +61,12 @@ THE_SAME = {
         a_family_outside_the_lease_is_gone_before_the_next_one_comes
         a_wrapper_killed_in_line_leaves_no_place_behind
         an_evicted_command_is_dead_before_the_next_one_comes
+    """,
+    test_pool: """
+        items_are_added_from_stdin_one_a_line
+        what_somebody_has_is_neither_done_nor_removed_but_by_force
+        a_command_that_fails_gives_the_item_back_for_later
+        forever_goes_on_until_nothing_is_left
     """,
     test_terminal: """
         ctrl_c_ends_the_command_once_and_then_us

@@ -15,9 +15,10 @@ import holdfast
 WORKER = Path(__file__).with_name("drain.py")
 
 
-def drain(folder: Path, items: int, workers: int, kills: int, lease: float, seconds: float) -> dict[str, float]:
+def drain(
+    url: str, log: Path, items: int, workers: int, kills: int, lease: float, seconds: float
+) -> dict[str, float]:
     """Add so many, let so many processes work, kill so many of them at random; then see what became of it all."""
-    url, log = f"sqlite:///{folder}/pool.db", folder / "log"
     chance = random.Random(items)
     with holdfast.connect(url) as locks:
         jobs = locks.pool("jobs")
@@ -75,9 +76,13 @@ def jobs_left(items: list[holdfast.PoolItem]) -> str:
     return str([item for item in items if item.state != "done"][:10])
 
 
+def url_in(folder: Path) -> str:
+    return f"sqlite:///{folder}/pool.db"
+
+
 @pytest.mark.timeout(100)
 def test_a_pool_is_drained_although_workers_are_killed(tmp_path: Path) -> None:
-    found = drain(tmp_path, items=300, workers=4, kills=6, lease=1.0, seconds=40)
+    found = drain(url_in(tmp_path), tmp_path / "log", items=300, workers=4, kills=6, lease=1.0, seconds=40)
     print(found)
     assert found["killed"] >= 1
     assert found["stuck"] < 1.0, "nobody took over for longer than a second what had expired"
@@ -87,7 +92,7 @@ def test_a_pool_is_drained_although_workers_are_killed(tmp_path: Path) -> None:
 @pytest.mark.timeout(400)
 def test_sixteen_processes_drain_five_thousand_items_although_workers_are_killed(tmp_path: Path) -> None:
     assert os.cpu_count()
-    found = drain(tmp_path, items=5_000, workers=16, kills=60, lease=2.0, seconds=150)
+    found = drain(url_in(tmp_path), tmp_path / "log", items=5_000, workers=16, kills=60, lease=2.0, seconds=150)
     print(found)
     assert found["killed"] >= 20
     assert found["stuck"] < 1.0

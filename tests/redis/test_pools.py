@@ -1,0 +1,279 @@
+"""Pools on Redis: what a step costs, who waits, a full memory, what is left behind."""
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.exceptions import OutOfMemoryError
+
+import holdfast
+from holdfast import aio
+from holdfast.backends.redis import pool_layout
+from holdfast.backends.redis.scripts import Script
+from holdfast.flow.run import run
+from holdfast.pool import Finish, Give, On, Order, Put, Quit, Remove, Seek, Taken, Touch
+from tests.redis.both import EARS
+from tests.redis.pool_both import hooked
+from tests.redis.test_cost import calls
+from tests.redis.test_full_memory import TAKES_AWAY, fill, first_write
+from tests.servers.server import Server
+
+LEASE = 30_000_000
+
+
+class LuaPool:
+    """One pool of the Lua alone, its time turned by hand."""
+
+    def __init__(self, server: Redis, name: str = "x") -> None:
+        self.server = server
+        self.keys = pool_layout.keys("", name)
+        self.now = 4_100_000_000_000_000
+        self.scripts = hooked()
+        for each in self.scripts:
+            server.script_load(each.text)
+
+    def say(self, order: Order) -> Any:
+        raw = self._call(self.scripts.step, self.keys, EARS, *pool_layout.words(order))
+        return pool_layout.reply(raw[:-1], order)
+
+    def short(self, order: Seek | On) -> Any:
+        if isinstance(order, Seek):
+            return self._call(self.scripts.take, self.keys[:2], order.ticket, order.lease, order.owner, order.note)
+        words = pool_layout.short(order.command)
+        assert words is not None
+        return self._call(self.scripts.keep, self.keys[:2], words[0], order.key, *words[1:])
+
+    def _call(self, script: Script, keys: list[str], *args: Any) -> Any:
+        return self.server.evalsha(script.sha, len(keys), *keys, *args, self.now)
+
+    def add(self, number: int) -> None:
+        for first in range(0, number, 1000):
+            rows = tuple((f"{n}", "null") for n in range(first, min(first + 1000, number)))
+            self.say(Put(rows, first))
+
+    def take(self, ticket: str) -> Taken:
+        taken = self.say(Seek(ticket, LEASE))
+        assert isinstance(taken, Taken)
+        return taken
+
+
+@pytest.fixture
+def server(redis_alone: Server) -> Iterator[Redis]:
+    with Redis(port=redis_alone.port) as client:
+        yield client
+
+
+# -- what it costs
+
+
+def test_a_pool_of_a_hundred_thousand_takes_as_many_calls_as_one_of_a_thousand(server: Redis) -> None:
+    found = []
+    for size in (1_000, 100_000):
+        pool = LuaPool(server, f"of {size}")
+        pool.add(size)
+        orders: list[Order] = [Seek("a", LEASE), On("0", Touch("a", pool.now)), On("0", Give("a", pool.now))]
+        orders += [Seek("b", LEASE), On("1", Finish("b", pool.now)), On("2", Remove()), Put((("new", "1"),))]
+        found.append([calls(server, lambda p=pool, o=order: p.say(o)) for order in orders])  # type: ignore[misc]
+    few, many = found
+    print(few)
+    assert many == few
+
+
+def test_the_short_steps_of_a_pool_are_five_calls(server: Redis) -> None:
+    pool = LuaPool(server)
+    pool.add(10)
+    for turn, end in enumerate((Give, Finish)):
+        ticket = f"t{turn}"
+        assert calls(server, lambda t=ticket: pool.short(Seek(t, LEASE))) == 4  # type: ignore[misc]
+        touch, last = On(f"{turn}", Touch(ticket, pool.now)), On(f"{turn}", end(ticket, pool.now))
+        assert calls(server, lambda o=touch: pool.short(o)) == 4  # type: ignore[misc]
+        assert calls(server, lambda o=last: pool.short(o)) == 4  # type: ignore[misc]  # and the time, which is ours here
+
+
+def test_nothing_is_left_of_a_pool_of_which_nothing_is_left(redis_alone: Server, server: Redis) -> None:
+    with holdfast.connect(redis_alone.url) as locks:
+        jobs = locks.pool("jobs")
+        assert jobs.acquire(timeout=0) is None and jobs.acquire(timeout=0.2) is None
+        jobs.add("a")
+        with jobs.hold(timeout=0) as item:
+            item.delete()
+        assert server.keys("*pool*") == [b"holdfast:pools"]
+    assert server.zrange("holdfast:pools", 0, -1) == [b"jobs"], "the index of names"
+
+
+def test_all_keys_of_a_pool_lie_in_one_slot_whatever_its_name() -> None:
+    from redis.crc import key_slot
+
+    for name in ("jobs", "a{b}c", "{}", "}{", "100%"):
+        assert len({key_slot(key.encode()) for key in pool_layout.keys("space", name)}) == 1
+
+
+# -- a full memory
+
+
+@pytest.fixture
+def full(start_redis: Callable[..., Server]) -> Iterator[Redis]:
+    with Redis(port=start_redis().port) as client:
+        yield client
+
+
+def some_pool(server: Redis) -> tuple[LuaPool, list[On | Quit | Seek]]:
+    """Two are taken, one is free; and what those may say who have something."""
+    pool = LuaPool(server)
+    pool.add(3)
+    a, b = pool.take("a"), pool.take("b")
+    return pool, [
+        On(a.key, Touch("a", a.fence)), On(a.key, Touch("a", a.fence, '"more"')), On(a.key, Give("a", a.fence)),
+        On(b.key, Finish("b", b.fence)), On(b.key, Remove(force=True)), On("2", Remove()), Seek("a", LEASE),
+    ]  # fmt: skip
+
+
+def test_on_a_full_server_whoever_has_something_is_served_and_nobody_else(full: Redis) -> None:
+    pool, orders = some_pool(full)
+    fill(full)
+    for order in (Seek("new", LEASE), Put((("new", "1"),))):
+        with pytest.raises(OutOfMemoryError):
+            pool.say(order)
+    for each in (*reversed(orders), Quit("a", LEASE)):
+        pool.say(each)
+
+
+def test_on_a_full_server_the_short_steps_go_on_too(full: Redis) -> None:
+    pool, (touch, more, give, finish, *_) = some_pool(full)
+    fill(full)
+    with pytest.raises(OutOfMemoryError):
+        pool.short(Seek("new", LEASE))
+    for order in (touch, more, give, finish):
+        assert isinstance(order, On) and pool.short(order) is not None
+
+
+def test_what_is_given_back_on_a_full_server_goes_to_who_waits(full: Redis) -> None:
+    pool = LuaPool(full)
+    pool.add(1)
+    taken = pool.take("a")
+    pool.say(Seek("b", LEASE, ear="e"))
+    fill(full)
+    pool.say(On(taken.key, Give("a", taken.fence)))
+    assert isinstance(pool.say(Seek("b", LEASE, ear="e")), Taken)
+
+
+def test_the_first_write_of_all_of_these_takes_something_away(full: Redis) -> None:
+    for number in range(7):
+        full.flushdb()
+        pool, orders = some_pool(full)
+        order = orders[number]
+        assert first_write(full, lambda o=order, p=pool: p.say(o)) in TAKES_AWAY, order  # type: ignore[misc]
+    for number in range(4):
+        full.flushdb()
+        pool, orders = some_pool(full)
+        short = orders[number]
+        assert isinstance(short, On)
+        assert first_write(full, lambda o=short, p=pool: p.short(o)) in TAKES_AWAY, short  # type: ignore[misc]
+
+
+# -- waiting
+
+
+def test_one_in_another_process_is_woken_by_what_is_added(redis_alone: Server) -> None:
+    code = f"""
+        import time, holdfast
+        jobs = holdfast.connect("{redis_alone.url}").pool("jobs", lease=5)
+        print("ready", flush=True)
+        for _ in range(21):
+            item = jobs.acquire(timeout=20)
+            print(time.monotonic(), flush=True)
+            item.done()
+        """
+    other = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None and other.stdout.readline() == "ready\n"
+    took = []
+    with holdfast.connect(redis_alone.url) as locks:
+        jobs = locks.pool("jobs")
+        for number in range(21):
+            time.sleep(0.03)
+            begun = time.monotonic()
+            jobs.add(f"{number}")
+            took.append(float(other.stdout.readline()) - begun)
+    assert other.wait(20) == 0
+    other.stdout.close()
+    median = sorted(took)[10]
+    print(f"median {median * 1e3:.2f} ms, longest {max(took) * 1e3:.1f} ms")
+    assert median < 0.05, "by a push, and not by looking again; on a quiet machine it is a millisecond"
+
+
+def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(redis_alone: Server) -> None:
+    clients: list[Any] = [holdfast.connect(redis_alone.url) for _ in range(5)]
+    served: list[int] = []
+    seen = threading.Semaphore(0)
+
+    def work(number: int) -> None:
+        item = clients[number % 5].pool("jobs").acquire(timeout=60)
+        served.append(number)
+        seen.release()
+        item.done()
+
+    threads = []
+    eye = clients[0]._desk.backend.pools
+    for number in range(50):
+        threads.append(threading.Thread(target=work, args=(number,)))
+        threads[-1].start()
+        limit = time.monotonic() + 20
+        while len(run(eye.line("jobs")).workers) <= number:
+            assert time.monotonic() < limit
+            time.sleep(0.001)
+    for number in range(50):
+        clients[1].pool("jobs").add(f"{number}")
+        assert seen.acquire(timeout=20), f"{number} were served"
+    for thread in threads:
+        thread.join(20)
+    for client in clients:
+        client.close()
+    assert served == list(range(50))
+
+
+@pytest.mark.parametrize("face, taken", [("threads", 1), ("tasks", 0)])
+def test_who_waits_says_about_one_thing_a_second(
+    redis_alone: Server, server: Redis, face: str, taken: int
+) -> None:
+    """Also while somebody keeps the only item: it is due later each time, and nobody is woken by that."""
+    with holdfast.connect(redis_alone.url) as locks:
+        kept = None
+        if taken:
+            locks.pool("jobs").add("a")
+            kept = locks.pool("jobs", lease=30).acquire(timeout=0)
+        server.config_resetstat()
+        if face == "threads":
+            assert locks.pool("jobs").acquire(timeout=3) is None
+        else:
+            assert asyncio.run(seek(redis_alone.url)) is None
+        stats: Any = server.info("commandstats")
+        said = sum(stats.get(f"cmdstat_{word}", {"calls": 0})["calls"] for word in ("evalsha", "ping"))
+        print(said)
+        assert said <= 7, "three of them are the first try, the place in line, and leaving it"
+        assert kept is None or kept.held
+
+
+async def seek(url: str) -> object:
+    async with aio.connect(url) as locks:
+        return await locks.pool("jobs").acquire(timeout=3)
+
+
+def test_what_expires_goes_to_who_waits_at_once(redis_alone: Server) -> None:
+    with holdfast.connect(redis_alone.url) as locks, holdfast.connect(redis_alone.url) as other:
+        locks.pool("jobs").add("a")
+        dead = other.pool("jobs", lease=0.6).acquire(timeout=0, renew=False)
+        assert dead
+        begun = time.monotonic()
+        item = locks.pool("jobs").acquire(timeout=5)
+        assert item and item.fence > dead.fence
+        assert 0.4 < time.monotonic() - begun < 1.2
+        dead.lost  # noqa: B018
+        with pytest.raises(holdfast.LeaseLost):
+            dead.done()
