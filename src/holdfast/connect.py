@@ -67,7 +67,7 @@ def open_backend(target: object, colour: Colour, namespace: str, options: dict[s
     if not isinstance(target, str):
         drivers = [DRIVERS[module] for module in _modules(target) if module in DRIVERS]
         if not drivers:
-            raise ConfigError(f"connect() takes a URL or a client of redis-py, not {type(target).__name__}.")
+            raise ConfigError(f"connect() takes a URL, {_OBJECTS}, not {type(target).__name__}.")
         return drivers[0](target, colour, namespace, options)
     scheme, colon, _ = target.partition("://")
     opener = SCHEMES.get(scheme) if colon else None
@@ -103,6 +103,14 @@ def _redis(target: object, colour: Colour, namespace: str, options: dict[str, An
     return open_redis(target, colour, namespace, options)
 
 
+def _oci(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    try:
+        from .backends.oci_nosql import open_oci
+    except ImportError:
+        raise ConfigError("oci-nosql:// needs the driver: pip install 'holdfast[oci]'.") from None
+    return open_oci(target, colour, namespace, options)
+
+
 def _modules(target: object) -> list[str]:
     """The top modules of its classes: a subclass of somebody's own is still a client of its driver."""
     return [each.__module__.partition(".")[0] for each in type(target).__mro__]
@@ -126,7 +134,9 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "rediss+sentinel": _redis,
     "redis+cluster": _redis,
     "rediss+cluster": _redis,
+    "oci-nosql": _oci,
 }
 
 # What a driver's own objects are opened with.
-DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {"redis": _redis}
+DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {"redis": _redis, "oci": _oci}
+_OBJECTS = "a client of redis-py or a NosqlClient of OCI"

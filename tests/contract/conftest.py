@@ -77,6 +77,12 @@ def on_cluster(redis_cluster: Cluster) -> RedisSite:
     return RedisSite(redis_cluster)
 
 
+@pytest.fixture
+def on_oci_nosql(request: pytest.FixtureRequest) -> str:
+    """A fake of the service, unless HOLDFAST_TEST_OCI_URL names a table of the real one."""
+    return os.environ.get("HOLDFAST_TEST_OCI_URL") or request.getfixturevalue("fake_nosql").url()
+
+
 STORES: dict[str, OpenSite | str] = {
     "memory": MemorySite,
     "cas": DictSite,
@@ -86,6 +92,7 @@ STORES: dict[str, OpenSite | str] = {
     "valkey": "on_valkey",
     "redis_sentinel": "on_sentinel",
     "redis_cluster": "on_cluster",
+    "oci_nosql": "on_oci_nosql",
 }
 
 # Stores that keep no pools yet. test_matrix.py asks each of them: one that has learnt it does not stay here unseen.
@@ -112,12 +119,20 @@ ALL_THE_SAME = {
     "test_an_item_renews_itself",
     "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
 }
-IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster"}
+IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster", "oci_nosql"}
+OVER_THE_WIRE = {"oci_nosql"}  # where each step is several requests, and these are hundreds of steps
+MANY_STEPS = {
+    "test_many_are_had_in_the_order_of_their_adding",
+    "test_a_crowd_asks_the_store_no_more_than_once_a_second",
+    "test_one_who_gives_up_while_the_store_is_silent_leaves_nothing",
+}
 
 
 def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:
     if store not in IN_REAL_TIME or store == "redis":
         return False
+    if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
+        return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
 

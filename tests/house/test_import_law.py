@@ -31,7 +31,8 @@ LAW: dict[str, set[str]] = {
     "backends.cas": CONTRACT | {"backends.names", "backends.cas_pool"},
     "backends.cas_pool": CONTRACT | {"backends.names", "backends.item_rows"},
     "backends.item_rows": CONTRACT | {"backends.names"},
-    "backends.*": CONTRACT | {"backends.cas", "backends.names"},
+    "backends.polling": CONTRACT | {"backends.names"},
+    "backends.*": CONTRACT | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling"},
     "flow": CONTRACT,
     "client": FACE,
     "aio": FACE,
@@ -48,6 +49,7 @@ LAW: dict[str, set[str]] = {
 DRIVERS: dict[str, set[str]] = {
     "testing": {"pytest", "_pytest"},
     "backends.redis": {"redis", "hiredis"},
+    "backends.oci_nosql": {"oci"},
     "recipes": {"redis"},
 }
 

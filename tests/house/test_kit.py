@@ -34,7 +34,7 @@ ROADS = {"unix": "redis", "rediss": "redis", "rediss+sentinel": "redis_sentinel"
 
 
 def test_every_url_that_connect_knows_is_in_the_matrix() -> None:
-    stores = {ROADS.get(scheme, scheme.replace("+", "_")) for scheme in SCHEMES}
+    stores = {ROADS.get(scheme, scheme.replace("+", "_").replace("-", "_")) for scheme in SCHEMES}
     assert stores - set(STORES) == set()
 
 

@@ -7,9 +7,11 @@
     redis_cluster          six nodes: three masters with a replica each
     valkey                 one Valkey
     start_redis            a function: a Redis of the test's own, with options of its own
+    fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
 
-All but the last are shared by the tests of a run: each test finds them whole and empty, and need not clear up what it
-has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use start_redis.
+All but start_redis are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
+it has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use
+start_redis.
 
 A program that this machine lacks is a failure in CI and a skip with its name at home. `./dev test` brings them all.
 """
@@ -26,12 +28,13 @@ from typing import Protocol, TypeVar
 
 import pytest
 
+from .fake_nosql import FakeNosql
 from .groups import Cluster, Sentinels, WithReplica
 from .server import SITTER, Server
 
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
-    "start_redis",
+    "start_redis", "fake_nosql",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
@@ -147,6 +150,15 @@ def redis_cluster(servers: Shelf) -> Cluster:
 @pytest.fixture
 def valkey(servers: Shelf) -> Server:
     return servers.get("valkey", lambda: Server(valkey_program()))
+
+
+@pytest.fixture
+def fake_nosql(servers: Shelf, tmp_path_factory: pytest.TempPathFactory) -> FakeNosql:
+    try:
+        import oci  # noqa: F401
+    except ImportError:
+        lacking("This Python has no oci: ./dev test brings it.")
+    return servers.get("fake_nosql", lambda: FakeNosql(tmp_path_factory.mktemp("oci")))
 
 
 @pytest.fixture

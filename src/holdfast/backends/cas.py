@@ -51,6 +51,7 @@ class CasBackend:
         self._put: Callable[..., int | str | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
+        self._checks_time: bool = getattr(store, "checks_time", True)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
         self._pools: CasPools | None = None
@@ -175,6 +176,8 @@ class CasBackend:
         sample = self.store.now()
         if sample is None or sample[1] - known[2] > self.store.trust or sample[0] < known[0].seen:
             return None
+        if not self._checks_time and lapsed(known[0], sample[0]):
+            return None  # somebody would be dropped by a time that no write checks: ask for it
         return known, sample[0], sample[1]
 
     def _step(self, record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]]:
@@ -301,6 +304,12 @@ class CasBackend:
 def _same(one: Record, other: Record) -> bool:
     """Whether nothing but the time of looking differs."""
     return one.inside == other.inside and one._replace(seen=0) == other._replace(seen=0)
+
+
+def lapsed(record: Record, now: int) -> bool:
+    """Whether a step at this time would drop anybody for it."""
+    expiries = [e.expires for e in (*record.inside, *record.line)] + [g.until for g in record.graves]
+    return bool(expiries) and min(expiries) <= now
 
 
 def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:

@@ -158,6 +158,10 @@ class Store(Protocol):
     # A store whose hints name place and fence of the grant, and are sent only after the write that made it, may say so:
     # pushes_grants = True
 
+    # A store whose `write` cannot compare `now` with its clock says so, and may then give by now() a time that is only
+    # likely not to be ahead: nobody is dropped by it, for that the row is read, and with it the time.
+    # checks_time = False
+
     # A store that hears hints may also have
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.

@@ -1,0 +1,26 @@
+"""Oracle's NoSQL service in the cloud (OCI): each step one PUT with if-match on the row's etag, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..cas import CasBackend
+from ..contract import Backend, Colour
+from . import address
+from .store import OciStore
+from .table import Table
+
+__all__ = ["OciStore", "Table", "open_oci", "table_of"]
+
+
+def open_oci(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    """The table behind a URL, or behind a NosqlClient and table=…. No I/O yet. What makes no sense: ConfigError."""
+    found = address.read(target, options) if isinstance(target, str) else address.of_client(target, options)
+    table = Table(found.make, found.compartment, found.table, found.where, colour)
+    return CasBackend(OciStore(table, colour, skew=found.skew), colour, namespace)
+
+
+def table_of(client: object, table: str, colour: Colour) -> Table:
+    """This table through a NosqlClient of somebody's own, with neither its retries nor its circuit breaker."""
+    found = address.of_client(client, {"table": table})
+    return Table(found.make, found.compartment, found.table, found.where, colour)

@@ -1,0 +1,135 @@
+"""From a URL, or somebody's own NosqlClient, to a client of ours: the same table and rights, but one that never says
+anything twice by itself.
+
+The SDK tries again up to eight times for ten minutes, and its circuit breaker shuts the door for every client of the
+process after ten refusals. For a lock the first would be a renewal that hangs, the second a loss of all leases at once.
+Both are off in ours, whatever they are in yours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import oci
+
+from ...errors import ConfigError
+
+FORM = "oci-nosql://REGION/COMPARTMENT/TABLE"
+OPTIONS = ("config_file", "profile", "auth", "endpoint", "timeout", "skew")
+CLIENT_OPTIONS = ("table", "compartment", "timeout", "skew")
+CONNECT = 2.0  # seconds for a connection
+ANSWER = 5.0  # seconds for each answer
+SKEW = 0.1  # seconds by which the clocks behind the service may differ
+
+AUTH = {
+    "instance_principal": "InstancePrincipalsSecurityTokenSigner",
+    "resource_principal": "get_resource_principals_signer",
+}
+
+
+class Address(NamedTuple):
+    make: Callable[[], Any]
+    """Makes a client of ours."""
+    compartment: str | None
+    table: str
+    where: str
+    skew: float
+
+
+def read(url: str, options: Mapping[str, Any]) -> Address:
+    """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
+    try:
+        parts = urlsplit(url)
+        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise ConfigError(f"This oci-nosql:// URL cannot be read. Its form is {FORM}.") from None
+    words = [unquote(word) for word in parts.path.split("/")[1:]]
+    if "@" in parts.netloc or parts.fragment or not parts.netloc or len(words) != 2 or not words[1]:
+        raise ConfigError(
+            f"This oci-nosql:// URL cannot be read. Its form is {FORM}; COMPARTMENT may be empty if TABLE is an OCID. "
+            "Who you are is in ~/.oci/config, not in the URL."
+        )
+    region, (compartment, table) = parts.netloc, words
+    if not compartment and not table.startswith("ocid1."):
+        raise ConfigError("A table by name needs its compartment: oci-nosql://REGION/COMPARTMENT/TABLE.")
+    said = _checked([*query, *options.items()], OPTIONS)
+    auth = str(said.get("auth", "config"))
+    if auth not in ("config", *AUTH):
+        raise ConfigError(f"auth is config, {' or '.join(AUTH)}, not {auth!r}.")
+    timeout, skew = _times(said)
+
+    def make() -> Any:
+        endpoint = {"service_endpoint": said["endpoint"]} if "endpoint" in said else {}
+        try:
+            if auth == "config":
+                file = os.path.expanduser(str(said.get("config_file", oci.config.DEFAULT_LOCATION)))
+                config = {**oci.config.from_file(file, str(said.get("profile", "DEFAULT"))), "region": region}
+                return _client(config, timeout, **endpoint)
+            signer = getattr(oci.auth.signers, AUTH[auth])()
+            return _client({"region": region}, timeout, signer=signer, **endpoint)
+        except (oci.exceptions.ClientError, ValueError, OSError) as bad:
+            raise ConfigError(
+                f"There are no credentials for OCI by auth={auth}: {_first_line(bad)}. "
+                "Make them with 'oci setup config', or name config_file, profile or auth in the URL."
+            ) from None
+
+    return Address(make, compartment or None, table, f"oci-nosql://{region}/{compartment}/{table}", skew)
+
+
+def of_client(client: Any, options: Mapping[str, Any]) -> Address:
+    """A client of ours with the rights of this one."""
+    if not isinstance(client, oci.nosql.NosqlClient):
+        raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")
+    said = _checked(options.items(), CLIENT_OPTIONS)
+    table = said.get("table")
+    if not table or not isinstance(table, str):
+        raise ConfigError("A NosqlClient reaches many tables: say which, connect(client, table='locks').")
+    timeout, skew = _times(said)
+    theirs = client.base_client
+    compartment = said.get("compartment") or (
+        None if table.startswith("ocid1.") else (theirs.config or {}).get("tenancy")
+    )
+
+    def make() -> Any:
+        return _client(theirs.config, timeout, signer=theirs.signer, service_endpoint=theirs.get_endpoint())
+
+    region = (theirs.config or {}).get("region") or "-"
+    return Address(make, compartment, table, f"oci-nosql://{region}/{compartment or ''}/{table}", skew)
+
+
+def _client(config: Any, timeout: float, **how: Any) -> Any:
+    return oci.nosql.NosqlClient(
+        config,
+        retry_strategy=oci.retry.NoneRetryStrategy(),
+        circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
+        timeout=(min(CONNECT, timeout), timeout),
+        **how,
+    )
+
+
+def _checked(said: Any, known: tuple[str, ...]) -> dict[str, Any]:
+    found = dict(said)
+    for name in found:
+        if name not in known:
+            raise ConfigError(f"{name!r} is not an option of this store. It knows: {', '.join(known)}.")
+    return found
+
+
+def _times(said: Mapping[str, Any]) -> tuple[float, float]:
+    found = []
+    for name, default in (("timeout", ANSWER), ("skew", SKEW)):
+        try:
+            seconds = float(said.get(name, default))
+        except (TypeError, ValueError):
+            seconds = -1.0
+        if not 0 <= seconds <= 60 or (name == "timeout" and not seconds):
+            raise ConfigError(f"{name}={said[name]} is not a number of seconds up to 60.")
+        found.append(seconds)
+    return found[0], found[1]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

@@ -1,0 +1,81 @@
+"""What time it is in the table. A PUT cannot be made conditional on the clock, so the clock is asked for beforehand.
+
+`current_time()` stands in a query, and a query tells nothing without a row. So there is one row for that, the same for
+all clients: then it is also the clock of the same server for all of them.
+
+From the last answer a lower bound of the time can be told for a while without asking. It may let in and renew, and an
+error of it only makes a lease longer. Nobody is dropped by it, and nothing cut short: see `checks_time` in the
+contract. Where a row says that this may happen, the clock is asked.
+"""
+
+from __future__ import annotations
+
+from ...doorman import wire
+from ...errors import BackendError
+from ..cas import lapsed
+from ..contract import Row, Unknown
+from ..names import SEPARATOR
+from .table import Table
+
+CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
+STATEMENT = "DECLARE $key STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $key"
+KEPT = 10.0  # seconds for which an answer tells the time
+
+
+class Clock:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: tuple[int, float, float] | None = None  # the time told, and ours before and after
+
+    async def ask(self) -> int:
+        """The time, in whole microseconds since 1970."""
+        clock = self._table.colour.clock
+        for _ in range(3):
+            before = clock()
+            found = await self._table.query(STATEMENT, {"$key": CLOCK}, most=1)
+            if found:
+                now = micros(str(found[0]["now"]))
+                self._known = now, before, clock()
+                return now
+            try:
+                await self._table.put({"key": CLOCK, "score": -1, "owner": "", "body": None}, None)
+            except Unknown:
+                pass  # the next look tells
+        raise BackendError(f"{self._table.where} does not keep the row by which its clock is read.")
+
+    def guess(self) -> tuple[int, float] | None:
+        """A time that is hardly ahead of the table's, and when it was by our clock at the earliest; None: ask."""
+        if self._known is None:
+            return None
+        now, before, after = self._known
+        here = self._table.colour.clock()
+        if not 0 <= here - after <= KEPT:
+            return None
+        return now + int((here - after) * 1e6), here - (after - before)
+
+
+def rests_on_it(row: Row | None, now: int) -> bool:
+    """Whether a step from this row at this time may drop somebody or cut something short."""
+    if row is None or row.body == "null":
+        return False
+    from ...pool.wire import decode_item, decode_line
+
+    try:
+        if row.body.startswith('["item'):
+            item = decode_item(row.key, row.score, row.owner, row.body)
+            return (bool(item.ticket) and item.score <= now) or item.score > now + item.lease
+        if row.body.startswith('["line'):
+            line = decode_line(row.body)
+            return line.seen > now or any(w.expires <= now for w in (*line.workers, *line.watchers))
+        record = wire.decode(row.body)
+        return record.seen > now or lapsed(record, now)
+    except ValueError:
+        return True  # whoever asks will be told
+
+
+def micros(text: str) -> int:
+    """From '2026-11-16T04:47:10.123Z', with or without the Z."""
+    from datetime import UTC, datetime
+
+    moment = datetime.fromisoformat(text.rstrip("Z")).replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000)

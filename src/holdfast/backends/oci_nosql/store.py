@@ -1,0 +1,155 @@
+"""Locks in a table of Oracle's NoSQL service: key, score, owner, body, one row for each name, the etag as its version.
+
+A step from what is known already is one PUT; a fresh one is a GET, a query for the time if that matters, and a PUT. The
+service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the rows and the errors,
+`shelf` the items.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...doorman import Wake
+from ...errors import BackendError
+from ..contract import Colour, Pushed, Row, Seen, Written
+from ..polling import Ahead, poll, standing
+from .clock import Clock, rests_on_it
+from .table import Kept, Table
+
+if TYPE_CHECKING:
+    from .shelf import OciShelf
+
+FIRST = 0.02  # seconds: the shortest pause between two looks; each costs a read unit
+NOBODY: frozenset[str] = frozenset()
+SCAN = (
+    "DECLARE $low STRING; $high STRING; SELECT t.key, t.score, t.owner, t.body FROM {table} t "
+    "WHERE t.key >= $low AND t.key < $high"
+)
+END = "\U0010ffff"  # behind every name that begins in the same way
+
+SCHEMA = """-- The table of {where}: any name, and as many read, write and storage units as the work takes.
+CREATE TABLE IF NOT EXISTS {table} (key STRING, score NUMBER NOT NULL, owner STRING, body JSON,
+    PRIMARY KEY (SHARD (key)));
+-- Only for pools: what is due is then found without reading the whole pool.
+CREATE INDEX IF NOT EXISTS {table}_due ON {table} (score);
+
+-- The rights, as a policy of the compartment:
+-- Allow group LOCKERS to use nosql-rows in compartment NAME
+-- Allow group LOCKERS to read nosql-tables in compartment NAME
+"""
+
+
+class OciStore:
+    span = "machines"
+    ear = ""
+    trust = 5.0
+    checks_time = False
+
+    def __init__(self, table: Table, colour: Colour, *, skew: float = 0.0) -> None:
+        self.table = table
+        self.where = table.where
+        self.skew = skew
+        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = colour.blocking
+        self.sorts = True  # until it is refused: whether there is an index on the score
+        self._colour = colour
+        self.clock = Clock(table)
+
+    @property
+    def items(self) -> OciShelf:
+        """Where the items of pools are."""
+        from .shelf import OciShelf
+
+        return OciShelf(self)
+
+    def now(self) -> tuple[int, float] | None:
+        return self.clock.guess()
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> Seen:
+        at = self._colour.clock()
+        kept = await self.table.get(key)
+        row = _row(key, kept.value)
+        guess = self.clock.guess()  # after the row, or the row could be from the future
+        if guess is not None and not rests_on_it(row, guess[0]):
+            return Seen(row, kept.etag, *guess)
+        return Seen(row, kept.etag, await self.clock.ask(), at)
+
+    async def write(self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]) -> Written | Seen:
+        at = self._colour.clock()
+        value = {"key": row.key, "score": row.score, "owner": row.owner, "body": json.loads(row.body)}
+        done = await self.table.put(value, None if expected is None else str(expected))
+        if isinstance(done, str):
+            return Written(done, now, at)
+        if isinstance(done, Kept):
+            return Seen(_row(row.key, done.value), done.etag, await self.clock.ask(), at)
+        return Seen(None, expected, now, at)  # the service does not show what is there: read
+
+    async def scan(self, prefix: str) -> list[Seen]:
+        at = self._colour.clock()
+        found = await self.table.query(SCAN, {"$low": prefix, "$high": prefix + END})
+        now = await self.clock.ask()
+        return [Seen(_row(value["key"], value), None, now, at) for value in found if value["key"].startswith(prefix)]
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        return await self.table.delete(key, str(expected))
+
+    # -- waiting
+
+    async def wake(self, woken: Sequence[Wake]) -> None:
+        pass  # nobody listens: they look for themselves
+
+    async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
+        async def look() -> Pushed | Ahead:
+            kept = await self.table.get(key)
+            row = _row(key, kept.value)
+            found = standing(row.body if row is not None else None, ticket)
+            if isinstance(found, Ahead) and found.wants is not None and not found.number:
+                if await self.items.is_due(key, found.wants):
+                    return Pushed(ticket)
+            return found
+
+        return await poll(self._colour, ticket, timeout, look, FIRST)
+
+    def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        return NOBODY, NOBODY  # over HTTP nobody is known to be gone
+
+    # -- the rest
+
+    async def tidy(self) -> None:
+        pass
+
+    async def ping(self) -> None:
+        await self.clock.ask()
+
+    async def close(self) -> None:
+        self.table.forget()
+
+    def forked(self) -> None:
+        self.table.forget()
+
+    def beacon(self) -> int | None:
+        return None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        name = self.table.name if self.table.name.isidentifier() else "locks"
+        return SCHEMA.format(where=self.where, table=name)
+
+
+def _row(key: str, value: dict[str, Any] | None) -> Row | None:
+    if value is None:
+        return None
+    try:
+        body = json.dumps(value["body"], ensure_ascii=False, separators=(",", ":"))
+        return Row(key, int(value["score"]), value["owner"] or "", body)
+    except (KeyError, TypeError, ValueError):
+        raise BackendError(f"The row {key!r} is not one of holdfast's. Give the locks a table of their own.") from None

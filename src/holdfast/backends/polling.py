@@ -1,0 +1,79 @@
+"""Waiting at stores that push nothing: look, pause, look again. Only reads; what keeps a place is the flow's business.
+
+The pause begins with a few milliseconds for the first in line and is longer for those behind, doubles while nothing
+changes and begins anew when something does. A row that shows the asker inside is as good as a push that names the
+grant: it was read after the write that made it.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from ..doorman import wire
+from .contract import Colour, Pushed
+from .names import SEPARATOR
+
+LONGEST = 1.0  # seconds
+LONGEST_FOR_ITEMS = 0.15  # for who would be the next to have an item: nobody tells him that one was given back
+
+
+class Ahead(NamedTuple):
+    """Still in line, with so many ahead. `wants`: the item he waits for, '' for any; None at a door."""
+
+    number: int
+    wants: str | None = None
+
+
+def standing(body: str | None, ticket: str) -> Pushed | Ahead:
+    """How this ticket stands, by the body of a row: at a door, or in the line of a pool."""
+    if body is None:
+        return Pushed(ticket)
+    try:
+        return _in_pool(body, ticket) if body.startswith('["line') else _at_door(body, ticket)
+    except ValueError:
+        return Pushed(ticket)  # whoever asks will be told
+
+
+def _at_door(body: str, ticket: str) -> Pushed | Ahead:
+    record = wire.decode(body)
+    ahead = record.standing(ticket)
+    if ahead is not None:
+        return Ahead(ahead)
+    seat = record.seat(ticket)
+    return Pushed(ticket, seat.place, seat.fence) if seat is not None else Pushed(ticket)
+
+
+def _in_pool(body: str, ticket: str) -> Pushed | Ahead:
+    from ..pool.wire import decode_line
+
+    line = decode_line(body)
+    for watcher in line.watchers:
+        if watcher.ticket == ticket:
+            return Ahead(0, watcher.key)
+    ahead = line.standing(ticket)
+    return Pushed(ticket) if ahead is None else Ahead(ahead, "")
+
+
+def pool_of(line_key: str) -> str:
+    """The pool whose line is kept under this key; the other way round than names.line_key."""
+    namespace, _, name = line_key.rpartition(SEPARATOR)
+    return namespace + name
+
+
+async def poll(
+    colour: Colour, ticket: str, timeout: float, look: Callable[[], Awaitable[Pushed | Ahead]], first: float
+) -> Pushed | None:
+    """Look until there is something to be told, at most so many seconds. `first`: the shortest pause."""
+    end = colour.clock() + timeout
+    pause, ahead = first, -1
+    while True:
+        found = await look()
+        if isinstance(found, Pushed):
+            return found
+        left = end - colour.clock()
+        if left <= 0:
+            return None
+        longest = LONGEST if found.wants is None or found.number else LONGEST_FOR_ITEMS
+        pause = min(pause * 2 if found.number == ahead else first * (found.number + 1), longest)
+        ahead = found.number
+        await colour.sleep(min(pause * (0.75 + os.urandom(1)[0] / 512), left))  # not all at the same instant

@@ -1,0 +1,138 @@
+"""What goes wrong at OCI's NoSQL service, on a fake of it: a sentence with the cure, and nothing lost."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import BackendError, ConfigError
+from tests.servers.fake_nosql import COLUMNS, FakeNosql, FakeTable
+
+
+def connect(fake: FakeNosql, table: str = "locks", **options: object) -> holdfast.Locks:
+    return holdfast.connect(fake.url(table), **{"timeout": 0.5, "owner": "me", **options})
+
+
+def test_a_table_that_is_not_there(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql, "nowhere") as locks, pytest.raises(ConfigError, match=r"not there.*holdfast schema") as no:
+        locks.lock("x").acquire()
+    assert "nowhere" in str(no.value)
+
+
+def test_a_table_with_other_columns(fake_nosql: FakeNosql) -> None:
+    fake_nosql.tables["people"] = FakeTable(("key", "name", "age"))
+    with connect(fake_nosql, "people") as locks, pytest.raises(ConfigError, match="columns must be these"):
+        locks.lock("x").acquire()
+
+
+def test_a_table_in_which_something_else_is_kept(fake_nosql: FakeNosql) -> None:
+    fake_nosql.tables["other"] = FakeTable()
+    fake_nosql.tables["other"].rows["x"] = {"key": "x", "score": 1, "owner": None, "body": {"a": 1}}, "AAAA"
+    with connect(fake_nosql, "other") as locks, pytest.raises(BackendError, match="cannot be read"):
+        locks.lock("x").acquire()
+
+
+def test_nobody_there(fake_nosql: FakeNosql) -> None:
+    url = fake_nosql.url().replace(fake_nosql.endpoint, "http://127.0.0.1:9")
+    with holdfast.connect(url) as locks, pytest.raises(BackendError, match=r"does not answer.*no connection"):
+        locks.lock("x").acquire()
+
+
+def test_no_credentials(tmp_path: Path) -> None:
+    url = f"oci-nosql://eu-frankfurt-1/c/locks?config_file={tmp_path}/none"
+    with holdfast.connect(url) as locks, pytest.raises(ConfigError, match="no credentials for OCI"):
+        locks.lock("x").acquire()
+
+
+def test_too_many_requests_are_waited_out(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql) as locks:
+        fake_nosql.faults["PUT"].extend([429, 429])
+        fake_nosql.faults["GET"].append(429)
+        with locks.lock("x"):
+            assert fake_nosql.asked["PUT"] >= 3
+        assert not locks.lock("x").locked()
+
+
+def test_too_many_requests_for_too_long_are_told(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.backends.oci_nosql.table.PATIENCE", 0.1)
+    with connect(fake_nosql) as locks:
+        fake_nosql.faults["GET"].extend([429] * 50)
+        with pytest.raises(BackendError, match=r"refuses requests.*units"):
+            locks.lock("x").acquire()
+        fake_nosql.heal()
+        assert locks.lock("x").acquire()
+
+
+@pytest.mark.parametrize("fault", ["lost", 500, 503])
+def test_a_write_without_an_answer_is_said_again(fake_nosql: FakeNosql, fault: int | str) -> None:
+    """Whether it was done or not: one is inside, once, and leaves nothing behind."""
+    with connect(fake_nosql) as locks, connect(fake_nosql) as others:
+        fake_nosql.faults["PUT"].append(fault)
+        lease = locks.lock("x").acquire(timeout=5)
+        assert lease is not None
+        assert others.lock("x").acquire(blocking=False) is None
+        fake_nosql.faults["PUT"].append(fault)
+        lease.release()
+        with others.lock("x").hold(timeout=5) as next_one:
+            assert next_one.fence > lease.fence
+        assert not others.snapshot("x").resources[0].inside
+
+
+def test_a_write_that_arrives_late_puts_no_ghost_inside(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql, timeout=0.2) as locks, connect(fake_nosql) as others:
+        others.lock("x").acquire().release()  # there is a row
+        fake_nosql.faults["PUT"].append("late")
+        lease = locks.lock("x").acquire(timeout=5)
+        assert lease is not None
+        lease.release()
+        time.sleep(0.4)  # now it has arrived, with an etag of long ago
+        assert others.lock("x").acquire(blocking=False) is not None
+
+
+def test_a_read_that_fails_is_told_and_nothing_is_held(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql) as locks:
+        fake_nosql.faults["GET"].append(500)
+        with pytest.raises(BackendError, match="fault of its own"):
+            locks.lock("x").acquire()
+        assert locks.lock("x").acquire(blocking=False)
+
+
+def test_a_service_that_hangs_is_no_hanging_client(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql, timeout=0.3) as locks:
+        fake_nosql.faults["GET"].append("hang")
+        begun = time.monotonic()
+        with pytest.raises(BackendError, match="no answer in time"):
+            locks.lock("x").acquire()
+        assert time.monotonic() - begun < 10
+
+
+def test_nobody_is_dropped_by_a_guess_of_the_time(fake_nosql: FakeNosql) -> None:
+    """The clock goes back by a minute: what was guessed from the last answer is ahead now, and drops nobody."""
+    with connect(fake_nosql, lease=5) as locks, connect(fake_nosql) as others:
+        others.lock("x").acquire().release()
+        lease = locks.lock("x").acquire()
+        backend = others._desk.backend
+        backend.store.clock._known = (int(time.time() * 1e6) + 60_000_000, *[backend.colour.clock()] * 2)
+        assert others.lock("x").acquire(blocking=False) is None
+        assert lease is not None
+        lease.renew()
+        lease.release()
+
+
+def test_a_forked_child_makes_connections_of_its_own(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql) as locks, locks.lock("x"):
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if locks.lock("x").acquire(blocking=False) is None else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_columns_are_those_of_the_schema() -> None:
+    from holdfast.backends.oci_nosql import table
+
+    assert all(f"{name} " in table.COLUMNS for name in COLUMNS)
