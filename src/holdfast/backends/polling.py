@@ -18,10 +18,12 @@ LONGEST_FOR_ITEMS = 0.15  # for who would be the next to have an item: nobody te
 
 
 class Ahead(NamedTuple):
-    """Still in line, with so many ahead. `wants`: the item he waits for, '' for any; None at a door."""
+    """Still in line, with so many ahead. `wants`: the item he waits for, '' for any; None at a door. `due`: in so many
+    seconds there is something for him."""
 
     number: int
     wants: str | None = None
+    due: float = LONGEST
 
 
 def standing(body: str | None, ticket: str) -> Pushed | Ahead:
@@ -60,6 +62,11 @@ def pool_of(line_key: str) -> str:
     return namespace + name
 
 
+def told(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:
+    """What to tell one who would be the next to have an item that is due in so many seconds."""
+    return found._replace(due=due) if due > 0 else Pushed(ticket)
+
+
 async def poll(
     colour: Colour, ticket: str, timeout: float, look: Callable[[], Awaitable[Pushed | Ahead]], first: float
 ) -> Pushed | None:
@@ -76,4 +83,5 @@ async def poll(
         longest = LONGEST if found.wants is None or found.number else LONGEST_FOR_ITEMS
         pause = min(pause * 2 if found.number == ahead else first * (found.number + 1), longest)
         ahead = found.number
-        await colour.sleep(min(pause * (0.75 + os.urandom(1)[0] / 512), left))  # not all at the same instant
+        nap = pause * (0.75 + os.urandom(1)[0] / 512)  # not all at the same instant
+        await colour.sleep(min(nap, left, found.due))

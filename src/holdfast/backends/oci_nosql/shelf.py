@@ -16,6 +16,7 @@ from ...pool.wire import encode_item
 from ..contract import Seen, Unknown
 from ..item_rows import CANDIDATES, Rows
 from ..names import SEPARATOR
+from ..polling import LONGEST
 from ..pool_contract import SeenItem
 from .table import Kept
 
@@ -33,14 +34,16 @@ class OciShelf(Rows):
     def __init__(self, store: OciStore) -> None:
         self._store: OciStore = store
 
-    async def is_due(self, line: str, key: str) -> bool:
-        """Whether there is something to be had in the pool of this line; with a key: whether that is."""
+    async def due_in(self, line: str, key: str) -> float:
+        """In how many seconds there is something to be had in the pool of this line; with a key: when that is."""
         sample = self._store.now()
         now = sample[0] if sample is not None else await self._store.clock.ask()
-        if not key:
-            return bool(await self._found(line + SEPARATOR, 0, now))
-        value = (await self._store.table.get(line + SEPARATOR + key)).value
-        return value is not None and 0 <= int(value["score"]) <= now
+        if key:
+            value = (await self._store.table.get(line + SEPARATOR + key)).value
+            scores = [int(value["score"])] if value is not None else []
+        else:
+            scores = [row.score for row in await self._found(line + SEPARATOR, 0, now + int(LONGEST * 1e6))]
+        return min([(score - now) / 1e6 for score in scores if score >= 0], default=LONGEST)
 
     async def _due(self, pool: str, low: int, high: int) -> list[SeenItem]:
         at = self._store.table.colour.clock()

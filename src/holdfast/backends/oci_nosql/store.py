@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...doorman import Wake
 from ...errors import BackendError
 from ..contract import Colour, Pushed, Row, Seen, Written
-from ..polling import Ahead, poll, standing
+from ..polling import Ahead, poll, standing, told
 from .clock import Clock, rests_on_it
 from .table import Kept, Table
 
@@ -109,8 +109,7 @@ class OciStore:
             row = _row(key, kept.value)
             found = standing(row.body if row is not None else None, ticket)
             if isinstance(found, Ahead) and found.wants is not None and not found.number:
-                if await self.items.is_due(key, found.wants):
-                    return Pushed(ticket)
+                return told(ticket, found, await self.items.due_in(key, found.wants))
             return found
 
         return await poll(self._colour, ticket, timeout, look, FIRST)
