@@ -17,18 +17,21 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from holdfast.backends.redis import layout
-from holdfast.backends.redis.scripts import ENTER, LEAVE, LOOK, STEP, Script, script
+from holdfast.backends.redis.scripts import ENTER, LEAVE, LOOK, STEP, Script, load, many, script
 from holdfast.doorman import EMPTY, Admitted, Command, Enter, Entrant, Leave, Left, Record, Reply, Wake, apply
 
 EARS = "ear:"
 MARK = "mark"  # an ear that nobody has
+STRANGE = "strange"  # a key that is no door
 
 TIME = "call('TIME')", "{0, ARGV[#ARGV - 1]}"
 LISTENERS = (
     "call('PUBSUB', 'NUMSUB', EARS .. e.ear)[2]",
     "string.find(ARGV[#ARGV], ' ' .. e.ear .. ' ', 1, true) and 0 or 1",
 )
-HOOKS = {"enter": (TIME,), "leave": (TIME,), "step": (TIME, LISTENERS)}
+HOOKS: dict[str, tuple[tuple[str, str], ...]] = {
+    "enter": (TIME,), "leave": (TIME,), "step": (TIME, LISTENERS), "many": (),
+}  # fmt: skip
 
 BARE = """
 local found = {redis.call('HGETALL', KEYS[1])}
@@ -63,9 +66,10 @@ class Scripts(NamedTuple):
     enter: Script
     leave: Script
     step: Script
+    many: Script  # no more than the frame
 
 
-TRUE = Scripts(ENTER, LEAVE, STEP)
+TRUE = Scripts(ENTER, LEAVE, STEP, load("many.lua"))
 
 
 def hooked(name: str = "", words: str = "", others: str = "") -> Scripts:
@@ -114,11 +118,16 @@ def is_short(record: Record, move: Move) -> bool:
 
 
 class Both:
-    def __init__(self, server: Redis, scripts: Scripts) -> None:
+    def __init__(self, server: Redis, scripts: Scripts, by_many: bool = False) -> None:
+        """by_many: the short cuts go by the scripts for many doors, with two others beside the one that counts."""
         self._server = server
-        self._enter, self._leave, self._step = scripts
+        self._enter, self._leave, self._step, frame = scripts
+        self._by_many = by_many
+        if by_many:
+            self._enter, self._leave = many(self._enter, frame.text), many(self._leave, frame.text)
+            server.set(STRANGE, "of another type")
         self._count = 0
-        for text in (*[each.text for each in scripts], LOOK.text):
+        for text in (self._enter.text, self._leave.text, self._step.text, LOOK.text):
             server.script_load(text)
         self._bare = script(BARE)
         server.script_load(BARE)
@@ -143,7 +152,7 @@ class Both:
                 pipe.evalsha(self._bare.sha, len(keys), *keys)
                 pipe.publish(EARS + MARK, number)
                 record = thought[-1].after
-            pipe.unlink(*keys)
+            pipe.unlink(*keys, beside(keys))
             answers = iter(pipe.execute(raise_on_error=False))
         wakes = self._hear(len(life))
         for move, should, heard in zip(life, thought, wakes, strict=True):
@@ -156,10 +165,16 @@ class Both:
     def _send(self, pipe: Any, keys: list[str], move: Move, short: bool) -> None:
         c = move.command
         inputs = (move.now, f" {' '.join(sorted(move.deaf))} ")
-        if move.short and isinstance(c, Enter):
-            pipe.evalsha(self._enter.sha, 1, keys[0], *short_words(c), *inputs)
-        elif move.short and isinstance(c, Leave):
-            pipe.evalsha(self._leave.sha, 1, keys[0], *short_words(c), *inputs)
+        if move.short and isinstance(c, Enter | Leave):
+            sha = self._enter.sha if isinstance(c, Enter) else self._leave.sha
+            words = short_words(c)
+            if self._by_many:
+                own = 1 if isinstance(c, Enter) else 2
+                other = (layout.head(b"somebody else"), "")
+                each = [one for word, its in zip(words[:own], other, strict=False) for one in (its, word, its)]
+                pipe.evalsha(sha, 3, STRANGE, keys[0], beside(keys), own, *each, *words[own:], *inputs)
+            else:
+                pipe.evalsha(sha, 1, keys[0], *words, *inputs)
         if not short:
             pipe.evalsha(self._step.sha, len(keys), *keys, EARS, *layout.words(c), *inputs)
 
@@ -168,6 +183,10 @@ class Both:
         is_quick = is_short(should.before, move)
         if move.short:
             said = good(next(answers))
+            if self._by_many:
+                strange, said, other = said
+                assert isinstance(strange, ResponseError), strange
+                good(other)
             assert (said is not None) == is_quick, f"the short cut says {said}"
         if is_quick:
             reply: Reply = Admitted(int(said), c.lease) if isinstance(c, Enter) else Left(said == 1)
@@ -202,6 +221,11 @@ class Both:
                 ticket, place, fence = text.decode().split()
                 wakes.append(Wake(ear, ticket, int(place), int(fence)))
         return found
+
+
+def beside(keys: list[str]) -> str:
+    """Another door, which is asked for in the same script."""
+    return keys[0] + " beside"
 
 
 def short_words(c: Enter | Leave) -> tuple[object, ...]:

@@ -189,4 +189,14 @@ MUTANTS = [
     M("the short way out with any fence", "leave", "if ARGV[2] ~= '' and", "if false and", "quiet lock"),
     M("the short way out with one fence too many", "leave", ">= fence + block", "> fence + block", "quiet lock"),
     M("a size that was set is forgotten in ten minutes", "step", "or (fixed and set_before == '')", "", "anything"),
+    # the frame for many doors
+    M("the trouble of one is everybody's", "many", "pcall(one, key, words)", "true, one(key, words)", "quiet lock"),
+    M("nobody hears of his trouble", "many", "or not fine and {err = type(said) == 'table' and said.err or said}",
+      "or false", "quiet lock"),
+    M("all go to one door", "many", "key[1] = KEYS[i]", "key[1] = KEYS[1]", "quiet lock"),
+    M("all by one ticket", "many", "ARGV[1 + (j - 1) * many + i]", "ARGV[1 + (j - 1) * many + 1]", "quiet lock"),
+    M("the words of one are another's", "many", "ARGV[1 + (j - 1) * many + i]", "ARGV[1 + (i - 1) * own + j]",
+      "quiet lock"),
+    M("what is the same for all is shifted", "many", "words[i - 1 - own * many + own]", "words[i - own * many + own]",
+      "quiet lock"),
 ]  # fmt: skip

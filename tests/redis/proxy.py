@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.backends.redis.scripts import ENTER, LEAVE
+from holdfast.backends.redis.together import ENTER_MANY, LEAVE_MANY
 
 Fate = Callable[[bytes], "str | float"]
 KINDS = ("enter", "leave", "renew", "keep", "evict", "resize")
@@ -25,10 +26,9 @@ KINDS = ("enter", "leave", "renew", "keep", "evict", "resize")
 
 def kind_of(request: bytes) -> str:
     """enter, leave, renew, keep, look … as far as a piece of the wire tells; '' for what is none of these."""
-    if ENTER.sha.encode() in request:
-        return "enter"
-    if LEAVE.sha.encode() in request:
-        return "leave"
+    for kind, scripts in {"enter": (ENTER, ENTER_MANY), "leave": (LEAVE, LEAVE_MANY)}.items():
+        if any(script.sha.encode() in request for script in scripts):
+            return kind
     return next((kind for kind in KINDS if f"\r\n{kind}\r\n".encode() in request), "")
 
 

@@ -31,6 +31,14 @@ def both(redis_alone: Server) -> Iterator[Both]:
     both.close()
 
 
+@pytest.mark.parametrize("kind", ["quiet lock", "lock", "trouble", "anything"])
+def test_lives_by_the_script_for_many_are_the_same(redis_alone: Server, kind: str) -> None:
+    both = Both(Redis(port=redis_alone.port), hooked(), by_many=True)
+    for seed in range(15):
+        both.live(life(Random(f"many {kind} {seed}"), KINDS[kind]))
+    both.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @EXAMPLES
 @given(chance=st.randoms(use_true_random=False))

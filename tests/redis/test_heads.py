@@ -10,7 +10,7 @@ from holdfast.doorman import commands, record, rules
 
 FOLDER = Path(scripts.HERE)
 STEP = ("record.lua", "hurry.lua", "entrants.lua", "line.lua", "command.lua", "close.lua")
-FILES = (*STEP, "enter.lua", "leave.lua", "look.lua")
+FILES = (*STEP, "enter.lua", "leave.lua", "many.lua", "look.lua")
 PARTS = ("door", *layout.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
 

@@ -15,7 +15,8 @@ LIVES = 150
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])
 def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
-    both = Both(Redis(port=redis_alone.port), hooked(mutant.script, mutant.words, mutant.others))
+    scripts = hooked(mutant.script, mutant.words, mutant.others)
+    both = Both(Redis(port=redis_alone.port), scripts, by_many=mutant.script == "many")
     try:
         with pytest.raises(Differs):
             for seed in range(LIVES):

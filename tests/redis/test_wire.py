@@ -108,7 +108,7 @@ def test_the_commands_of_one_turn_go_out_in_one_write(redis_alone: Server, monke
             for lease in leases:
                 assert lease is not None
                 await lease.release()
-            pipe: Any = locks._desk.backend.atlas._node._pipe  # type: ignore[attr-defined]
+            pipe: Any = locks._desk.backend.atlas._node.pipe  # type: ignore[attr-defined]
             write = pipe.transport.write
             monkeypatch.setattr(pipe.transport, "write", lambda data: (writes.append(len(data)), write(data)))
             got = await asyncio.gather(*[locks.lock(f"x{i}").acquire() for i in range(40)])

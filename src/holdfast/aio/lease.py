@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+import sys
+from collections.abc import Awaitable
+from types import FrameType, TracebackType
 from typing import Any, Self
 
-from ..flow import change, check, enter
+from ..backends.contract import Unknown
+from ..flow import change, check, enter, soon
 from ..flow.check import Seconds
 from ..flow.release import release
 from ..flow.seat import Hold
@@ -19,13 +22,16 @@ class Held(Hold):
     _cancelled = False
     _cancelling = 0
 
-    def _watch(self) -> None:
+    def _watch(self, task: asyncio.Task[Any] | None = None) -> None:
         """From here on a loss cancels this task."""
-        self._task = asyncio.current_task()
-        self._cancelling = self._task.cancelling() if self._task is not None else 0
-        self._seat.watched = True
-        with self._desk.mutex:
-            self._desk.watch(self._seat.end())
+        task = self._task = asyncio.current_task() if task is None else task
+        if task is not None and (cancelling := task.cancelling()):
+            self._cancelling = cancelling
+        seat, desk = self._seat, self._desk
+        seat.watched = True
+        if not desk.watching or seat.deadline < desk.watch_at or seat.cap < desk.watch_at:
+            with desk.mutex:
+                desk.watch(seat.end())
 
     def _told_lost(self) -> None:
         task = self._task
@@ -42,17 +48,25 @@ class Held(Hold):
         ours = False
         if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
             ours = task.uncancel() <= self._cancelling
-        try:
-            if await self._let_go_soon():
-                return
-        except asyncio.CancelledError:
-            await self._desk.colour.shield(self._let_go(None if ours else error))
-            raise
-        await self._desk.colour.shield(self._let_go(None if ours else error))
+        desk = self._desk
+        going = self._going()
+        if going is not None:
+            try:
+                if soon.gone(desk, self, await going):
+                    return
+            except Unknown:
+                self._seat.leaving = False  # it is going all the same: `release` knows that it is not the first
+            except BaseException:
+                self._seat.leaving = False
+                await desk.colour.shield(self._let_go(None if ours else error))
+                raise
+        elif self._released and not self._reason:
+            return  # passed on
+        await desk.colour.shield(self._let_go(None if ours else error))
 
-    async def _let_go_soon(self) -> bool:
-        """Let go, if that takes one message and its answer."""
-        return False
+    def _going(self) -> Awaitable[Any] | None:
+        """To let go, if that takes one message, which is said now: its answer is to be awaited."""
+        return None
 
     async def _let_go(self, error: BaseException | None) -> None:
         raise NotImplementedError
@@ -85,19 +99,20 @@ class Lease(Held):
         """Let it live on without this process for so long. The ticket for `attach`, here or elsewhere."""
         return await change.detach(self._desk, self, check.lease(lease))
 
-    def _enter(self, depth: int) -> None:
-        enter.enter(self._desk, self, depth)
+    def _enter(self, frame: FrameType) -> None:
+        enter.enter(self._desk, self, frame)
         self._watch()
 
-    async def _let_go_soon(self) -> bool:
-        return await enter.leave_soon(self._desk, self)
+    def _going(self) -> Awaitable[Any] | None:
+        enter.no_longer_entered(self._desk, self)
+        return soon.go(self._desk, self)
 
     async def _let_go(self, error: BaseException | None) -> None:
         await enter.leave(self._desk, self, error)
 
     async def __aenter__(self) -> Self:
         self.ensure_held()
-        self._enter(3)
+        self._enter(sys._getframe(1))
         return self
 
     async def __aexit__(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
-from types import TracebackType
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
+from ..backends.contract import Unknown
 from ..doorman import ALL
 from ..errors import NotHeld
-from ..flow import check, enter, look
+from ..flow import check, enter, look, soon
 from ..flow.check import OWN, Seconds
 from ..flow.wish import Wish
 from .lease import Lease
@@ -44,7 +46,6 @@ class Lock:
         self._timeout = timeout
         self._reentrant = reentrant
         self._holds: list[Lease] = []
-        self._entered: dict[object, list[Lease]] = {}
 
     @property
     def name(self) -> str:
@@ -81,52 +82,76 @@ class Lock:
         return check.blocking(blocking, timeout)
 
     async def _get(self, wish: Wish, limit: float | None) -> Lease | None:
-        lease = self._lease(wish)
+        desk = self._desk
+        lease = Lease(desk, wish, self._locks._colour.task())
         try:
-            return lease if await self._gets(lease, limit) else None
+            asked = self._knock(lease, limit)
+            try:
+                had = asked is not None and soon.sit(desk, lease, await asked)
+            except Unknown:
+                had = False  # it was said, and perhaps heard: it is said again, by the same ticket
+            if not had and not await enter.get(desk, lease, limit, self._reentrant):
+                return None
+            lease._home = cast(Any, self._holds)
+            self._holds.append(lease)
+            return lease
         except BaseException:
-            await self._desk.colour.shield(enter.undo(self._desk, lease))
+            await desk.colour.shield(enter.undo(desk, lease))
             raise
 
-    def _lease(self, wish: Wish) -> Lease:
-        self._locks._colour.check_loop()
-        return Lease(self._desk, wish, self._desk.colour.current())
-
-    async def _gets(self, lease: Lease, limit: float | None) -> bool:
-        """Whether it is had in time. On any exception: undo."""
+    def _knock(self, lease: Lease, limit: float | None) -> Awaitable[Any] | None:
+        """Say what it wants, if that takes one message: its answer is to be awaited."""
         desk = self._desk
-        if limit is None and any(h._who == lease._who for h in self._holds):
-            lease._warn_at = desk.clock() + 1.0
-        if not await enter.get_soon(desk, lease, limit, self._reentrant):
-            if not await enter.get(desk, lease, limit, self._reentrant):
-                return False
-        lease._home = cast(Any, self._holds)
-        self._holds.append(lease)
-        return True
+        if limit is None:
+            who = lease._who
+            for other in self._holds:
+                if other._who is who:
+                    lease._warn_at = desk.clock() + 1.0
+            for entered in desk.entered.get(who, ()):
+                if entered._wish.name == lease._wish.name:
+                    return None
+        return None if self._reentrant else soon.knock(desk, lease)
+
+    async def _enter(self, lease: Lease, limit: float | None, by: object, frame: FrameType) -> Lease:
+        """By `async with`, which stands in this frame."""
+        desk = self._desk
+        try:
+            asked = self._knock(lease, limit)
+            try:
+                had = asked is not None and soon.sit(desk, lease, await asked)
+            except Unknown:
+                had = False
+            if not had and not await enter.get(desk, lease, limit, self._reentrant):
+                raise await enter.timed_out(desk, lease, limit or 0.0)
+            lease._home = cast(Any, self._holds)
+            self._holds.append(lease)
+            lease._by = by
+            enter.enter(desk, lease, frame)
+            lease._watch(cast(Any, lease._who))
+            return lease
+        except BaseException:
+            await desk.colour.shield(enter.undo(desk, lease))
+            raise
 
     def _newest(self) -> Lease:
-        who = self._desk.colour.current()
+        who = self._locks._colour.task()
         holds = [h for h in list(self._holds) if not h._released]
         if not holds:
             raise NotHeld(f"{self.name!r} is not held by this object, so there is nothing to release.")
         return next((h for h in reversed(holds) if h._who == who), holds[0])
 
-    async def __aenter__(self) -> Lease:
-        lease = await Holding(self, self._wish, self._timeout).enter(4)
-        self._entered.setdefault(lease._who, []).append(lease)
-        return lease
+    def __aenter__(self) -> Coroutine[Any, Any, Lease]:
+        lease = Lease(self._desk, self._wish, self._locks._colour.task())
+        return self._enter(lease, self._timeout, self, sys._getframe(1))
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        who = self._desk.colour.current()
-        stack = self._entered.get(who)
-        if not stack:
-            raise NotHeld(f"This task leaves {self.name!r} without having entered it. Use hold() across tasks.")
-        lease = stack.pop()
-        if not stack:
-            del self._entered[who]
-        await lease._leave(error)
+    ) -> Coroutine[Any, Any, None]:
+        who = self._locks._colour.task()
+        for lease in reversed(self._desk.entered.get(who, ())):
+            if lease._by is self:
+                return cast(Lease, lease)._leave(error)
+        raise NotHeld(f"This task leaves {self.name!r} without having entered it. Use hold() across tasks.")
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
         from .guard import guarded
@@ -147,22 +172,18 @@ class Holding:
         self._limit = limit
         self._lease: Lease | None = None
 
-    async def __aenter__(self) -> Lease:
-        return await self.enter(4)
+    def __aenter__(self) -> Coroutine[Any, Any, Lease]:
+        return self._enter(sys._getframe(1))
 
-    async def enter(self, depth: int) -> Lease:
+    async def _enter(self, frame: FrameType) -> Lease:
         if self._lease is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        desk = self._lock._desk
-        lease = self._lock._lease(self._wish)
+        lock = self._lock
+        lease = self._lease = Lease(lock._desk, self._wish, lock._locks._colour.task())
         try:
-            if not await self._lock._gets(lease, self._limit):
-                raise await enter.timed_out(desk, lease, self._limit or 0.0)
-            lease._enter(depth)
-            self._lease = lease
-            return lease
+            return await lock._enter(lease, self._limit, self, frame)
         except BaseException:
-            await desk.colour.shield(enter.undo(desk, lease))
+            self._lease = None
             raise
 
     async def __aexit__(

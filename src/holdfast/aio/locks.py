@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -27,6 +28,9 @@ from .lock import Lock, RWLock, Semaphore
 if TYPE_CHECKING:
     from .pool import Pool
 
+PLAIN = (None, None, None, True, True, "", None)
+KNOWN = 4096  # plain locks that are kept in mind
+
 
 class Locks:
     """One client of one store: makes locks, keeps their leases, tells who holds what. A context manager."""
@@ -43,6 +47,7 @@ class Locks:
         self._colour = colour
         self._desk = Desk(backend, colour, owner, on_event, Lease)
         self._lease = lease
+        self._plain: dict[str, Wish] = {}  # those of the locks without options, by name
         remember(self._desk)
 
     @property
@@ -70,8 +75,15 @@ class Locks:
         itself. max_hold: the longest anyone may keep it. at_least: stays closed for so long after it was taken, even
         if released sooner. fair=False may pass the line. on_lost is called when it is lost while held.
         """
-        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
-        return Lock(self, wish, check.timeout(timeout), reentrant)
+        if (lease, max_hold, at_least, fair, local_handoff, note, on_lost) == PLAIN:
+            wish = self._plain.get(name)
+            if wish is None:
+                if len(self._plain) >= KNOWN:
+                    self._plain.clear()
+                wish = self._plain[name] = Wish(check.name(name), ALL, ALL, self._lease)
+        else:
+            wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        return Lock(self, wish, None if timeout is None else check.timeout(timeout), reentrant)
 
     def rwlock(
         self,
@@ -170,7 +182,7 @@ class Locks:
             await desk.colour.shield(enter.put_back(desk, holds))
             raise
         for lease in leases.values():
-            lease._enter(4)
+            lease._enter(sys._getframe(3))
         async with _leaving(leases):
             yield leases
 

@@ -12,7 +12,7 @@ there is one, `at`) decides when a client must consider its own lease as lost. T
 cross from one to the other, counted from the client's clock *before* the request that sampled the store's.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -202,6 +202,22 @@ class Answer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out: Left(False) then proves nothing
 
 
+class Soon(Protocol):
+    """The commonest steps of one wish, for tasks. What they give is awaited, and is None if it takes more: ask.
+
+    None in place of something to await: nothing was said. Unknown, when it is awaited: no answer came.
+    """
+
+    of: object
+    """The backend that made it."""
+
+    def enter(self, ticket: str, at: float) -> Awaitable[int | bytes | None] | None:
+        """Enter by this ticket, at this time of the client's clock: the fence, for the whole lease."""
+
+    def leave(self, ticket: str, fence: int) -> Awaitable[int | None] | None:
+        """Leave, and nothing is to be buried: 1 if it was held until then."""
+
+
 class Backend(Protocol):
     """What the flows use."""
 
@@ -233,8 +249,9 @@ class Backend(Protocol):
         """
 
     # A backend for tasks may also have
-    # async def soon(self, name, command) -> Answer | None
-    # which makes the same steps with one message and its answer, and none of the layers in between. None: ask.
+    # def soon(self, name, enter) -> Soon | None
+    # which gives what makes the same steps for any ticket of one wish, with all that is said in the same turn of the
+    # loop in one message, and none of the layers in between. None: ask.
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -47,7 +48,7 @@ class Lease(Hold):
 
     def __enter__(self) -> Self:
         self.ensure_held()
-        enter.enter(self._desk, self, 2)
+        enter.enter(self._desk, self, sys._getframe(1))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

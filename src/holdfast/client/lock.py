@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
@@ -104,7 +105,7 @@ class Lock:
             if not self._gets(lease, limit):
                 raise run(enter.timed_out(self._desk, lease, limit or 0.0))
             lease._by = by
-            enter.enter(self._desk, lease, 3)
+            enter.enter(self._desk, lease, sys._getframe(2))
             return lease
         except BaseException:
             surely(lambda: run(enter.undo(self._desk, lease)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -167,7 +168,7 @@ class Locks:
             surely(lambda: run(enter.put_back(desk, holds)))
             raise
         for lease in leases.values():
-            enter.enter(desk, lease, 3)
+            enter.enter(desk, lease, sys._getframe(2))
         with _leaving(leases):
             yield leases
 

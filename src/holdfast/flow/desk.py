@@ -11,7 +11,7 @@ that was lost. It is written down before it is tried, so neither a second Ctrl-C
 """
 
 import os
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,11 +82,6 @@ class Desk:
         return "%s%08x" % (self._prefix, next(self._tickets))  # noqa: UP031  # a tenth quicker
 
     # -- talking to the store
-
-    @property
-    def soon(self) -> Callable[[str, Command], Awaitable[Answer | None]] | None:
-        """Of a backend for tasks whose commonest steps take one message: the answer, or None if it was not said."""
-        return getattr(self.backend, "soon", None)
 
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""

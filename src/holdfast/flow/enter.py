@@ -5,8 +5,8 @@ Colourless like the rest; the two faces differ only in how they call it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Iterable
+from types import FrameType
 
 from ..errors import AlreadyHeld, BackendError, LockTimeout
 from . import short
@@ -16,13 +16,6 @@ from .events import warn
 from .release import pay, release
 from .seat import Hold
 from .wish import Wish
-
-
-async def get_soon(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
-    """Whether it takes one message and its answer; False: go on with `get`. On any exception: undo."""
-    if reentrant or (limit is None and any(h.name == hold.name for h in desk.entered.get(hold._who, ()))):
-        return False
-    return await short.enter_soon(desk, hold, limit == 0)
 
 
 async def get(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
@@ -94,9 +87,8 @@ def _was_left(hold: Hold) -> bool:
     return frame.f_lasti == instruction and code[instruction] == opmap.get("BEFORE_WITH")
 
 
-def enter(desk: Desk, hold: Hold, depth: int) -> None:
-    """Mark a hold as entered by `with`, where the caller stands."""
-    frame = sys._getframe(depth)
+def enter(desk: Desk, hold: Hold, frame: FrameType) -> None:
+    """Mark a hold as entered by `with`, which stands in this frame."""
     hold._entered = (frame, frame.f_lasti)
     stack = desk.entered.get(hold._who)
     if stack is None:
@@ -109,12 +101,6 @@ def leave_at_once(desk: Desk, hold: Hold) -> bool:
     """Leave `with`, if that takes no waiting. False: go on with `leave`."""
     no_longer_entered(desk, hold)
     return short.leave(desk, hold)
-
-
-async def leave_soon(desk: Desk, hold: Hold) -> bool:
-    """Leave `async with`, if that takes one message and its answer. False, or any exception: go on with `leave`."""
-    no_longer_entered(desk, hold)
-    return await short.leave_soon(desk, hold)
 
 
 def no_longer_entered(desk: Desk, hold: Hold) -> None:

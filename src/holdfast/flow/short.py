@@ -31,21 +31,6 @@ def enter(desk: Desk, hold: Hold, trying: bool) -> bool:
     return _sits(desk, hold, seat, answer)
 
 
-async def enter_soon(desk: Desk, hold: Hold, trying: bool) -> bool:
-    """The same for tasks: what is said goes out with all that is said in this turn of the loop."""
-    soon = desk.soon
-    if soon is None or desk.closing or desk.down:
-        return False
-    seat = _first(desk, hold)
-    if seat is None:
-        return False
-    try:
-        answer = await soon(seat.name, say_enter(desk, seat, trying))
-    except Unknown:
-        return False
-    return _sits(desk, hold, seat, answer)
-
-
 def _first(desk: Desk, hold: Hold) -> Seat | None:
     """A seat to ask for; None: others of this client want the same."""
     wish = hold._wish
@@ -75,7 +60,7 @@ def _sits(desk: Desk, hold: Hold, seat: Seat, answer: Answer | None) -> bool:
 def leave(desk: Desk, hold: Hold) -> bool:
     """Whether the hold has been given back; False: nothing has happened. Then, and on any exception: `release`."""
     seat = hold._seat
-    if not _goes(desk, hold, seat):
+    if not goes(desk, hold, seat):
         return hold._released and not hold._reason
     try:
         answer = desk.backend.at_once(seat.name, _say_leave(desk, hold, seat))
@@ -85,24 +70,7 @@ def leave(desk: Desk, hold: Hold) -> bool:
     return _left(desk, hold, seat, answer)
 
 
-async def leave_soon(desk: Desk, hold: Hold) -> bool:
-    """The same for tasks. On any exception, too: go on with `release`."""
-    seat = hold._seat
-    soon = desk.soon
-    if soon is None or not _goes(desk, hold, seat):
-        return hold._released and not hold._reason
-    try:
-        answer = await soon(seat.name, _say_leave(desk, hold, seat))
-    except Unknown:
-        seat.leaving = False
-        return False
-    except BaseException:
-        seat.leaving = False
-        raise
-    return _left(desk, hold, seat, answer)
-
-
-def _goes(desk: Desk, hold: Hold, seat: Seat) -> bool:
+def goes(desk: Desk, hold: Hold, seat: Seat) -> bool:
     """Whether this one can simply leave: from here on it is leaving. Or it has been passed on, and all is done."""
     with desk.mutex:
         if (

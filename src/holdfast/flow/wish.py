@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..backends.contract import Soon
 from ..doorman import ALL
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Wish:
 
     __slots__ = (
         "at_least", "block", "capacity", "fair", "handoff", "key", "lease", "max_hold", "name", "note", "on_lost",
-        "span", "weight",
+        "soon", "span", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +50,7 @@ class Wish:
         self.key: tuple[str, int, float] | None = None
         """Who may share a seat: same name, same weight, same lease. None: nobody; it needs one of its own."""
         self.block = 1
+        self.soon: Soon | None = None  # how tasks say it, if there is a short way
         if capacity == ALL and fair and handoff and at_least is None and (weight == ALL or max_hold is None):
             self.key = name, weight, lease
             if weight == ALL:
@@ -56,5 +58,5 @@ class Wish:
 
     def but(self, **changes: Any) -> Wish:
         """The same, with something else in its place."""
-        same = {word: getattr(self, word) for word in self.__slots__ if word not in ("block", "key", "span")}
+        same = {word: getattr(self, word) for word in self.__slots__ if word not in ("block", "key", "soon", "span")}
         return Wish(**(same | changes))

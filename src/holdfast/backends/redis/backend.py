@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis.crc import key_slot
 
@@ -27,6 +27,9 @@ from .pools import KeepsPools
 from .reading import Said
 from .scripts import ENTER, LEAVE, LOOK, STEP
 
+if TYPE_CHECKING:
+    from .together import Together
+
 NAMES = layout.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 LIST_AGAIN = 3600.0
@@ -34,7 +37,6 @@ KNOWN = 4096  # names whose keys are kept at hand
 PING = pack("PING")
 PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
 CONFIRMED = (Enter, Renew, Keep)
-LEFT = Left(True)
 
 
 class RedisBackend(KeepsPools):
@@ -90,27 +92,16 @@ class RedisBackend(KeepsPools):
         door.crowded = True
         return None
 
-    async def soon(self, name: str, command: Command) -> Answer | None:
-        """The same for tasks. None: it was not said, or it is not as simple as that; ask."""
-        door = self._doors.get(name)
-        if door is None or door.crowded or self.colour.blocking or self._confirm:
+    def soon(self, name: str, command: Enter) -> Together | None:
+        """For tasks: what enters like this and leaves again, by any ticket, with one message for all of one turn.
+
+        None: there is no such short way; ask.
+        """
+        if self.colour.blocking or self._confirm:
             return None
-        at = self.colour.clock()
-        payload = door.quick(command)
-        if payload is None or at - door.listed > LIST_AGAIN:
-            return None
-        try:
-            asked = self.atlas.node(door.slot).say(payload)
-        except LookupError:
-            return None
-        if asked is None:
-            return None
-        found = await asked
-        if found is None:
-            door.crowded = True
-        elif type(found) is not Said:
-            return Answer(Admitted(int(found), command.lease) if type(command) is Enter else LEFT, at)
-        return None
+        from .together import Together
+
+        return Together(self, self._doors, name, command)
 
     async def ask(self, name: str, command: Command) -> Answer:
         door = self._doors.get(name) or self._door(name)

@@ -21,7 +21,7 @@ _step_tails: dict[tuple[Any, ...], bytes] = {}
 
 
 class Door:
-    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot", "steps")
+    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot", "steps", "word")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = layout.keys(namespace, name)
@@ -29,6 +29,7 @@ class Door:
         self.enter = command_of(ENTER, self.keys[:1], 5)
         self.leave = command_of(LEAVE, self.keys[:1], 2)
         self.steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        self.word = _words(self.keys[0])
         self.crowded = False  # others want it, too: the full step is worth sending first
         self.listed = NEVER  # since when the index has it from us
 
@@ -50,11 +51,9 @@ class Door:
         """This command for the scripts with one key; None: it is not for them."""
         if type(command) is Enter:
             ticket = command[0].encode()
-            tail = _tails.get(command[1:])
+            tail = tail_of(command)
             if not tail:
-                tail = _tail(command) if tail is None else b""
-                if not tail:
-                    return None
+                return None
             head = layout.head(ticket)
             return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(head), head, tail)
         if type(command) is Leave and not command.bury:
@@ -64,8 +63,13 @@ class Door:
         return None
 
 
+def tail_of(command: Enter) -> bytes:
+    """All but the ticket, for the quick script; b'' if it is not for it."""
+    tail = _tails.get(command[1:])
+    return _tail(command) if tail is None else tail
+
+
 def _tail(command: Enter) -> bytes:
-    """All but the ticket; b'' if it is not for the quick script."""
     _, capacity, weight, lease, _, _, block, *_ = command
     tail = b""
     if 1 <= weight <= capacity:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hiredis import PushNotification
 from redis import exceptions
@@ -79,6 +79,21 @@ def _step(asked: Awaitable[None]) -> None:
         pass
 
 
+class Asked(Protocol):
+    """Something that was sent and has not been answered."""
+
+    def hear(self, reply: Any) -> bool:
+        """The next reply is for this one. Whether it was the last."""
+
+    def end(self, error: Callable[[], Exception]) -> None:
+        """There will be no answer."""
+
+
+class Packed(Protocol):
+    def payload(self) -> bytes:
+        """What goes out, put together at the end of the turn: until then more may join."""
+
+
 class Question:
     """A command, or several, whose replies somebody awaits."""
 
@@ -89,6 +104,23 @@ class Question:
         self.wanted = wanted
         self.replies: list[Any] = []
 
+    def hear(self, reply: Any) -> bool:
+        self.replies.append(reply)
+        if len(self.replies) < self.wanted:
+            return False
+        if not self.future.done():
+            self.future.set_result(self.replies)
+        return True
+
+    def end(self, error: Callable[[], Exception]) -> None:
+        fail(self.future, error())
+
+
+def fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # whoever was cancelled meanwhile does not fetch it
+
 
 class TaskNode:
     """One server, as tasks reach it."""
@@ -97,44 +129,37 @@ class TaskNode:
         self._make = make
         self.where = where
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
-        self._pipe: Pipe | None = None
+        self.pipe: Pipe | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._asked: deque[Question | asyncio.Future[Any]] = deque()  # in the order of the replies
+        self._asked: deque[Asked] = deque()  # in the order of the replies
         self._answers = 0
-        self._out: list[bytes] = []
+        self._out: list[bytes | Packed] = []
+        self.open_to_more: dict[object, Any] = {}  # of what goes out at the end of this turn: what others may join
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = 5.0
         self._closed = False
 
     async def talk(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and wait for so many replies; an error reply is given as `Said`. Unknown if it broke."""
-        while self._pipe is None:
+        while self.pipe is None:
             await self._open()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Any]] = loop.create_future()
-        self._asked.append(Question(future, replies))
-        self._send(loop, payload)
+        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.send(Question(future, replies), payload)
         return await future
 
-    def say(self, payload: bytes) -> asyncio.Future[Any] | None:
-        """One command, and its reply in a future. None: nothing was said, for there is no connection at hand."""
-        if self._pipe is None:
-            return None
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._asked.append(future)
-        self._send(loop, payload)
-        return future
-
-    def _send(self, loop: asyncio.AbstractEventLoop, payload: bytes) -> None:
+    def send(self, asked: Asked, payload: bytes | Packed) -> None:
+        """At the end of this turn, with all else that is sent in it. There is a connection: `pipe`."""
         if not self._out:
-            loop.call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._asked.append(asked)
         self._out.append(payload)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send it now."""
         out, self._out = self._out, []
-        if self._pipe is not None:
-            self._pipe.transport.write(b"".join(out))
+        self.open_to_more.clear()
+        if self.pipe is not None and out:
+            self.pipe.transport.write(b"".join([one if type(one) is bytes else one.payload() for one in out]))  # type: ignore[union-attr]
             if self._timer is None:
                 self._watch()
 
@@ -142,17 +167,8 @@ class TaskNode:
         if type(reply) is PushNotification or not self._asked:
             return  # not an answer, and not for us
         self._answers += 1
-        question = self._asked[0]
-        if type(question) is not Question:
+        if self._asked[0].hear(reply):
             self._asked.popleft()
-            if not question.done():  # type: ignore[union-attr]
-                question.set_result(reply)  # type: ignore[union-attr]
-            return
-        question.replies.append(reply)
-        if len(question.replies) == question.wanted:
-            self._asked.popleft()
-            if not question.future.done():
-                question.future.set_result(question.replies)
 
     def _watch(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self.timeout, self._late, self._answers)
@@ -160,10 +176,10 @@ class TaskNode:
     def _late(self, answers: int) -> None:
         """Nothing at all has been answered for so long, although somebody waits for it."""
         self._timer = None
-        if not self._asked or self._pipe is None:
+        if not self._asked or self.pipe is None:
             return
         if self._answers == answers:
-            self._end(self._pipe, TimeoutError())
+            self._end(self.pipe, TimeoutError())
         else:
             self._watch()
 
@@ -198,36 +214,35 @@ class TaskNode:
     async def _connect(self) -> None:
         pipe = await self.open(self._hear, self._ended)
         self.timeout = pipe.connection.socket_timeout
-        self._pipe = pipe
+        self.pipe = pipe
 
     def _ended(self, pipe: Pipe) -> None:
         self._end(pipe, None)
 
     def _end(self, pipe: Pipe, error: Exception | None) -> None:
-        if self._pipe is not pipe:
+        if self.pipe is not pipe:
             return
-        self._pipe = None
+        self.pipe = None
         self.breaks += 1
         pipe.close()
         asked, self._asked, self._out = self._asked, deque(), []
-        for question in asked:
-            future = question.future if type(question) is Question else question
-            if not future.done():  # type: ignore[union-attr]
-                future.set_exception(lost(self.where, error))  # type: ignore[union-attr]
-                future.exception()  # type: ignore[union-attr]  # whoever was cancelled meanwhile does not fetch it
+        self.open_to_more.clear()
+        for one in asked:
+            one.end(lambda: lost(self.where, error))
 
     async def drop(self) -> None:
         """The next command makes a new connection."""
-        if self._pipe is not None:
-            self._end(self._pipe, None)
+        if self.pipe is not None:
+            self._end(self.pipe, None)
 
     def forget(self) -> None:
         """After a fork: the socket and the loop are the parent's."""
-        if self._pipe is not None:
-            self._pipe.forget()
-        self._pipe = self._opening = self._timer = None
+        if self.pipe is not None:
+            self.pipe.forget()
+        self.pipe = self._opening = self._timer = None
         self._asked.clear()
         self._out.clear()
+        self.open_to_more.clear()
 
     async def close(self) -> None:
         self._closed = True
