@@ -1,13 +1,16 @@
 """The recipes with clients of Sentinel and of a Cluster: what redis-py calls a client is a client here."""
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import redis
 import redis.asyncio
 from redis.asyncio.sentinel import Sentinel as TaskSentinel
 from redis.sentinel import Sentinel
 
-from holdfast import recipes
+from holdfast import ConfigError, recipes
 from holdfast.recipes import aio
 from tests.servers.groups import Cluster, Sentinels
 
@@ -32,6 +35,15 @@ def try_all(client: "redis.Redis | redis.RedisCluster") -> None:
             assert drop_in.extend(10)
             assert mutex.locked()
         assert not mutex.locked()
+    for name in ("set of x", "set of {b}", "set of {"):
+        mutexes = recipes.ZMutexSet(client, name)
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(mutexes.acquire, 5)
+            time.sleep(0.1)
+            mutexes.create("a")
+            begun = time.monotonic()
+            assert mutexes.release(mutexes.update(waiting.result())) == ("a", 0)
+            assert time.monotonic() - begun < 0.7, "woken, though it is a cluster"
 
 
 async def try_all_tasks(client: "redis.asyncio.Redis | redis.asyncio.RedisCluster") -> None:
@@ -56,6 +68,8 @@ def addresses(group: Sentinels) -> list[tuple[str, int]]:
 def test_a_client_of_a_cluster(redis_cluster: Cluster) -> None:
     with redis.RedisCluster("127.0.0.1", redis_cluster.masters[0].port) as client:
         try_all(client)
+        with pytest.raises(ConfigError, match="hash tag"):
+            recipes.ZMutexSet(client, "set of {}")
 
 
 def test_a_client_of_a_cluster_for_tasks(redis_cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from tests.house import faces
 from tests.house.test_public_names import undocumented
 from tests.house.tree import SRC, imports
 
-NAMES = {"AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError"}
+NAMES = {"AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError", "ZMutexSet"}
 REDIS_PY = ["acquire", "release", "locked", "owned", "extend", "reacquire"]
 
 

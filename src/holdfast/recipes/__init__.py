@@ -3,9 +3,10 @@
     ExpLock        one key with an expiry: excludes against all who speak `SET key token NX PX`
     FairMutex      lock and unlock, first come, first served
     RedisPyLock    in the place of redis-py's own: client.lock("x", lock_class=RedisPyLock)
+    ZMutexSet      mutexes as the members of a sorted set, of which a worker takes any that is free
 
-All three take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the
-third for asyncio.
+All take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the third for
+asyncio.
 """
 
 from .exp_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
@@ -13,5 +14,6 @@ from .exp_lock import ExpLock as ExpLock
 from .exp_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
 from .fair_mutex import FairMutex as FairMutex
 from .redis_py_lock import RedisPyLock as RedisPyLock
+from .z_mutex_set import ZMutexSet as ZMutexSet
 
-__all__ = ["AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError"]
+__all__ = ["AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError", "ZMutexSet"]
