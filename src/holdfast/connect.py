@@ -70,7 +70,7 @@ def open_backend(target: object, colour: Colour, namespace: str, options: dict[s
             raise ConfigError(f"connect() takes a URL, {_OBJECTS}, not {type(target).__name__}.")
         return drivers[0](target, colour, namespace, options)
     scheme, colon, _ = target.partition("://")
-    opener = SCHEMES.get(scheme) if colon else None
+    opener = (SCHEMES.get(scheme) or SQL.get(scheme.partition("+")[0])) if colon else None
     if opener is None:
         known = ", ".join(f"{s}://" for s in SCHEMES)
         # A text that is no URL may hold a password: it is not repeated.
@@ -111,6 +111,18 @@ def _oci(target: object, colour: Colour, namespace: str, options: dict[str, Any]
     return open_oci(target, colour, namespace, options)
 
 
+def _sql(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    scheme = target.partition("://")[0].partition("+")[0] if isinstance(target, str) else "postgresql"
+    try:
+        from .backends.sql import open_sql
+
+        return open_sql(target, colour, namespace, options)
+    except ImportError:
+        what = f"{scheme}://" if isinstance(target, str) else "An Engine of SQLAlchemy"
+        extra = scheme.replace("mysql", "mariadb")
+        raise ConfigError(f"{what} needs the driver: pip install 'holdfast[{extra}]'.") from None
+
+
 def _modules(target: object) -> list[str]:
     """The top modules of its classes: a subclass of somebody's own is still a client of its driver."""
     return [each.__module__.partition(".")[0] for each in type(target).__mro__]
@@ -134,9 +146,20 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "rediss+sentinel": _redis,
     "redis+cluster": _redis,
     "rediss+cluster": _redis,
+    "postgresql": _sql,
+    "mariadb": _sql,
+    "mysql": _sql,
+    "oracle": _sql,
     "oci-nosql": _oci,
 }
 
+# These may also name a driver, as SQLAlchemy's URLs do: postgresql+psycopg://
+SQL = {scheme: opener for scheme, opener in SCHEMES.items() if opener is _sql}
+
 # What a driver's own objects are opened with.
-DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {"redis": _redis, "oci": _oci}
-_OBJECTS = "a client of redis-py or a NosqlClient of OCI"
+DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {
+    "redis": _redis,
+    "sqlalchemy": _sql,
+    "oci": _oci,
+}
+_OBJECTS = "a client of redis-py, an Engine of SQLAlchemy or a NosqlClient of OCI"

@@ -22,6 +22,7 @@ from holdfast.testing.suite.stage import PoolBehaviours
 from tests.servers.fixtures import DEAR
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
+from tests.servers.sql import MariaDB, PgBouncer, PostgreSQL
 
 
 class SqliteByHand:
@@ -83,6 +84,35 @@ def on_oci_nosql(request: pytest.FixtureRequest) -> str:
     return os.environ.get("HOLDFAST_TEST_OCI_URL") or request.getfixturevalue("fake_nosql").url()
 
 
+@pytest.fixture
+def on_postgresql(postgresql: PostgreSQL) -> str:
+    return postgresql.url
+
+
+@pytest.fixture
+def on_pgbouncer(pgbouncer: PgBouncer) -> str:
+    return pgbouncer.url
+
+
+@pytest.fixture
+def on_mariadb(mariadb: MariaDB) -> str:
+    return mariadb.url
+
+
+@pytest.fixture
+def on_oracle() -> str:
+    import sqlalchemy
+
+    url = os.environ["HOLDFAST_TEST_ORACLE_URL"]
+    engine = sqlalchemy.create_engine(url.replace("oracle://", "oracle+oracledb://"))
+    with engine.begin() as connection:
+        for table in sqlalchemy.inspect(engine).get_table_names():
+            if table.startswith("holdfast_"):
+                connection.exec_driver_sql(f"DELETE FROM {table}")
+    engine.dispose()
+    return url
+
+
 STORES: dict[str, OpenSite | str] = {
     "memory": MemorySite,
     "cas": DictSite,
@@ -93,10 +123,17 @@ STORES: dict[str, OpenSite | str] = {
     "redis_sentinel": "on_sentinel",
     "redis_cluster": "on_cluster",
     "oci_nosql": "on_oci_nosql",
+    "postgresql": "on_postgresql",
+    "pgbouncer": "on_pgbouncer",
+    "mariadb": "on_mariadb",
 }
 
+# What cannot be installed for the tests is played when somebody has one.
+if "HOLDFAST_TEST_ORACLE_URL" in os.environ:
+    STORES["oracle"] = "on_oracle"
+
 # Stores that keep no pools yet. test_matrix.py asks each of them: one that has learnt it does not stay here unseen.
-WITHOUT_POOLS: set[str] = set()
+WITHOUT_POOLS = {"postgresql", "pgbouncer", "mariadb"}
 
 world = matrix(STORES)
 
@@ -119,7 +156,8 @@ ALL_THE_SAME = {
     "test_an_item_renews_itself",
     "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
 }
-IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster", "oci_nosql"}
+SQL = {"postgresql", "pgbouncer", "mariadb", "oracle"}
+IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster", "oci_nosql"} | SQL
 OVER_THE_WIRE = {"oci_nosql"}  # where each step is several requests, and these are hundreds of steps
 MANY_STEPS = {
     "test_many_are_had_in_the_order_of_their_adding",

@@ -300,8 +300,8 @@ def test_missing_lock_tests_fail_in_ci_and_are_told_at_home(
 def test_a_pager_comes_after_what_the_machine_has(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(checkout)
     monkeypatch.setattr(module, "cpython_tests", list)
-    monkeypatch.setattr(module, "redis_server", lambda: None)
-    monkeypatch.setattr(module, "openssl", lambda: None)
+    for other in ("redis_server", "openssl", "postgresql", "mariadb", "pgbouncer"):
+        monkeypatch.setattr(module, other, lambda: None)
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setenv("PATH", "/no/programs")
     assert module.surroundings_of_tests()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
@@ -377,3 +377,14 @@ def test_lists_of_our_own_are_fetched_once_for_all_packages(checkout: Path, monk
         assert module.from_debian(name, "usr/it") == checkout / ".dev" / name / "usr" / "it"
     asked = (checkout / "log").read_text().splitlines()
     assert len([line for line in asked if line.endswith("update")]) == 1
+
+
+def test_debians_mariadb_finds_what_it_begins_with(checkout: Path, unpacked: ModuleType) -> None:
+    home = checkout / ".dev" / "mariadb-server-core" / "usr"
+    (home / "share" / "mysql").mkdir(parents=True)
+    package(checkout, "mariadb-server-core", "usr/sbin/mariadbd")
+    for _ in range(2):  # it may be there already
+        assert unpacked.mariadb() == checkout / ".dev" / "bin" / "mariadb"
+    assert (checkout / ".dev" / "bin" / "mariadb" / "share").resolve() == home / "share" / "mysql"
+    done = subprocess.run([checkout / ".dev/bin/mariadb/mariadbd", "--help"], capture_output=True, text=True)
+    assert done.stdout == f"{checkout}/.dev/liblzf1/usr/lib|--help\n"

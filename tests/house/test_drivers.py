@@ -13,7 +13,10 @@ from tests.house.tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WITHOUT_ONE = {"memory", "sqlite"}
-EXTRAS = {"oci_nosql": "oci", "oci-nosql": "oci", "unix": "redis", "rediss": "redis"}  # where it is another word
+EXTRAS = {  # where it is another word
+    "oci_nosql": "oci", "oci-nosql": "oci", "unix": "redis", "rediss": "redis", "mysql": "mariadb",
+}  # fmt: skip
+SEVERAL = {"backends.sql": ["postgresql", "mariadb", "oracle"]}
 
 BLOCKED = """
 import sys
@@ -41,7 +44,8 @@ def names(wanted: list[str]) -> set[str]:
 def test_every_driver_is_an_extra_and_at_hand_for_the_tests() -> None:
     for part, drivers in DRIVERS.items():
         if part.startswith("backends."):
-            extra = names(PROJECT["project"]["optional-dependencies"][extra_of(part.removeprefix("backends."))])
+            extras = SEVERAL.get(part, [extra_of(part.removeprefix("backends."))])
+            extra = names([each for one in extras for each in PROJECT["project"]["optional-dependencies"][one]])
             assert drivers == extra, part
             assert drivers <= names(PROJECT["dependency-groups"]["dev"]), part
 

@@ -50,6 +50,7 @@ DRIVERS: dict[str, set[str]] = {
     "testing": {"pytest", "_pytest"},
     "backends.redis": {"redis", "hiredis"},
     "backends.oci_nosql": {"oci"},
+    "backends.sql": {"sqlalchemy", "psycopg", "pymysql", "aiomysql", "oracledb"},
     "recipes": {"redis"},
 }
 

@@ -25,6 +25,7 @@ AT_HOME = {
     "holdfast.aio": {"asyncio"}, "holdfast.testing": DEAR, "holdfast.ui": {"asyncio"},
     "holdfast.backends.redis.tasks": {"asyncio"}, "holdfast.backends.redis.task_ears": {"asyncio"},
     "holdfast.backends.redis.together": {"asyncio"},
+    "holdfast.backends.sql.tasks": {"asyncio"},
 }  # fmt: skip
 
 

@@ -7,9 +7,13 @@
     redis_cluster          six nodes: three masters with a replica each
     valkey                 one Valkey
     start_redis            a function: a Redis of the test's own, with options of its own
+    postgresql             one PostgreSQL
+    pgbouncer              a PgBouncer in transaction mode before it
+    mariadb                one MariaDB
+    start_postgresql       a function: a PostgreSQL of the test's own, with options of its own
     fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
 
-All but start_redis are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
+All but start_… are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
 it has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use
 start_redis.
 
@@ -24,6 +28,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from typing import Protocol, TypeVar
 
 import pytest
@@ -31,10 +36,11 @@ import pytest
 from .fake_nosql import FakeNosql
 from .groups import Cluster, Sentinels, WithReplica
 from .server import SITTER, Server
+from .sql import MariaDB, PgBouncer, PostgreSQL
 
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
-    "start_redis", "fake_nosql",
+    "start_redis", "fake_nosql", "postgresql", "pgbouncer", "mariadb", "start_postgresql",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
@@ -91,6 +97,17 @@ def _driver() -> None:
         import redis  # noqa: F401
     except ImportError:
         lacking("This Python has no redis-py: ./dev test brings it.")
+
+
+def sql_program(name: str, driver: str) -> str:
+    try:
+        import_module(driver)
+    except ImportError:
+        lacking(f"This Python has no {driver}: ./dev test brings it.")
+    program = shutil.which(name)
+    if program is None:
+        return lacking(f"This machine has no {name}: ./dev test brings one.")
+    return program
 
 
 class Shelf:
@@ -168,6 +185,35 @@ def start_redis() -> Iterator[Callable[..., Server]]:
 
     def start(*options: str, password: str = "") -> Server:
         started.append(Server(redis_program(), *options, password=password))
+        return started[-1]
+
+    yield start
+    for server in reversed(started):
+        server.end()
+
+
+@pytest.fixture
+def postgresql(servers: Shelf) -> PostgreSQL:
+    return servers.get("postgresql", lambda: PostgreSQL(sql_program("postgres", "psycopg")))
+
+
+@pytest.fixture
+def pgbouncer(servers: Shelf, postgresql: PostgreSQL) -> PgBouncer:
+    return servers.get("pgbouncer", lambda: PgBouncer(sql_program("pgbouncer", "psycopg"), postgresql))
+
+
+@pytest.fixture
+def mariadb(servers: Shelf) -> MariaDB:
+    return servers.get("mariadb", lambda: MariaDB(sql_program("mariadbd", "pymysql")))
+
+
+@pytest.fixture
+def start_postgresql() -> Iterator[Callable[..., PostgreSQL]]:
+    """start_postgresql("--log_statement=all") -> PostgreSQL, ended with the test."""
+    started: list[PostgreSQL] = []
+
+    def start(*options: str) -> PostgreSQL:
+        started.append(PostgreSQL(sql_program("postgres", "psycopg"), *options))
         return started[-1]
 
     yield start

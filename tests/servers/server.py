@@ -96,6 +96,7 @@ SITTER = Sitter()
 
 class Server:
     scheme = "redis"
+    user: int | None = None  # whom it runs as, if not as the tests do
 
     def __init__(self, program: str | Path, *options: str, password: str = "", folder: Path | None = None) -> None:
         self.program = str(program)
@@ -182,7 +183,7 @@ class Server:
         """Start it and wait until it answers; False if somebody else has its port."""
         with open(self.folder / "out", "wb") as out:
             self._process = subprocess.Popen(
-                self._command(), cwd=self.folder, start_new_session=True,
+                self._command(), cwd=self.folder, start_new_session=True, user=self.user,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             )  # fmt: skip
         SITTER.watch(self._process.pid)

@@ -1,0 +1,170 @@
+"""From a URL or an Engine of SQLAlchemy to an engine of our own: one driver per database, statements by themselves.
+
+What is somebody else's Engine stays his. Only its connections are made the way it makes them (its arguments and event
+handlers included), each taken out of its pool for good: ours must be in autocommit and send nothing that we did not
+say, and his may be anything.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, make_url
+
+from ...errors import ConfigError
+
+# The driver of each database, for threads and for tasks.
+DRIVERS = {
+    "postgresql": ("psycopg", "psycopg"),
+    "mariadb": ("pymysql", "aiomysql"),
+    "mysql": ("pymysql", "aiomysql"),
+    "oracle": ("oracledb", "oracledb"),
+}
+OWN = ("listen", "timeout")
+TIMEOUT = 5.0  # seconds for which an answer is waited for
+CONNECTIONS = 8  # of one client, at most; statements are short
+
+Connect = Callable[[Any], None]
+
+
+class Address(NamedTuple):
+    scheme: str  # one of DRIVERS
+    where: str  # for people, without credentials
+    engine: sa.Engine  # of which only the pool is used
+    listen: URL | None  # where hints can be heard
+    timeout: float
+
+
+def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
+    """Where this leads to. ImportError if a driver is missing, ConfigError if it makes no sense."""
+    for option in options:
+        if option not in OWN:
+            raise ConfigError(f"{option!r} is not an option of this store. It knows: {', '.join(OWN)}.")
+    own = dict(options)
+    if not isinstance(target, str):
+        return _of_engine(target, blocking, own)
+    try:
+        url = make_url(target)
+    except (sa.exc.ArgumentError, ValueError):
+        raise ConfigError("This URL cannot be read. It looks like postgresql://user:password@host/database.") from None
+    scheme = url.get_backend_name()
+    for option in OWN:
+        if option in url.query:
+            own.setdefault(option, url.query[option])
+            url = url.difference_update_query([option])
+    if "+" not in url.drivername:
+        url = url.set(drivername=f"{scheme}+{DRIVERS[scheme][0 if blocking else 1]}")
+    return _made(scheme, url, own, blocking, None)
+
+
+def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
+    inner = getattr(target, "sync_engine", None)
+    if blocking and inner is not None:
+        raise ConfigError("This engine is for asyncio. Use holdfast.aio with it, or sqlalchemy.create_engine() here.")
+    if not blocking and inner is None:
+        raise ConfigError("This engine blocks, and the whole loop with it. Use create_async_engine() here.")
+    engine = inner if inner is not None else target
+    if not isinstance(engine, sa.Engine):
+        raise ConfigError(f"connect() takes a URL or an Engine of SQLAlchemy, not {type(target).__name__}.")
+    scheme = "mariadb" if getattr(engine.dialect, "is_mariadb", False) else engine.dialect.name
+    if scheme not in DRIVERS:
+        raise ConfigError(f"No store is made of {engine.dialect.name}. Known: {', '.join(DRIVERS)}.")
+
+    def creator() -> Any:
+        lent = engine.raw_connection()
+        lent.detach()
+        return lent.dbapi_connection
+
+    return _made(scheme, engine.url, own, blocking, creator)
+
+
+def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: Callable[[], Any] | None) -> Address:
+    timeout = _seconds(own.get("timeout"))
+    settings: dict[str, Any] = {
+        "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "pool_use_lifo": True,
+        "pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2, "pool_timeout": timeout,
+    }  # fmt: skip
+    if scheme == "postgresql":
+        settings["use_native_hstore"] = False  # or it asks the server about something that we do not use
+    if creator is not None:
+        settings["creator"] = creator
+    else:
+        settings["connect_args"] = _arguments(url, timeout, blocking)
+    try:
+        if blocking:
+            engine = sa.create_engine(url, **settings)
+        else:
+            from sqlalchemy.ext.asyncio import create_async_engine
+
+            engine = create_async_engine(url, **settings).sync_engine
+    except sa.exc.ArgumentError as error:
+        raise ConfigError(f"{scheme}:// cannot be used so: {_plain(error, url)}") from None
+    except sa.exc.InvalidRequestError:
+        raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
+    except sa.exc.NoSuchModuleError:
+        raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
+    return Address(scheme, _shown(scheme, url), engine, _listen(scheme, own.get("listen"), url), timeout)
+
+
+def _arguments(url: URL, timeout: float, blocking: bool) -> dict[str, Any]:
+    driver = url.get_driver_name()
+    known: dict[str, dict[str, Any]] = {
+        "psycopg": {"connect_timeout": max(int(timeout), 2), "prepare_threshold": None, "application_name": "holdfast"},
+        "pymysql": {"connect_timeout": timeout, "read_timeout": timeout, "write_timeout": timeout},
+        "aiomysql": {"connect_timeout": timeout},
+        "oracledb": {"tcp_connect_timeout": timeout},
+    }
+    return {name: value for name, value in known.get(driver, {}).items() if name not in url.query}
+
+
+def _listen(scheme: str, listen: object, url: URL) -> URL | None:
+    if scheme != "postgresql":
+        if listen is not None:
+            raise ConfigError("listen is for PostgreSQL; the other databases cannot wake anybody.")
+        return None
+    if listen is None:
+        return url
+    if str(listen) == "":
+        return None  # do not listen
+    try:
+        direct = make_url(str(listen))
+    except (sa.exc.ArgumentError, ValueError):
+        direct = None
+    if direct is None or direct.get_backend_name() != "postgresql":
+        raise ConfigError("listen is the URL of the same PostgreSQL without a pooler: postgresql://user:…@host/database.")
+    if direct.username is None:
+        direct = direct.set(username=url.username, password=url.password)
+    return direct
+
+
+def _shown(scheme: str, url: URL) -> str:
+    host = url.host or ""
+    host = f"[{host}]" if ":" in host else host
+    query = url.query.get("host")
+    if not host and isinstance(query, str):
+        host = query
+    return f"{scheme}://{host}{f':{url.port}' if url.port else ''}/{url.database or ''}"
+
+
+def _plain(error: Exception, url: URL) -> str:
+    text = str(error).splitlines()[0]
+    secret = str(url.password) if url.password else ""
+    return text.replace(secret, "…") if secret else text
+
+
+def _seconds(value: object) -> float:
+    if value is None:
+        return TIMEOUT
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 3600:
+        raise ConfigError(f"timeout={value} is not a number of seconds above 0.")
+    return seconds
+
+
+def on_connect(engine: sa.Engine, tell: Connect) -> None:
+    """Have each new connection shown before it is used."""
+    event.listen(engine, "connect", lambda connection, record: tell(connection))

@@ -1,0 +1,106 @@
+"""What there is to know about a database as a place for locks."""
+
+from typing import TYPE_CHECKING
+
+from ...errors import BackendError
+
+if TYPE_CHECKING:
+    from .store import SqlStore
+
+Finding = tuple[str, str]
+
+POSTGRESQL = {
+    "SELECT current_setting('server_version')": "version",
+    "SELECT current_setting('fsync')": "fsync",
+    "SELECT current_setting('synchronous_commit')": "synchronous_commit",
+    "SELECT pg_is_in_recovery()::text": "recovery",
+    "SELECT count(*)::text FROM pg_stat_replication": "replicas",
+}
+MARIADB = {
+    "SELECT version()": "version",
+    "SELECT @@innodb_flush_log_at_trx_commit": "flush",
+    "SELECT @@read_only": "read_only",
+}
+
+
+async def examine(store: "SqlStore") -> list[Finding]:
+    await store.ping()
+    name = store.dialect.name
+    found: list[Finding] = []
+    if name == "PostgreSQL":
+        found += await _postgresql(store)
+    elif name == "MariaDB":
+        found += await _mariadb(store)
+    else:
+        found.append(("note", "Its statements were never run on a real Oracle by the tests of holdfast."))
+    found.append(await _tables(store))
+    found.append(_clock(store))
+    return found
+
+
+async def _ask(store: "SqlStore", questions: dict[str, str]) -> dict[str, str]:
+    from .tables import Statement
+
+    answers = {}
+    for text, word in questions.items():
+        try:
+            rows = (await store.hands.run(Statement(text, (), True), {})).rows
+            answers[word] = str(rows[0][0])
+        except BackendError:
+            pass  # not allowed, so not known
+    return answers
+
+
+async def _postgresql(store: "SqlStore") -> list[Finding]:
+    told = await _ask(store, POSTGRESQL)
+    found: list[Finding] = [("ok", f"It is PostgreSQL {told.get('version', '?')}.")]
+    if told.get("fsync") == "off":
+        found.append(("warning", "fsync is off: a crash of its machine can lose locks, or the whole database."))
+    elif told.get("synchronous_commit") == "off":
+        found.append(
+            ("warning", "synchronous_commit is off: a crash can lose its last moments, and a lock just given.")
+        )
+    else:
+        found.append(("ok", "What it confirms is on its disk."))
+    if told.get("replicas", "0") != "0" and told.get("synchronous_commit") in ("on", "local"):
+        found.append(
+            ("note", "It has replicas. After a failover to one that is not synchronous, two may hold a lock.")
+        )
+    if store.hands.pooled and not store.ear:
+        found.append(
+            ("note", "A pooler stands before it, so waiters poll. listen= with a direct URL wakes them at once.")
+        )
+    elif store.ear:
+        found.append(("ok", "Waiters are woken by NOTIFY."))
+    return found
+
+
+async def _mariadb(store: "SqlStore") -> list[Finding]:
+    told = await _ask(store, MARIADB)
+    found: list[Finding] = [("ok", f"It is {told.get('version', '?')}.")]
+    if told.get("flush", "1") != "1":
+        found.append(
+            ("warning", "innodb_flush_log_at_trx_commit is not 1: a crash of its machine can lose a lock just given.")
+        )
+    else:
+        found.append(("ok", "What it confirms is on its disk."))
+    found.append(("note", "It cannot wake anybody: waiters look for themselves, at first every 10 ms."))
+    return found
+
+
+async def _tables(store: "SqlStore") -> Finding:
+    key = "\x1fdoctor"
+    seen = await store.read(key, settle=True)  # writes, so the rights are tried, too
+    assert seen.version is not None
+    await store.delete(key, seen.version)
+    return ("ok", "Its tables are there, and this user may read and write them.")
+
+
+def _clock(store: "SqlStore") -> Finding:
+    import time
+
+    sample = store.now()
+    assert sample is not None
+    skew = sample.now / 1e6 - time.time()
+    text = f"Its clock and this machine's differ by {abs(skew):.3g} s; only its own counts."
+    return ("ok" if abs(skew) < 5 else "note", text)

@@ -1,0 +1,150 @@
+"""How a statement gets to the server and its answer back: the raw cursor of a pooled connection, nothing else.
+
+For tasks it is the same function, run by SQLAlchemy's own bridge to the drivers for asyncio (`tasks`). A connection on
+which anything went wrong that is not a plain error of the server is thrown away, and the idle ones with it: they most
+likely broke together.
+"""
+
+import os
+import weakref
+from functools import partial
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from . import trouble
+from .address import CONNECTIONS, Address, on_connect
+from .dialects import DIALECTS, Dialect
+from .tables import Statement, ddl
+
+
+class Told(NamedTuple):
+    """What a statement brought: rows, or how many it met, and the time of its check."""
+
+    rows: list[Any]
+    met: int
+    now: int
+
+
+class Hands:
+    def __init__(self, address: Address) -> None:
+        self.where = address.where
+        self.engine = address.engine
+        self.dialect: Dialect = DIALECTS[address.scheme](address.engine.dialect)
+        self.pooled = False  # whether somebody stands between who gives each transaction another session
+        self.statements = 0
+        self._timeout = address.timeout
+        # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
+        # they might have been collected before us.)
+        self._open: list[Any] = []
+        self._pid = os.getpid()
+        weakref.finalize(self, _hang_up_all, self._open, self._pid)
+        on_connect(self.engine, self._opened)
+
+    async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
+        return self._run(statement, values)
+
+    async def make_tables(self) -> None:
+        """If that is allowed. Somebody else may do the same at the same time."""
+        for text in ddl(self.dialect.sa, self.dialect.name != "Oracle"):
+            try:
+                await self.run(Statement(text, (), False), {})
+            except (trouble.Exists, trouble.Conflict):
+                pass
+
+    def _run(self, statement: Statement, values: dict[str, Any]) -> Told:
+        again = statement.reads
+        while True:
+            try:
+                lent = self.engine.raw_connection()
+            except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
+                raise trouble.cannot_connect(self.dialect, self.where, error) from None
+            try:
+                cursor = lent.cursor()
+                self.statements += 1
+                if values:
+                    cursor.execute(statement.text, statement.fill(values))
+                else:
+                    cursor.execute(statement.text)
+                rows = list(cursor.fetchall()) if cursor.description else []
+                met, now = self.dialect.outcome(cursor)
+                cursor.close()
+            except BaseException as error:
+                if not trouble.is_over(self.dialect, error):
+                    lent.close()
+                    raise trouble.said_no(self.dialect, self.where, error) from None
+                _hang_up(lent.driver_connection)
+                lent.invalidate()
+                if not isinstance(error, Exception):
+                    raise
+                self.drop_idle()
+                if not again:
+                    raise trouble.said_no(self.dialect, self.where, error) from None
+                again = False  # it was an old connection, most likely: a new one tells
+                continue
+            lent.close()
+            return Told(rows, met, now)
+
+    def drop_idle(self) -> None:
+        self.engine.dispose()
+
+    def _opened(self, connection: Any) -> None:
+        """A new connection."""
+        driver = getattr(connection, "driver_connection", None) or connection
+        if len(self._open) >= CONNECTIONS:
+            self._open[:] = [each for each in self._open if not _is_closed(each)]
+        self._open.append(driver)
+        if self.dialect.name != "PostgreSQL" or not hasattr(driver, "pgconn"):
+            return
+        # psycopg would wait for ever for a server that hangs.
+        driver.wait = partial(type(driver).wait, driver, timeout=self._timeout)
+        cursor = connection.cursor()
+        cursor.execute("SELECT pg_backend_pid()")
+        session = cursor.fetchone()[0]
+        cursor.close()
+        if session != driver.info.backend_pid:
+            self.pooled = True  # a pooler gives numbers of its own
+        else:
+            driver.prepare_threshold = 2  # otherwise statements cannot be prepared: the next one goes elsewhere
+
+    async def close(self) -> None:
+        self.engine.dispose()
+        self.abandon()  # what others of this client are still using
+
+    def forked(self) -> None:
+        """The connections are the parent's: they may not even be closed here."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            _leaked.extend([self.engine.pool, *self._open])
+            self._open = []
+            weakref.finalize(self, _hang_up_all, self._open, self._pid)
+            self.engine.dispose(close=False)
+
+    def abandon(self) -> None:
+        """Let go of all connections, in silence and without waiting for anything."""
+        _hang_up_all(self._open, self._pid)
+
+
+def _hang_up_all(open: list[Any], pid: int) -> None:
+    if pid == os.getpid():
+        while open:
+            _hang_up(open.pop())
+
+
+def _hang_up(driver: Any) -> None:
+    try:
+        if hasattr(driver, "pgconn"):
+            driver.pgconn.finish()
+        elif hasattr(driver, "_force_close"):
+            driver._force_close()
+        elif driver is not None:
+            driver.close()
+    except Exception:
+        pass  # it is broken; and at the end of the interpreter anything may be missing
+
+
+def _is_closed(driver: Any) -> bool:
+    return bool(getattr(driver, "closed", not getattr(driver, "open", True)))
+
+
+_leaked: list[Any] = []

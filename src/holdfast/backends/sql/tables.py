@@ -1,0 +1,108 @@
+"""The two tables, and what is said about them to every database: as SQLAlchemy Core, which knows the dialects.
+
+Times are whole microseconds in 64-bit integers, never a type of the database for times: those lose digits here and
+zones there. Texts compare byte by byte, so that two names are the same only if they are. The table of locks has no
+index but its key: with one on the score, every step would write there, too.
+"""
+
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, oracle, postgresql
+
+NAME, KEY = 404, 200  # namespace, separators and name; the key of an item
+
+Id = sa.BigInteger
+
+
+def _binary(length: int) -> Any:
+    """A text whose order and equality are those of its bytes."""
+    return (
+        sa.String(length)
+        .with_variant(postgresql.TEXT(collation="C"), "postgresql")
+        .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_nopad_bin"), "mariadb")
+        .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_0900_bin"), "mysql")
+        .with_variant(oracle.VARCHAR2(length), "oracle")
+    )
+
+
+def _text(on_oracle: Any = oracle.CLOB) -> Any:
+    long = mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin")
+    return sa.Text().with_variant(long, "mariadb", "mysql").with_variant(on_oracle, "oracle")
+
+
+def _label() -> Any:
+    """An owner or a note: for people to read."""
+    return _text(oracle.VARCHAR2(4000))
+
+
+METADATA = sa.MetaData()
+
+LOCKS = sa.Table(
+    "holdfast_locks",
+    METADATA,
+    sa.Column("key", _binary(NAME), primary_key=True, comment="namespace and name"),
+    sa.Column("score", Id, nullable=False, comment="the last fence given out"),
+    sa.Column("owner", _label(), nullable=False, comment="who is inside"),
+    sa.Column("body", _text(), nullable=False, comment="the doorman's record"),
+    sa.Column("version", Id, nullable=False, comment="new with every write, never again the same"),
+    # Half of each page stays free: then a new version of a row finds room beside the old one and no index is touched.
+    postgresql_with={"fillfactor": 50},
+    mysql_engine="InnoDB",
+    mariadb_engine="InnoDB",
+)
+
+ITEMS = sa.Table(
+    "holdfast_items",
+    METADATA,
+    sa.Column("pool", _binary(NAME), primary_key=True, comment="namespace and name"),
+    sa.Column("key", _binary(KEY), primary_key=True),
+    sa.Column("score", Id, nullable=False, comment="when it is due, in microseconds; -1 = done"),
+    sa.Column("fence", Id, nullable=False, comment="of the last take"),
+    sa.Column("ticket", _binary(KEY), nullable=False, comment="whose it is"),
+    sa.Column("lease", Id, nullable=False, comment="for how long it is taken, or was to rest"),
+    sa.Column("owner", _label(), nullable=False),
+    sa.Column("note", _label(), nullable=False),
+    sa.Column("body", _text(), nullable=False, comment="JSON"),
+    mysql_engine="InnoDB",
+    mariadb_engine="InnoDB",
+)
+DUE = sa.Index("holdfast_due", ITEMS.c.pool, ITEMS.c.score)
+
+
+class Statement(NamedTuple):
+    """The text for the driver, and in which order it wants the values if it does not take them by name."""
+
+    text: str
+    order: tuple[str, ...] | None
+    reads: bool  # changes nothing, so that it may simply be said again
+
+    def fill(self, values: dict[str, Any]) -> Any:
+        return values if self.order is None else [values[name] for name in self.order]
+
+
+def compiled(words: Any, dialect: sa.Dialect, reads: bool = False) -> Statement:
+    made = words.compile(dialect=dialect)
+    assert all(value is None for value in made.params.values()), made.params  # every value has a name of ours
+    return Statement(str(made), tuple(made.positiontup) if made.positional else None, reads)
+
+
+def value(name: str, kind: Any = None) -> Any:
+    """A value that is given with each use. Its name is never a column's, which Core keeps for itself."""
+    return sa.bindparam("v_" + name, type_=kind if kind is not None else sa.Text())
+
+
+def number(name: str) -> Any:
+    return sa.bindparam("v_" + name, type_=sa.BigInteger())
+
+
+def ddl(dialect: sa.Dialect, if_absent: bool = True) -> list[str]:
+    """What makes the tables, statement by statement."""
+    found = []
+    for table in METADATA.sorted_tables:
+        found.append(str(sa.schema.CreateTable(table, if_not_exists=if_absent).compile(dialect=dialect)))
+        found += [
+            str(sa.schema.CreateIndex(index, if_not_exists=if_absent).compile(dialect=dialect))
+            for index in sorted(table.indexes, key=lambda index: str(index.name))
+        ]
+    return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in found]

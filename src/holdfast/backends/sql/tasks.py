@@ -1,0 +1,23 @@
+"""The same hands for tasks. SQLAlchemy runs what is written for blocking drivers over those for asyncio."""
+
+import asyncio
+from typing import Any
+
+from sqlalchemy.util import greenlet_spawn
+
+from ..contract import Unknown
+from .hands import Hands, Told
+from .tables import Statement
+
+
+class TaskHands(Hands):
+    async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
+        try:
+            async with asyncio.timeout(self._timeout * 2):  # drivers that have no limit of their own
+                return await greenlet_spawn(self._run, statement, values)
+        except TimeoutError:
+            raise Unknown("no answer came in time") from None
+
+    async def close(self) -> None:
+        await greenlet_spawn(self.engine.dispose)
+        self.abandon()

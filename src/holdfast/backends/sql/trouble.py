@@ -1,0 +1,105 @@
+"""What can go wrong with a database, said in sentences. Nothing here repeats a user or a password.
+
+Three kinds, by what is known: nothing has happened, for the server was not reached or said no (BackendError, with
+`refused` where trying again is of no use; ConfigError where what the URL says makes no sense); nothing has happened,
+and the same may be tried again right away (Conflict); or nobody knows what became of it (Unknown).
+"""
+
+from typing import Any
+
+from ...errors import BackendError, ConfigError
+from ..contract import Unknown
+from .dialects import Dialect
+
+SCHEMA = "`holdfast schema` prints what an administrator has to run."
+
+
+class Conflict(Exception):
+    """Somebody else was first, or it was a deadlock of which this was the victim. Nothing was done."""
+
+
+class NoTable(Exception):
+    """There is no such table (yet)."""
+
+
+class Exists(Exception):
+    """There is such a row, or such a table, already."""
+
+
+def refused(sentence: str) -> BackendError:
+    error = BackendError(sentence)
+    error.refused = True
+    return error
+
+
+def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> BackendError | ConfigError:
+    """No connection could be made, so nothing was sent."""
+    text = " ".join(str(error).split()).lower()
+    code = dialect.code(error)
+    if isinstance(error, TypeError) or "invalid connection option" in text or "invalid dsn" in text:
+        return ConfigError(f"The driver of {where} does not know a parameter of the URL, or it makes no sense there.")
+    if code in dialect.bad_login or "password authentication failed" in text or "no password supplied" in text:
+        return refused(f"{where} does not accept this user and password. Check them in the URL.")
+    if code in dialect.no_database or ('database "' in text and "does not exist" in text) or "no such database" in text:
+        return ConfigError(f"{where}: there is no such database. Create it, or check the end of the URL.")
+    if ('role "' in text and "does not exist" in text) or "no such user" in text or "sasl auth" in text:
+        return refused(f"{where} does not accept this user and password. Check them in the URL.")
+    if code in dialect.no_right or "permission denied for database" in text or "pg_hba.conf" in text:
+        return refused(f"{where} does not allow this user to connect from here. An administrator has to allow it.")
+    if code in dialect.full or "too many" in text or "remaining connection slots" in text:
+        return BackendError(f"{where} has no connection left for this client. Raise its limit, or use a pooler.")
+    if code in dialect.starting or "starting up" in text or "shutting down" in text or "recovery mode" in text:
+        return BackendError(f"{where} is just starting or stopping. Try again in a moment.")
+    if "queuepool limit" in text:
+        return BackendError(f"All connections of this client to {where} are busy, for seconds. Does the server hang?")
+    if "timeout" in text or "timed out" in text or isinstance(error, TimeoutError):
+        return BackendError(f"{where} does not answer in time. Does it hang, or is a firewall between?")
+    if "ssl" in text or "certificate" in text:
+        return BackendError(f"{where} and this client do not agree about TLS. See sslmode or ssl_ca of its driver.")
+    return BackendError(f"{where} cannot be reached{_cause(text)}. Is it running, and can it be reached from here?")
+
+
+def _cause(text: str) -> str:
+    known = {
+        "connection refused": "nobody listens there", "errno 111": "nobody listens there",
+        "name or service not known": "no such host", "failed to resolve": "no such host",
+        "nodename nor servname": "no such host", "temporary failure": "its name cannot be looked up just now",
+        "no such file": "no such file", "no route": "no route to it", "unreachable": "its network cannot be reached",
+        "closed the connection": "it hung up", "cannot connect to server": "the pooler does not reach it",
+    }  # fmt: skip
+    return next((f": {cause}" for sign, cause in known.items() if sign in text), "")
+
+
+def is_over(dialect: Dialect, error: BaseException) -> bool:
+    """Whether this connection is of no use any more."""
+    code = dialect.code(error)
+    if code is None or not isinstance(error, Exception):
+        return True
+    return str(code)[:2] in ("08", "57") and code != "57014"
+
+
+def said_no(dialect: Dialect, where: str, error: BaseException) -> Exception:
+    """A statement was answered with an error, or not at all."""
+    code: Any = dialect.code(error)
+    if code is None:
+        late = isinstance(error, TimeoutError) or "timed out" in str(error) or "timeout" in type(error).__name__.lower()
+        return Unknown("no answer came in time" if late else "the connection broke")
+    if is_over(dialect, error):
+        return Unknown("the connection broke")
+    if code in dialect.conflict:
+        return Conflict()
+    if code in dialect.exists:
+        return Exists()
+    if code in dialect.no_table:
+        return NoTable()
+    if code in dialect.no_right:
+        return refused(f"{where} does not allow this user to use or make the tables of holdfast. {SCHEMA}")
+    if code in dialect.no_database:
+        return ConfigError(f"{where}: there is no such database or schema. Create it, or check the end of the URL.")
+    if code in dialect.read_only:
+        return refused(f"{where} takes no writes: a replica, or set to read only. Give the URL of the primary.")
+    if code in dialect.full:
+        return BackendError(f"{where} has no connection left for this client. Raise its limit, or use a pooler.")
+    if code in dialect.starting:
+        return BackendError(f"{where} is just starting or stopping. Try again in a moment.")
+    return BackendError(f"{where} answered with an error ({code}). Its log says more; {SCHEMA}")
