@@ -51,7 +51,7 @@ DRIVERS: dict[str, set[str]] = {
     "backends.redis": {"redis", "hiredis"},
     "backends.oci_nosql": {"oci"},
     "backends.sql": {"sqlalchemy", "psycopg", "pymysql", "aiomysql", "oracledb"},
-    "recipes": {"redis"},
+    "recipes": {"redis", "oci"},
 }
 
 # The rules are pure: with these they can neither look at a clock nor wait nor reach anything.

@@ -162,7 +162,8 @@ class FakeNosql:
         order, limit = parsed["order"], parsed["limit"]
         if order and not table.indexed:
             raise No(400, "InvalidParameter", "Error: ORDER BY cannot be performed because there is no index")
-        conditions = [_condition(text, body.get("variables") or {}) for text in parsed["where"].split(" AND ")]
+        where = parsed["where"].split(" AND ") if parsed["where"] else []
+        conditions = [_condition(text, body.get("variables") or {}) for text in where]
         rows = [row for row, _ in table.rows.values() if all(fits(row) for fits in conditions)]
         if order:
             rows.sort(key=lambda row: row[order.removeprefix("t.")])
@@ -182,7 +183,7 @@ class FakeNosql:
 
 SELECT = re.compile(
     r"(DECLARE [^;]+; ?(\$\w+ \w+; )*)?SELECT (?P<what>current_time\(\) AS now|t\.\w+(, t\.\w+)*) "
-    r'FROM (?P<table>\w+|"[^"]+") t WHERE (?P<where>t\.\w+ [<>=]+ \$?\w+( AND t\.\w+ [<>=]+ \$?\w+)*)'
+    r'FROM (?P<table>\w+|"[^"]+") t( WHERE (?P<where>t\.\w+ [<>=]+ \$?\w+( AND t\.\w+ [<>=]+ \$?\w+)*))?'
     r"( ORDER BY (?P<order>t\.\w+))?( LIMIT (?P<limit>\d+))?"
 )
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {

@@ -5,15 +5,21 @@
     RedisPyLock    in the place of redis-py's own: client.lock("x", lock_class=RedisPyLock)
     ZMutexSet      mutexes as the members of a sorted set, of which a worker takes any that is free
 
-All take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the third for
-asyncio.
+These take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the third
+for asyncio.
+
+    NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'holdfast[oci]'`)
 """
 
 from .exp_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
 from .exp_lock import ExpLock as ExpLock
 from .exp_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
 from .fair_mutex import FairMutex as FairMutex
+from .nosql_tasks import NoSQLTasks as NoSQLTasks
 from .redis_py_lock import RedisPyLock as RedisPyLock
 from .z_mutex_set import ZMutexSet as ZMutexSet
 
-__all__ = ["AlreadyAcquiredLockError", "ExpLock", "FairMutex", "RedisPyLock", "TooManyLockAttemptsError", "ZMutexSet"]
+__all__ = [
+    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "TooManyLockAttemptsError",
+    "ZMutexSet",
+]  # fmt: skip

@@ -1,0 +1,195 @@
+"""NoSQLTasks: mutexes with a payload as rows of a NoSQL table, for a table that other programs use in the same way.
+
+    key     the name
+    score   when it was last taken or updated, in microseconds; 0 = never, -1 = released
+    owner   a label; it decides nothing
+    body    anything that is JSON
+
+A mutex may be taken when its score is less than now minus `timeout_seconds`. Whoever takes it writes the score anew on
+condition that the row is still the one he has seen, by its etag; the etag of the new row is his proof of ownership, and
+each update and the release want it. So a mutex that has expired is still one's own until somebody else takes it.
+
+There is no ticket in the row. A write of which the answer was lost is found again by its score, whose last three digits
+are drawn by lot, and its owner. The time is the table's own, read before anything is taken by it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..backends.contract import Unknown
+from ..client.colour import ThreadColour
+from ..errors import BackendError, ConfigError
+from ..flow.run import run
+
+if TYPE_CHECKING:
+    from oci.nosql import NosqlClient
+
+RELEASED = -1
+CANDIDATES = 16
+TRIES = 5  # of one write that is not answered, or of one take that others were quicker with
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks of one who waits
+
+NOW = "SELECT current_time() AS now FROM {table} t LIMIT 1"
+FREE = (
+    "DECLARE $before LONG; SELECT t.key FROM {table} t WHERE t.score >= 0 AND t.score < $before"
+    f" LIMIT {CANDIDATES}"
+)
+
+Mutex = tuple[str, str]
+"""What one has: the name and the etag."""
+
+
+class Task(NamedTuple):
+    """A row as it is."""
+
+    key: str
+    score: int
+    owner: str | None
+    body: Any
+    etag: str
+
+
+class NoSQLTasks:
+    """Mutexes in a table of OCI's NoSQL service, with the columns key, score, owner and body.
+
+        tasks = NoSQLTasks(client=nosql, table_name_or_id="ocid1.nosqltable…", owner="web-3")
+        tasks.create("report")
+        mutex = tasks.acquire(timeout=10)          # any that is free
+        mutex = tasks.update(mutex, body={"done": 3})
+        tasks.release(mutex)
+
+    `timeout_seconds`: how long others leave a mutex alone that was taken and not updated since. Nothing is renewed by
+    itself. The client's own retries and circuit breaker are not used. Errors are BackendError and ConfigError.
+    """
+
+    def __init__(
+        self,
+        client: NosqlClient,
+        table_name_or_id: str,
+        owner: str | None = None,
+        timeout_seconds: float = 60,
+    ) -> None:
+        if timeout_seconds <= 0:
+            raise ConfigError(f"timeout_seconds is how long a mutex lasts, and {timeout_seconds} is no time.")
+        try:
+            from ..backends.oci_nosql import table_of
+        except ImportError:
+            raise ConfigError("NoSQLTasks needs the driver: pip install 'holdfast[oci]'.") from None
+        self.owner = owner
+        self.timeout_seconds = timeout_seconds
+        self._table = table_of(client, table_name_or_id, ThreadColour())
+
+    def create(self, lock_id: str, owner: str | None = None, body: Any = None) -> bool:
+        """Make a mutex that anybody can take. False if there is one of that name."""
+        new = {"key": _name(lock_id), "score": 0, "owner": owner or self.owner, "body": body}
+        return self._put(new, None) is not None
+
+    def acquire(
+        self, timeout: float = 0, lock_id: str | None = None, owner: str | None = None, body: Any = None
+    ) -> Mutex | None:
+        """Take this mutex, or any that is free; wait for it at most so many seconds. What one has then, or None.
+
+        A named one that is not there yet is waited for, too, and one that was released can be taken by its name.
+        """
+        if lock_id is not None:
+            _name(lock_id)
+        colour = self._table.colour
+        end, pause = colour.clock() + timeout, FIRST_PAUSE
+        while True:
+            got = self._take_any(owner, body) if lock_id is None else self._take(lock_id, self._now(), owner, body)
+            left = end - colour.clock()
+            if got is not None or left <= 0:
+                return got
+            run(colour.sleep(min(pause, left)))
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def update(self, lock: Mutex | None, owner: str | None = None, body: Any = None) -> Mutex | None:
+        """Keep it for another `timeout_seconds`. What one has then; None if it is no longer one's own."""
+        return self._change(lock, None, owner, body)
+
+    def release(self, lock: Mutex | None, owner: str | None = None, body: Any = None) -> Mutex | None:
+        """Give it back for good: no search finds it any more. None if it was no longer one's own."""
+        return self._change(lock, RELEASED, owner, body)
+
+    def read(self, key: str) -> Task | None:
+        """The mutex as it is; None if there is none."""
+        kept = run(self._table.get(_name(key)))
+        if kept.value is None or kept.etag is None:
+            return None
+        try:
+            value = kept.value
+            return Task(value["key"], int(value["score"]), value["owner"], value["body"], kept.etag)
+        except KeyError as missing:
+            columns = "key STRING, score NUMBER, owner STRING, body JSON"
+            raise ConfigError(f"{self._table.where} has no column {missing}. It needs: {columns}.") from None
+
+    # -- steps
+
+    def _now(self) -> int | None:
+        """The table's time in microseconds; None if it is empty, for then nobody tells."""
+        from ..backends.oci_nosql.clock import micros
+
+        found = run(self._table.query(NOW, {}, most=1))
+        return micros(str(found[0]["now"])) + int.from_bytes(os.urandom(2)) % 1000 if found else None
+
+    def _take_any(self, owner: str | None, body: Any) -> Mutex | None:
+        for _ in range(TRIES):
+            now = self._now()
+            if now is None:
+                return None
+            found = run(self._table.query(FREE, {"$before": self._before(now)}, most=CANDIDATES))
+            if not found:
+                return None
+            # Any of them: two who try the same one only get in each other's way.
+            got = self._take(found[os.urandom(1)[0] % len(found)]["key"], now, owner, body, search=True)
+            if got is not None:
+                return got
+        return None
+
+    def _take(
+        self, key: str, now: int | None, owner: str | None, body: Any, search: bool = False
+    ) -> Mutex | None:
+        task = self.read(key)
+        if task is None or now is None or task.score >= self._before(now) or (search and task.score < 0):
+            return None
+        return self._write(task, now, owner, body)
+
+    def _change(self, lock: Mutex | None, score: int | None, owner: str | None, body: Any) -> Mutex | None:
+        if lock is None:
+            return None
+        key, etag = lock
+        task = self.read(key)
+        if task is None or task.etag != etag:
+            return None
+        now = self._now() if score is None else score
+        return self._write(task, now, owner, body) if now is not None else None
+
+    def _write(self, task: Task, score: int, owner: str | None, body: Any) -> Mutex | None:
+        """What is not said stays as it is."""
+        who = owner or self.owner or task.owner
+        new = {"key": task.key, "score": score, "owner": who, "body": task.body if body is None else body}
+        return self._put(new, task.etag)
+
+    def _put(self, value: dict[str, Any], etag: str | None) -> Mutex | None:
+        for _ in range(TRIES):
+            try:
+                done = run(self._table.put(value, etag))
+                return (value["key"], done) if isinstance(done, str) else None
+            except Unknown:
+                there = self.read(value["key"])
+            if there is not None and there.etag != etag:
+                mine = (there.score, there.owner, there.body) == (value["score"], value["owner"], value["body"])
+                return (there.key, there.etag) if mine else None
+            # It is as it was: say it again. What was lost may still arrive, but meets another etag then.
+        raise BackendError(f"{self._table.where} does not answer: {value['key']!r} may have been written or not.")
+
+    def _before(self, now: int) -> int:
+        return now - int(self.timeout_seconds * 1e6)
+
+
+def _name(key: str) -> str:
+    if not key:
+        raise ConfigError("A mutex has a name: a text that is not empty.")
+    return key
