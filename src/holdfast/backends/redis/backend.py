@@ -37,6 +37,9 @@ KNOWN = 4096  # names whose keys are kept at hand
 PING = pack("PING")
 PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
 CONFIRMED = (Enter, Renew, Keep)
+LEFT = Left(True)
+NUMBER = ord(":")
+new: Any = tuple.__new__
 
 
 class RedisBackend(KeepsPools):
@@ -58,6 +61,9 @@ class RedisBackend(KeepsPools):
         self._confirm = pack("WAIT", min_replicas, PATIENCE_OF_WAIT) if min_replicas else b""
         self.ears = ears(colour, self._new_ear())
         self._courier = Courier(atlas, colour, where)
+        self._clock = colour.clock
+        self._node_of = atlas.node
+        self._at_once = colour.blocking and not min_replicas
         self._doors: dict[str, Door] = {}
         self._slot_of_names = key_slot(self._index.encode())
         self._holding = False
@@ -72,25 +78,27 @@ class RedisBackend(KeepsPools):
     def at_once(self, name: str, command: Command) -> Answer | None:
         """The commonest steps, for threads: one write, one read, no coroutine. Unknown if no answer came."""
         door = self._doors.get(name)
-        if door is None or door.crowded or not self.colour.blocking or self._confirm:
+        if door is None or door.crowded or not self._at_once:
             return None
-        at = self.colour.clock()
         payload = door.quick(command)
+        at = self._clock()
         if payload is None or at - door.listed > LIST_AGAIN:
             return None
         try:
-            raw = self.atlas.node(door.slot).say(payload)
+            raw = self._node_of(door.slot).say(payload)
         except LookupError:
             return None
-        if not raw:
+        if raw is None or raw == b"":
             return None  # nothing was said, or the server has something to say about itself: that is for the courier
+        if raw[0] != NUMBER:
+            door.crowded = True
+            return None
+        # Named tuples without the function that each of them has for being made: it takes as long as all of the above.
         if type(command) is Enter:
-            if len(raw) == 19:
-                return Answer(Admitted(int(raw[1:17]), command.lease), at)
-        elif raw == b":1\r\n":
-            return Answer(Left(True), at)
-        door.crowded = True
-        return None
+            answer: Answer = new(Answer, (new(Admitted, (int(raw[1:]), command[3])), at, False))
+        else:
+            answer = new(Answer, (LEFT, at, False))
+        return answer
 
     def soon(self, name: str, command: Enter) -> Together | None:
         """For tasks: what enters like this and leaves again, by any ticket, with one message for all of one turn.

@@ -15,23 +15,49 @@ from .scripts import ENTER, LEAVE, STEP, Script
 
 NEVER = float("-inf")
 KNOWN = 512  # ways of entering: owners, notes and leases that are kept packed
+USUAL = 32  # characters of a ticket
+LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
 
 _tails: dict[tuple[Any, ...], bytes] = {}
 _step_tails: dict[tuple[Any, ...], bytes] = {}
 
 
 class Door:
-    __slots__ = ("crowded", "enter", "keys", "leave", "listed", "slot", "steps", "word")
+    __slots__ = ("_begin", "_last", "_leave", "_steps", "crowded", "keys", "listed", "slot", "word")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = layout.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
-        self.enter = command_of(ENTER, self.keys[:1], 5)
-        self.leave = command_of(LEAVE, self.keys[:1], 2)
-        self.steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        usual = layout.head(bytes(USUAL))
+        seat = b"$%d\r\n%b" % (len(usual), usual[:-USUAL])
+        self._begin = command_of(ENTER, self.keys[:1], 5) + seat
+        self._leave = command_of(LEAVE, self.keys[:1], 2) + seat
+        self._last: tuple[tuple[Any, ...], bytes] = (), b""  # an Enter's fields, and what comes behind its ticket
+        self._steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.word = _words(self.keys[0])
         self.crowded = False  # others want it, too: the full step is worth sending first
         self.listed = NEVER  # since when the index has it from us
+
+    def quick(self, command: Command) -> bytes | None:
+        """This command for the scripts with one key; None: it is not for them."""
+        if type(command) is Enter:
+            ticket = command[0].encode()
+            fields, rest = self._last  # one look: another thread may come with others
+            if command[1:] != fields:
+                tail = tail_of(command)
+                if not tail:
+                    return None
+                rest = b"\r\n" + tail
+                self._last = command[1:], rest
+            if len(ticket) == USUAL:
+                return b"%b%b%b" % (self._begin, ticket, rest)
+            return command_of(ENTER, self.keys[:1], 5) + _words(layout.head(ticket)) + rest[2:]
+        if type(command) is Leave and not command[1]:
+            ticket, number = command[0].encode(), command[2]
+            if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
+                return b"%b%b\r\n$16\r\n%d\r\n" % (self._leave, ticket, number)
+            return command_of(LEAVE, self.keys[:1], 2) + _words(layout.head(ticket), "" if number is None else number)
+        return None
 
     def step(self, command: Command) -> bytes:
         """This command for the whole step."""
@@ -43,24 +69,9 @@ class Door:
                 if len(_step_tails) >= KNOWN:
                     _step_tails.clear()
                 tail = _step_tails[command[1:]] = _words(*layout.words(command)[2:])
-            return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self.steps, len(ticket), ticket, tail)
+            return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
         words = layout.words(command)
-        return b"*%d\r\n%b%b" % (size + len(words), self.steps, _words(*words))
-
-    def quick(self, command: Command) -> bytes | None:
-        """This command for the scripts with one key; None: it is not for them."""
-        if type(command) is Enter:
-            ticket = command[0].encode()
-            tail = tail_of(command)
-            if not tail:
-                return None
-            head = layout.head(ticket)
-            return b"%b$%d\r\n%b\r\n%b" % (self.enter, len(head), head, tail)
-        if type(command) is Leave and not command.bury:
-            head, number = layout.head(command[0].encode()), command[2]
-            fence = b"" if number is None else b"%d" % number
-            return b"%b$%d\r\n%b\r\n$%d\r\n%b\r\n" % (self.leave, len(head), head, len(fence), fence)
-        return None
+        return b"*%d\r\n%b%b" % (size + len(words), self._steps, _words(*words))
 
 
 def tail_of(command: Enter) -> bytes:
