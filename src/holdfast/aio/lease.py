@@ -12,7 +12,7 @@ from ..backends.contract import Unknown
 from ..flow import change, check, enter, soon
 from ..flow.check import Seconds
 from ..flow.release import release
-from ..flow.seat import Hold
+from ..flow.seat import Hold, acquaint
 
 
 class Held(Hold):
@@ -119,3 +119,6 @@ class Lease(Held):
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         await self._leave(error)
+
+
+acquaint(Lease, "_desk _wish _who _seat _since fence _home _by _entered _task _released")

@@ -39,12 +39,17 @@ class Asking(Generic[R]):
 class Lock:
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
+    _timeout: float | None = None
+    _reentrant = False
+
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
         self._locks = locks
         self._desk = locks._desk
         self._wish = wish
-        self._timeout = timeout
-        self._reentrant = reentrant
+        if timeout is not None:
+            self._timeout = timeout
+        if reentrant:
+            self._reentrant = True
         self._holds: list[Lease] = []
 
     @property
@@ -116,18 +121,21 @@ class Lock:
         """By `async with`, which stands in this frame."""
         desk = self._desk
         try:
-            asked = self._knock(lease, limit)
+            if self._holds or lease._who in desk.entered or self._reentrant:
+                asked = self._knock(lease, limit)
+            else:
+                asked = soon.knock(desk, lease)
             try:
                 had = asked is not None and soon.sit(desk, lease, await asked)
             except Unknown:
                 had = False
             if not had and not await enter.get(desk, lease, limit, self._reentrant):
                 raise await enter.timed_out(desk, lease, limit or 0.0)
-            lease._home = cast(Any, self._holds)
-            self._holds.append(lease)
+            lease._home = holds = self._holds  # type: ignore[assignment]
+            holds.append(lease)
             lease._by = by
             enter.enter(desk, lease, frame)
-            lease._watch(cast(Any, lease._who))
+            lease._watch(lease._who)  # type: ignore[arg-type]
             return lease
         except BaseException:
             await desk.colour.shield(enter.undo(desk, lease))
@@ -141,16 +149,18 @@ class Lock:
         return next((h for h in reversed(holds) if h._who == who), holds[0])
 
     def __aenter__(self) -> Coroutine[Any, Any, Lease]:
-        lease = Lease(self._desk, self._wish, self._locks._colour.task())
+        desk = self._desk
+        lease = Lease(desk, self._wish, desk.colour.task())  # type: ignore[attr-defined]
         return self._enter(lease, self._timeout, self, sys._getframe(1))
 
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> Coroutine[Any, Any, None]:
-        who = self._locks._colour.task()
-        for lease in reversed(self._desk.entered.get(who, ())):
+        desk = self._desk
+        who = desk.colour.task()  # type: ignore[attr-defined]
+        for lease in reversed(desk.entered.get(who, ())):
             if lease._by is self:
-                return cast(Lease, lease)._leave(error)
+                return lease._leave(error)  # type: ignore[attr-defined, no-any-return]
         raise NotHeld(f"This task leaves {self.name!r} without having entered it. Use hold() across tasks.")
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:

@@ -30,7 +30,7 @@ def knock(desk: Desk, hold: Hold) -> Awaitable[Any] | None:
     if wish.key in desk.seats or desk.closing or desk.down:
         return None
     ticket = desk.ticket()
-    seat = hold._seat = Seat(wish, ticket, desk.backend.skew, wish.key)
+    seat = hold._seat = Seat(wish, ticket, 0.0, wish.key)
     seat.leader = hold
     desk.seats[seat.filed] = seat
     at = seat.admitted = desk.clock()
@@ -43,19 +43,38 @@ def knock(desk: Desk, hold: Hold) -> Awaitable[Any] | None:
 def prepare(desk: Desk, wish: Wish) -> None:
     """From the second time on this wish can be said soon, if the backend can."""
     soon = getattr(desk.backend, "soon", None)
-    wish.soon = None if soon is None or desk.backend.doubles else soon(wish.name, Enter(
+    wish.soon = None if soon is None or desk.backend.doubles or desk.backend.skew else soon(wish.name, Enter(
         "", wish.capacity, wish.weight, wish.span, True, wish.fair, wish.block, desk.backend.ear, desk.owner, wish.note,
     ))  # fmt: skip
 
 
 def sit(desk: Desk, hold: Hold, found: Any) -> bool:
-    """Whether it is had; False: go on with `get`."""
+    """Whether it is had; False: go on with `get`. What take_seat() does, for one who gets the whole room and lease."""
     seat = hold._seat
     seat.doubtful = False
     if found is None:
         return False
-    desk.heard = at = seat.admitted
-    return take_seat(desk, hold, seat, int(found), at, hold._wish.span)
+    at = seat.admitted
+    desk.heard = at
+    wish = hold._wish
+    if not wish.plain:
+        return take_seat(desk, hold, seat, int(found), at, wish.span)
+    clock = desk.clock()
+    lease = wish.lease
+    deadline = at + lease - lease / 10
+    if clock >= deadline:
+        return False
+    seat.deadline = deadline
+    renew_at = seat.renew_at = at + lease / 3
+    seat.admitted = hold._since = clock
+    seat.fence = hold.fence = found
+    seat.holds = [hold]
+    seat.leader = None
+    if renew_at < desk.wake_at:
+        desk.seated(seat)
+    if desk.on_event is not None or heeded("acquired"):
+        desk.tell("acquired", wish.name, seat.ticket, found)
+    return True
 
 
 def go(desk: Desk, hold: Hold) -> Awaitable[Any] | None:
@@ -83,7 +102,11 @@ def gone(desk: Desk, hold: Hold, found: Any) -> bool:
         stays(seat)
         return False
     seat.left = True
-    desk.unseat(seat)
+    seats = desk.seats
+    if seat.line is None and seats.get(seat.filed) is seat:
+        del seats[seat.filed]
+    else:
+        desk.unseat(seat)
     over(hold)
     if desk.on_event is not None or heeded("released"):
         desk.tell("released", seat.name, seat.ticket, hold.fence)

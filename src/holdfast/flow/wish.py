@@ -15,12 +15,15 @@ PASSES = 32
 BLOCK = PASSES + 1  # fences: one for whoever comes in, one for each to whom it is passed on
 
 
+WORKED_OUT = ("block", "key", "plain", "soon", "span")
+
+
 class Wish:
     """Made once for many acquires, so what follows from it is worked out here."""
 
     __slots__ = (
         "at_least", "block", "capacity", "fair", "handoff", "key", "lease", "max_hold", "name", "note", "on_lost",
-        "soon", "span", "weight",
+        "plain", "soon", "span", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -50,13 +53,15 @@ class Wish:
         self.key: tuple[str, int, float] | None = None
         """Who may share a seat: same name, same weight, same lease. None: nobody; it needs one of its own."""
         self.block = 1
+        self.plain = False  # the whole room, and nothing beside it that would have to be seen to
         self.soon: Soon | None = None  # how tasks say it, if there is a short way
         if capacity == ALL and fair and handoff and at_least is None and (weight == ALL or max_hold is None):
             self.key = name, weight, lease
             if weight == ALL:
                 self.block = BLOCK
+                self.plain = max_hold is None and on_lost is None
 
     def but(self, **changes: Any) -> Wish:
         """The same, with something else in its place."""
-        same = {word: getattr(self, word) for word in self.__slots__ if word not in ("block", "key", "soon", "span")}
+        same = {word: getattr(self, word) for word in self.__slots__ if word not in WORKED_OUT}
         return Wish(**(same | changes))

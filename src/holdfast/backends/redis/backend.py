@@ -21,7 +21,7 @@ from ..names import glob
 from . import layout, trouble
 from .atlas import Atlas
 from .courier import Courier, Parcel
-from .door import Door, command_of
+from .door import Door, command_of, tail_of
 from .layout import pack
 from .pools import KeepsPools
 from .reading import Said
@@ -107,12 +107,16 @@ class RedisBackend(KeepsPools):
         """
         if self.colour.blocking or self._confirm:
             return None
-        from .together import Together
+        from .together import Apart, Together
 
-        return Together(self, self._doors, name, command)
+        tail = tail_of(command)
+        if not tail:
+            return None
+        way = Apart if self.atlas.many else Together
+        return way(self, None if self.atlas.many else self.atlas.node(0), name, self.door(name), tail)
 
     async def ask(self, name: str, command: Command) -> Answer:
-        door = self._doors.get(name) or self._door(name)
+        door = self.door(name)
         at = self.colour.clock()
         if at - door.listed > LIST_AGAIN:
             await self._list(name, door, at)
@@ -159,10 +163,12 @@ class RedisBackend(KeepsPools):
             "(min_replicas). Are the replicas running and connected?"
         )
 
-    def _door(self, name: str) -> Door:
-        if len(self._doors) >= KNOWN:
-            self._doors.clear()
-        door = self._doors[name] = Door(self.namespace, name)
+    def door(self, name: str) -> Door:
+        door = self._doors.get(name)
+        if door is None:
+            if len(self._doors) >= KNOWN:
+                self._doors.clear()
+            door = self._doors[name] = Door(self.namespace, name)
         return door
 
     # -- waiting

@@ -138,19 +138,20 @@ class TaskNode:
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = 5.0
         self._closed = False
+        self.loop: asyncio.AbstractEventLoop  # since it is connected
 
     async def talk(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and wait for so many replies; an error reply is given as `Said`. Unknown if it broke."""
         while self.pipe is None:
             await self._open()
-        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[list[Any]] = self.loop.create_future()
         self.send(Question(future, replies), payload)
         return await future
 
     def send(self, asked: Asked, payload: bytes | Packed) -> None:
         """At the end of this turn, with all else that is sent in it. There is a connection: `pipe`."""
         if not self._out:
-            asyncio.get_running_loop().call_soon(self.flush)
+            self.loop.call_soon(self.flush)
         self._asked.append(asked)
         self._out.append(payload)
 
@@ -214,6 +215,7 @@ class TaskNode:
     async def _connect(self) -> None:
         pipe = await self.open(self._hear, self._ended)
         self.timeout = pipe.connection.socket_timeout
+        self.loop = asyncio.get_running_loop()
         self.pipe = pipe
 
     def _ended(self, pipe: Pipe) -> None:

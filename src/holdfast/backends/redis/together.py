@@ -9,12 +9,10 @@ go out in one write.
 from __future__ import annotations
 
 import asyncio
-from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...doorman import Enter
-from .door import Door, tail_of
+from .door import Door
 from .layout import head, pack
 from .reading import Said
 from .scripts import ENTER, LEAVE, Script, many
@@ -31,24 +29,22 @@ ENTER_MANY, LEAVE_MANY = many(ENTER), many(LEAVE)
 class Batch:
     """Many locks, one script, one answer. Those who ask get None if they are to ask the courier."""
 
-    __slots__ = ("again", "asked", "doors", "fences", "node", "tail", "tickets")
+    __slots__ = ("again", "node", "rows", "tail")
     alone: Script
     many: Script
     own: int  # how many arguments each lock has for itself
     shared: int  # how many are the same for all
 
-    def __init__(self, node: TaskNode, tail: bytes = b"") -> None:
+    def __init__(self, node: TaskNode, tail: bytes) -> None:
         self.node = node
         self.tail = tail  # the arguments that are the same for all, packed
-        self.doors: list[Door] = []
-        self.tickets: list[str] = []
-        self.fences: list[int] = []
-        self.asked: list[asyncio.Future[Any]] = []
+        self.rows: list[tuple[Any, ...]] = []  # door, who asks, ticket, and the fence of one who leaves
         self.again = False
 
     def payload(self) -> bytes:
-        count = len(self.doors)
-        words = b"".join([door.word for door in self.doors])
+        doors, _, tickets, *more = zip(*self.rows, strict=True)
+        count = len(doors)
+        words = b"".join([door.word for door in doors])
         if count == 1:
             script, size = self.alone, 4 + self.own + self.shared
         else:
@@ -56,30 +52,31 @@ class Batch:
             words += b"$1\r\n%d\r\n" % self.own
         keys = b"%d" % count
         start = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%b\r\n" % (size, script.sha.encode(), len(keys), keys)
-        fences = column(list(map(str, self.fences))) if self.fences else b""
-        return b"".join((start, words, column(self.tickets, head), fences, self.tail))
+        return b"".join((start, words, column(tickets, head), *map(column, more), self.tail))
 
     def hear(self, reply: Any) -> bool:
+        rows = self.rows
         if type(reply) is Said and str(reply).startswith("NOSCRIPT") and not self.again:
             self.again = True
-            load = pack("SCRIPT", "LOAD", (self.alone if len(self.asked) == 1 else self.many).text)
-            self.node.send(Question(get_running_loop().create_future(), 1), load)
+            load = pack("SCRIPT", "LOAD", (self.alone if len(rows) == 1 else self.many).text)
+            self.node.send(Question(self.node.loop.create_future(), 1), load)
             self.node.send(self, self)
             return True
         if type(reply) is not list:
-            reply = [reply] if len(self.asked) == 1 else [reply] * len(self.asked)
-        for door, asked, found in zip(self.doors, self.asked, reply, strict=True):
+            reply = [reply] * len(rows)
+        for row, found in zip(rows, reply, strict=True):
             if found is None:
-                door.crowded = True
+                row[0].crowded = True
             elif type(found) is Said:
                 found = None
+            asked = row[1]
             if not asked.done():
                 asked.set_result(found)
         return True
 
     def end(self, error: Callable[[], Exception]) -> None:
-        for asked in self.asked:
-            fail(asked, error())
+        for row in self.rows:
+            fail(row[1], error())
 
 
 class Entering(Batch):
@@ -92,7 +89,7 @@ class Leaving(Batch):
     alone, many, own, shared = LEAVE, LEAVE_MANY, 2, 0
 
 
-def column(words: list[str], whole: Callable[[bytes], bytes] = bytes) -> bytes:
+def column(words: Sequence[str], whole: Callable[[bytes], bytes] = bytes) -> bytes:
     """These arguments, packed, each after what `whole` puts before it.
 
     Nearly always all are of the same size, and then so is what is between them: one call joins them all.
@@ -108,48 +105,90 @@ def column(words: list[str], whole: Callable[[bytes], bytes] = bytes) -> bytes:
 class Together:
     """The steps of one wish that take one message: what never changes of them is at hand."""
 
-    __slots__ = ("_atlas", "_doors", "_most", "_name", "_tail", "of")
+    __slots__ = ("_door", "_name", "_node", "_tail", "of")
 
-    def __init__(self, of: RedisBackend, doors: dict[str, Door], name: str, command: Enter) -> None:
+    def __init__(self, of: RedisBackend, node: Any, name: str, door: Door, tail: bytes) -> None:
         self.of = of
-        self._atlas = atlas = of.atlas
-        self._doors = doors
+        self._node: TaskNode = node
         self._name = name
-        self._tail = tail_of(command)
-        self._most = 1 if atlas.many else MOST
+        self._door = door
+        self._tail = tail
 
     def enter(self, ticket: str, at: float) -> asyncio.Future[Any] | None:
         """The fence, by and by, or None. None at once: nothing was said."""
-        door = self._doors.get(self._name)
-        if door is None or door.crowded or at - door.listed > LIST_AGAIN or not self._tail:
-            return None
-        return self._say(door, self._tail, ticket, 0)
-
-    def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
-        """1, by and by, or None. None at once: nothing was said."""
-        door = self._doors.get(self._name)
-        return None if door is None or door.crowded else self._say(door, b"", ticket, fence)
-
-    def _say(self, door: Door, tail: bytes, ticket: str, fence: int) -> asyncio.Future[Any] | None:
-        try:
-            node = self._atlas.node(door.slot)
-        except LookupError:
-            return None
-        batch = node.open_to_more.get(tail)
+        door = self._door
+        if door.crowded or at - door.listed > LIST_AGAIN:
+            door = self._known()
+            if door.crowded or at - door.listed > LIST_AGAIN:
+                return None
+        node = self._node
+        batch = node.open_to_more.get(self._tail)
         if batch is None:
             if node.pipe is None:
                 return None
-            batch = Entering(node, tail) if tail else Leaving(node)
-            node.send(batch, batch)
-            node.open_to_more[tail] = batch
-        if fence:
-            batch.fences.append(fence)
-        batch.doors.append(door)
-        batch.tickets.append(ticket)
-        asked: asyncio.Future[Any] = get_running_loop().create_future()
-        batch.asked.append(asked)
-        if len(batch.asked) >= self._most:
-            del node.open_to_more[tail]
-            if self._most > 1:
-                node.flush()  # the server may as well begin
+            batch = begin(Entering(node, self._tail))
+        asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
+        rows = batch.rows
+        rows.append((door, asked, ticket))
+        if len(rows) == MOST:
+            node.flush()  # the server may as well begin
+        return asked
+
+    def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
+        """1, by and by, or None. None at once: nothing was said."""
+        door = self._door
+        if door.crowded:
+            return None
+        node = self._node
+        batch = node.open_to_more.get(b"")
+        if batch is None:
+            if node.pipe is None:
+                return None
+            batch = begin(Leaving(node, b""))
+        asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
+        rows = batch.rows
+        rows.append((door, asked, ticket, str(fence)))
+        if len(rows) == MOST:
+            node.flush()
+        return asked
+
+    def _known(self) -> Door:
+        """The door as it is known by now: the backend does not keep all that it has ever seen."""
+        door = self._door = self.of.door(self._name)
+        return door
+
+
+def begin(batch: Batch) -> Batch:
+    """It goes out at the end of this turn, or when it is full."""
+    batch.node.send(batch, batch)
+    batch.node.open_to_more[batch.tail] = batch
+    return batch
+
+
+class Apart(Together):
+    """In a cluster: a script for each lock, at the server where it lives."""
+
+    __slots__ = ()
+
+    def enter(self, ticket: str, at: float) -> asyncio.Future[Any] | None:
+        door = self._known()
+        if door.crowded or at - door.listed > LIST_AGAIN:
+            return None
+        return self._say(door, Entering, ticket)
+
+    def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
+        door = self._door
+        return None if door.crowded else self._say(door, Leaving, ticket, str(fence))
+
+    def _say(self, door: Door, kind: type[Batch], *words: str) -> asyncio.Future[Any] | None:
+        try:
+            node = self.of.atlas.node(door.slot)
+        except LookupError:
+            return None
+        if node.pipe is None:
+            return None
+        batch = kind(node, self._tail if kind is Entering else b"")
+        asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
+        batch.rows.append((door, asked, *words))
+        node.send(batch, batch)
         return asked
