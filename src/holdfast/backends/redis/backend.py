@@ -21,7 +21,7 @@ from ..names import glob
 from . import layout, trouble
 from .atlas import Atlas
 from .courier import Courier, Parcel
-from .door import Door, command_of, tail_of
+from .door import Door, command_of
 from .layout import pack
 from .pools import KeepsPools
 from .reading import Said
@@ -107,13 +107,9 @@ class RedisBackend(KeepsPools):
         """
         if self.colour.blocking or self._confirm:
             return None
-        from .together import Apart, Together
+        from .together import way_of
 
-        tail = tail_of(command)
-        if not tail:
-            return None
-        way = Apart if self.atlas.many else Together
-        return way(self, None if self.atlas.many else self.atlas.node(0), name, self.door(name), tail)
+        return way_of(self, name, command)
 
     async def ask(self, name: str, command: Command) -> Answer:
         door = self.door(name)

@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .door import Door
+from .door import Door, tail_of
 from .layout import head, pack
 from .reading import Said
 from .scripts import ENTER, LEAVE, Script, many
 from .tasks import Question, TaskNode, fail
 
 if TYPE_CHECKING:
+    from ...doorman import Enter
     from .backend import RedisBackend
 
 MOST = 128  # locks in one script: everybody else waits while it runs, and more gain nothing
@@ -192,3 +193,14 @@ class Apart(Together):
         batch.rows.append((door, asked, *words))
         node.send(batch, batch)
         return asked
+
+
+def way_of(backend: RedisBackend, name: str, command: Enter) -> Together | None:
+    """None: a command like this is not for the short scripts."""
+    tail = tail_of(command)
+    if not tail:
+        return None
+    atlas = backend.atlas
+    if atlas.many:
+        return Apart(backend, None, name, backend.door(name), tail)
+    return Together(backend, atlas.node(0), name, backend.door(name), tail)
