@@ -36,6 +36,7 @@ class Server:
         command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self._folder.name]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         self.url = f"redis://127.0.0.1:{self.port}"
+        self.pid = self._process.pid
         import redis
 
         self.client: Any = redis.Redis(port=self.port, decode_responses=True)

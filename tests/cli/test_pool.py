@@ -129,6 +129,8 @@ def test_a_command_that_fails_gives_the_item_back_for_later(holdfast: Tool) -> N
     assert holdfast("pool", "run", "--back-off", "1h", "jobs", "-c", "exit 4").returncode == 4
     due = {i["key"]: i["due_in"] for i in json.loads(holdfast("--json", "pool", "ls", "jobs").stdout)["items"]}
     assert 3000 < due["b"] <= 3600
+    early = holdfast("pool", "done", "jobs", "b")
+    assert (early.returncode, "'b' of 'jobs' rests for another" in early.stderr) == (75, True)
 
 
 def test_what_is_never_finished_is_given_back(holdfast: Tool) -> None:

@@ -18,6 +18,7 @@ import holdfast
 from holdfast.backends.cas import CasBackend
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.backends.sqlite import clock as store_clock
+from holdfast.backends.sqlite.connection import Connection
 from holdfast.backends.sqlite.shelf import COMING, COUNT, FIRST, ITEMS, OF, TAKE, TAKE_IF_NOBODY_WAITS, TOOK
 from holdfast.pool import Finish, On, Put, Seek
 from holdfast.testing import Faults
@@ -109,23 +110,28 @@ def test_files_that_are_deleted_under_a_pool_are_made_anew(path: Path, connect: 
 
 
 def test_a_pool_of_a_hundred_thousand_costs_as_much_as_one_of_a_thousand(tmp_path: Path) -> None:
-    def cost(items: int) -> float:
+    """In CPU time, in turns: what else happens on the machine happens to both."""
+
+    def pool_of(items: int) -> Any:
         backend = CasBackend(SqliteStore(tmp_path / f"{items}.db", ThreadColour()), ThreadColour())
         pools: Any = backend.pools
         for first in range(0, items, 1000):
             run(pools.ask("jobs", Put(tuple((f"{n}", "null") for n in range(first, first + 1000)))))
-        best = float("inf")
-        for turn in range(5):
-            begun = time.perf_counter()
-            for n in range(100):
-                got = run(pools.ask("jobs", Seek(f"{turn}-{n}", 60_000_000))).reply
-                run(pools.ask("jobs", On(got.key, Finish(f"{turn}-{n}", got.fence))))
-            best = min(best, time.perf_counter() - begun)
-        run(backend.close())
-        return best
+        return backend
 
-    small, large = cost(1_000), cost(100_000)
-    print(f"{small * 10:.3f} ms and {large * 10:.3f} ms an item")
+    def cost(pools: Any, turn: int) -> float:
+        begun = time.process_time()
+        for n in range(50):
+            got = run(pools.ask("jobs", Seek(f"{turn}-{n}", 60_000_000))).reply
+            run(pools.ask("jobs", On(got.key, Finish(f"{turn}-{n}", got.fence))))
+        return time.process_time() - begun
+
+    backends = [pool_of(1_000), pool_of(100_000)]
+    turns = [[cost(backend.pools, turn) for backend in backends] for turn in range(10)]
+    for backend in backends:
+        run(backend.close())
+    small, large = (min(took) for took in zip(*turns, strict=True))
+    print(f"{small * 20:.3f} ms and {large * 20:.3f} ms an item")
     assert large < small * 3, "it grows with the pool; on a quiet machine 1.2 is the aim"
 
 
@@ -190,15 +196,23 @@ def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(connect: Conn
     assert served == list(range(50))
 
 
-def test_who_waits_asks_no_more_than_three_times_in_two_seconds(connect: Connect) -> None:
+def test_who_waits_asks_no_more_than_three_times_in_two_seconds(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And writes as often: each poll keeps his place in line, and looking for something due is no write."""
     faults = Faults()
     locks = connect()
     install(faults, locks)
+    writes: list[str] = []
+    change = Connection.change
+    monkeypatch.setattr(Connection, "change", lambda db, text, values: writes.append(text) or change(db, text, values))
     begun = time.monotonic()
     assert locks.pool("jobs").acquire(timeout=4) is None
     assert time.monotonic() - begun >= 4
-    print(faults.said)
+    print(faults.said, writes)
     assert faults.said.count("Seek") <= 6, faults.said
+    ours = [text for text in writes if not text.startswith("CREATE")]
+    assert len(ours) <= 4 * 1.5 + 3, "three of them are the first try, the place in line, and leaving it"
 
 
 def test_a_worker_that_is_killed_at_the_head_of_the_line_holds_nobody_up(path: Path, connect: Connect) -> None:

@@ -97,13 +97,16 @@ def row(item: "PoolItem") -> tuple[str, ...]:
 
 def done(said: Said, one: "Pool") -> int:
     met = []
-    states = {item.key: item.state for item in one.items()}
+    there = {item.key: item for item in one.items()}
     for key in said.words[1:]:
-        if key not in states:
+        if key not in there:
             raise absent(one, key)
-        if states[key] == "done":
+        if there[key].state == "done":
             say.err(f"{key!r} of {one.name!r} was done already.")
             continue
+        if there[key].state == "resting":
+            rest = f"{key!r} of {one.name!r} rests for another {say.span(there[key].due_in)}"
+            raise exits.Exit(exits.NOT_ACQUIRED, f"{rest}: nobody has it before, nor finishes it. Try again then.")
         try:
             with one.hold(key=key, timeout=0) as item:
                 item.done(**({} if said["body"] is None else {"body": said["body"]}))

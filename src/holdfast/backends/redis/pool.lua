@@ -17,7 +17,7 @@
 -- ARGV     1 prefix of the ears' channels · 2 order, in small letters · 3 its first field: a ticket, or the item's key
 -- Returns  nothing: pool_close.lua does
 --
--- Times are microseconds. Numbers become text by %.0f, for `..` would write 1.79e+15. A server that evicts keys may
+-- Times are microseconds. Numbers become text by %d, for `..` would write 1.79e+15. A server that evicts keys may
 -- have taken any of these: an item without a score, or a score without an item, was never there. A pool of which
 -- nothing is left takes no memory.
 
@@ -30,7 +30,7 @@ local call, num, format, match, sub = redis.call, tonumber, string.format, strin
 local min, max = math.min, math.max
 
 local function text(number)
-    return format('%.0f', number)
+    return format('%d', number)
 end
 
 local time = redis.call('TIME')

@@ -11,7 +11,7 @@
 local AGO, PAGE = 1000000000000000, 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local new = string.format('%.0f', math.max(now - AGO / 2, 0))
+local new = string.format('%d', math.max(now - AGO / 2, 0))
 local done = redis.call('ZCOUNT', KEYS[2], '-inf', '(0')
 local free = redis.call('ZCOUNT', KEYS[2], '0', '(' .. new)
 local first = done + free + ARGV[1]

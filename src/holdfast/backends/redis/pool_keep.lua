@@ -21,14 +21,14 @@ local now = time[1] * 1000000 + time[2]
 if now < tonumber(found[3] or 0) then
     return false
 end
-local NOW, score, rest = string.format('%.0f', now), '-1', nil
+local NOW, score, rest = string.format('%d', now), '-1', nil
 if ARGV[1] == 'touch' then
     redis.call('HDEL', KEYS[1], 'g') -- it is not there; but who deletes first may write though the memory is full
-    score = string.format('%.0f', now + lease)
+    score = string.format('%d', now + lease)
     rest = ARGV[6] ~= '' and string.sub(row, 1, at + owner + note - 1)
 elseif ARGV[1] == 'give' then
     redis.call('HDEL', KEYS[1], ':' .. ticket)
-    score = string.format('%.0f', now + ARGV[5])
+    score = string.format('%d', now + ARGV[5])
     rest = fence .. ' ' .. ARGV[5] .. '  0 0 '
 else
     redis.call('HDEL', KEYS[1], ':' .. ticket)

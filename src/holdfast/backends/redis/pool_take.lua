@@ -9,7 +9,7 @@
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local NOW = string.format('%.0f', now)
+local NOW = string.format('%d', now)
 local key = redis.call('ZRANGEBYSCORE', KEYS[2], '0', NOW, 'LIMIT', 0, 1)[1]
 if not key then
     return false
@@ -23,12 +23,12 @@ local last, before, owner, note, at = string.match(row, '^(%d+) %d+ (%S*) (%d+) 
 local body = string.sub(row, at + owner + note)
 local fence = NOW
 if now <= tonumber(last) then
-    fence = string.format('%.0f', last + 1)
+    fence = string.format('%d', last + 1)
 end
 if before ~= '' then
     redis.call('HDEL', KEYS[1], ':' .. before)
 end
-redis.call('ZADD', KEYS[2], string.format('%.0f', now + ARGV[2]), key)
+redis.call('ZADD', KEYS[2], string.format('%d', now + ARGV[2]), key)
 local head = table.concat({fence, ARGV[2], ARGV[1], #ARGV[3], #ARGV[4], ARGV[3]}, ' ')
 redis.call('HSET', KEYS[1], '=' .. key, head .. ARGV[4] .. body, ':' .. ARGV[1], key, 's', NOW)
 return {key, fence, body}

@@ -100,6 +100,8 @@ class SqliteShelf:
         def write(db: Connection, at: float) -> SeenItem | None:
             now = db.now()
             values.update(now=now, until=now + span)
+            if not line and not db.rows(FIRST, values):
+                return None  # who stands in line looks every second: that is to keep nobody from writing
             if not db.change(TAKE_IF_NOBODY_WAITS if line else TAKE, values):
                 return None
             return SeenItem(None, None, now, at)

@@ -1,0 +1,240 @@
+"""Pools on Redis and SQLite, raw scripts on a sorted set, and the queues of other libraries side by side, in one run.
+
+    ./dev bench pools [--rounds N] [--into FOLDER] [--only MEASURE …]
+
+Every round measures every contender once, one right after the other and each time in another order. Ratios are taken
+within a round, and then the median of those. Workers are processes; a measurement begins when all of them are ready.
+Prints a table; with --into also writes pools.json (all figures of all rounds), and the table into bench.md, if that has
+a place for it.
+"""
+
+import sys
+
+sys.path.append(sys.path.pop(0))  # or bench/redis.py would be found as the driver of the same name
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import select
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from _pool_contenders import CONTENDERS, Contender, Holdfast, HoldfastSqlite
+from _redis_measures import Server
+
+ROUNDS = 3
+MEASURES = ("1", "8", "32", "size")
+SECONDS = 0.8
+Rounds = list[dict[str, dict[str, float]]]
+
+RATIOS = [  # ours, the other, what is wanted
+    ("holdfast, redis", "raw scripts, redis-py", "≥ 0.8"),
+    ("holdfast, redis", "raw scripts, bare socket", ""),
+    ("holdfast, redis", "rq", ""),
+    ("holdfast, redis", "arq", ""),
+    ("holdfast, sqlite", "litequeue, sqlite", ""),
+    ("holdfast, sqlite", "huey, sqlite", ""),
+]
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that this process has used."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def crowd(contender: Contender, place: str, workers: int, server: int) -> dict[str, float]:
+    """Items per second that so many processes had, and the µs of CPU that each took, with the server's."""
+    contender.fill(place, contender.enough)
+    go_out, go_in = os.pipe()
+    pipes = []
+    for _ in range(workers):
+        out, into = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                work = contender.worker(place)
+                os.write(into, b"ready\n")
+                os.read(go_out, 1)
+                before = time.process_time()
+                count, last = work(SECONDS)
+                os.write(into, f"{count} {last} {time.process_time() - before}\n".encode())
+            except Exception as error:
+                print(f"a worker of {contender.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            finally:
+                os._exit(0)
+        os.close(into)
+        pipes.append((pid, out))
+    for _, out in pipes:
+        _line(out)
+    time.sleep(0.05)
+    begun, before = time.monotonic(), cpu_of(server)
+    os.write(go_in, b"." * workers)
+    found = [_line(out).split() for _, out in pipes]
+    served = cpu_of(server) - before if contender.store == "redis" else 0.0
+    for pid, out in pipes:
+        os.waitpid(pid, 0)
+        os.close(out)
+    os.close(go_out)
+    os.close(go_in)
+    if not all(found):
+        raise RuntimeError(f"{sum(not each for each in found)} of {workers} workers failed")
+    total = sum(int(each[0]) for each in found)
+    last = max(float(each[1]) for each in found)
+    cpu = sum(float(each[2]) for each in found) + served
+    return {f"{workers}": total / (last - begun), f"cpu {workers}": cpu / total * 1e6}
+
+
+def _line(fd: int) -> str:
+    text = b""
+    while not text.endswith(b"\n"):
+        ready, _, _ = select.select([fd], [], [], 60)
+        more = os.read(fd, 4096) if ready else b""
+        if not more:
+            break
+        text += more
+    return text.decode()
+
+
+def size(place: str) -> dict[str, float]:
+    """What taking and giving back costs in a pool of 100,000, against one of 1,000: in turns, a few at a time."""
+    import holdfast
+
+    took: dict[int, list[float]] = {1_000: [], 100_000: []}
+    with holdfast.connect(place) as locks:
+        pools = {number: locks.pool(f"of {number}") for number in took}
+        for number, pool in pools.items():
+            pool.add_many(f"item {n}" for n in range(number))
+        for turn in range(60):
+            for number in sorted(took, reverse=bool(turn % 2)):
+                begun = time.perf_counter()
+                for _ in range(50):
+                    item = pools[number].acquire(timeout=0)
+                    assert item is not None
+                    item.release()
+                took[number].append(time.perf_counter() - begun)
+    small, large = (statistics.median(took[number]) / 50 * 1e6 for number in (1_000, 100_000))
+    ratio = statistics.median(b / a for a, b in zip(took[1_000], took[100_000], strict=True))
+    return {"µs in a pool of 1,000": small, "µs in a pool of 100,000": large, "100,000 of 1,000": ratio}
+
+
+def run(rounds: int, only: list[str], missing: dict[str, str]) -> Rounds:
+    results: Rounds = []
+    with Server() as server:
+        for number in range(rounds):
+            this: dict[str, dict[str, float]] = {}
+            for measure in only or MEASURES:
+                turn = number % len(CONTENDERS)
+                for kind in (*CONTENDERS[turn:], *CONTENDERS[:turn]):
+                    if kind.name in missing or (measure == "size" and kind not in (Holdfast, HoldfastSqlite)):
+                        continue
+                    server.client.flushall()
+                    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+                        place = server.url if kind.store == "redis" else f"sqlite:///{folder}/pools.db"
+                        try:
+                            if measure == "size":
+                                found = size(place)
+                            else:
+                                found = crowd(kind(), place, int(measure), server.pid)
+                        except (ImportError, RuntimeError) as error:
+                            name = kind.name if type(error) is ImportError else f"{kind.name}, {measure}"
+                            missing[name] = str(error)
+                            continue
+                    this.setdefault(kind.name, {}).update(found)
+            results.append(this)
+            print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    return results
+
+
+def values(results: Rounds, name: str, figure: str) -> list[float]:
+    return [r[name][figure] for r in results if figure in r.get(name, {})]
+
+
+def spread(found: list[float], digits: int) -> str:
+    if not found:
+        return ""
+    middle = f"{statistics.median(found):,.{digits}f}"
+    return middle if len(found) == 1 else f"{middle} ({min(found):,.{digits}f} to {max(found):,.{digits}f})"
+
+
+def tables(results: Rounds) -> list[list[list[str]]]:
+    counts = [measure for measure in MEASURES[:-1] if any(measure in f for r in results for f in r.values())]
+    titles = [f"{count} worker{'s' if count != '1' else ''}" for count in counts]
+    found = [["items per second", *titles]]
+    found += [[k.name, *[spread(values(results, k.name, count), 0) for count in counts]] for k in CONTENDERS]
+    costs = [["µs of CPU for an item, of workers and server", *titles]]
+    costs += [[k.name, *[spread(values(results, k.name, f"cpu {count}"), 0) for count in counts]] for k in CONTENDERS]
+    ratios = [["ratio", "wanted", *titles]]
+    for ours, other, wanted in RATIOS:
+        for figure, called in (("", f"{ours}: items, of {other}"), ("cpu ", f"{ours}: CPU, times {other}")):
+            cells = []
+            for count in counts:
+                pairs = [(r.get(ours, {}).get(figure + count), r.get(other, {}).get(figure + count)) for r in results]
+                cells.append(spread([a / b for a, b in pairs if a and b], 2))
+            ratios.append([called, wanted if not figure else "", *cells])
+    sizes = [["taking and giving back", "wanted", Holdfast.name, HoldfastSqlite.name]]
+    for figure, wanted, digits in (
+        ("µs in a pool of 1,000", "", 0), ("µs in a pool of 100,000", "", 0), ("100,000 of 1,000", "≤ 1.2", 2),
+    ):  # fmt: skip
+        cells = [spread(values(results, kind.name, figure), digits) for kind in (Holdfast, HoldfastSqlite)]
+        sizes.append([figure, wanted, *cells])
+    return [some for some in (found, costs, ratios, sizes) if any(any(row[-2:]) for row in some[1:])]
+
+
+def markdown(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def show(rows: list[list[str]]) -> str:
+    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in ("redis", "hiredis", "rq", "arq", "huey", "litequeue"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--into", type=Path, help="write pools.json here, and the table into bench.md")
+    parser.add_argument("--only", nargs="*", default=[], choices=MEASURES, metavar="MEASURE")
+    wanted = parser.parse_args()
+    missing: dict[str, str] = {}
+    begun = time.monotonic()
+    results = run(wanted.rounds, wanted.only, missing)
+    about: dict[str, Any] = {
+        "rounds": wanted.rounds, "seconds": round(time.monotonic() - begun), "cpus": os.cpu_count(),
+        "load at the end": round(os.getloadavg()[0], 1), "python": platform.python_version(), **versions(),
+    }  # fmt: skip
+    made = tables(results)
+    said = ", ".join(f"{name}: {value}" for name, value in about.items())
+    print("\n\n".join(map(show, made)))
+    for name, why in missing.items():
+        print(f"not measured: {name}: {why}")
+    print("\n" + said)
+    if wanted.into:
+        wanted.into.mkdir(parents=True, exist_ok=True)
+        data = {"about": about, "not measured": missing, "rounds": results}
+        (wanted.into / "pools.json").write_text(json.dumps(data, indent=1) + "\n")
+        page = wanted.into / "bench.md"
+        if page.exists():
+            text = "\n\n".join([*map(markdown, made), f"Median (lowest to highest) of the rounds. {said}."])
+            between = r"(<!-- figures of pools -->\n).*?(\n<!-- end of figures of pools -->)"
+            page.write_text(re.sub(between, lambda m: f"{m[1]}\n{text}\n{m[2]}", page.read_text(), flags=re.S))
+
+
+if __name__ == "__main__":
+    main()
