@@ -133,7 +133,7 @@ if "HOLDFAST_TEST_ORACLE_URL" in os.environ:
     STORES["oracle"] = "on_oracle"
 
 # Stores that keep no pools yet. test_matrix.py asks each of them: one that has learnt it does not stay here unseen.
-WITHOUT_POOLS = {"postgresql", "pgbouncer", "mariadb"}
+WITHOUT_POOLS: set[str] = set()
 
 world = matrix(STORES)
 

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...doorman import EMPTY, wire
-from .tables import ITEMS, LOCKS, Statement, compiled, number, value
+from .tables import LOCKS, Statement, compiled, number, value
 
 FRESH: Any = sa.literal_column("1000000")  # microseconds
 SCANNED = 1000  # rows at a time
@@ -125,7 +125,7 @@ class PostgreSQL(Dialect):
     shows = hears = True
     grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     conflict = ("40001", "40P01", "55P03")
-    exists = ("23505", "42P07")
+    exists = ("23505", "42P07", "42710")
     no_table = ("42P01",)
     no_right = ("42501",)
     no_database = ("3D000", "3F000")
@@ -241,8 +241,16 @@ class Oracle(Dialect):
         return int(full[4:]) if full.startswith("ORA-") and full[4:].isdigit() else None
 
 
+def dialect_of(scheme: str, dialect: sa.Dialect) -> Dialect:
+    """What is said to this database by this driver: compiled once."""
+    key = (scheme, dialect.driver, dialect.paramstyle)
+    if key not in _compiled:
+        _compiled[key] = DIALECTS[scheme](dialect)
+    return _compiled[key]
+
+
+_compiled: dict[tuple[str, ...], Dialect] = {}
+
 DIALECTS: dict[str, type[Dialect]] = {
     "postgresql": PostgreSQL, "mariadb": MariaDB, "mysql": MariaDB, "oracle": Oracle,
 }  # fmt: skip
-
-__all__ = ["DIALECTS", "EMPTY_BODY", "ITEMS", "Dialect", "MariaDB", "Oracle", "PostgreSQL"]

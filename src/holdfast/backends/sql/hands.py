@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from . import trouble
 from .address import CONNECTIONS, Address, on_connect
-from .dialects import DIALECTS, Dialect
+from .dialects import Dialect, dialect_of
 from .tables import Statement, ddl
 
 
@@ -30,7 +30,7 @@ class Hands:
     def __init__(self, address: Address) -> None:
         self.where = address.where
         self.engine = address.engine
-        self.dialect: Dialect = DIALECTS[address.scheme](address.engine.dialect)
+        self.dialect: Dialect = dialect_of(address.scheme, address.engine.dialect)
         self.pooled = False  # whether somebody stands between who gives each transaction another session
         self.statements = 0
         self._timeout = address.timeout

@@ -24,6 +24,7 @@ from .waiting import listen, poll
 
 if TYPE_CHECKING:
     from .ears import Ear
+    from .shelf import SqlShelf
 
 LOSSES = 2  # this many races lost in a row: claim
 CONFLICTS = 100  # times that the server itself says 'not now'
@@ -53,6 +54,17 @@ class SqlStore:
         from .tasks import TaskHands
 
         return TaskHands(address)
+
+    @property
+    def items(self) -> "SqlShelf":
+        """Where the items of pools are."""
+        from .items import items_of
+        from .shelf import SqlShelf
+
+        return SqlShelf(self, items_of(self.dialect))  # not kept: whoever forgets the store is to forget all of it
+
+    def client_clock(self) -> float:
+        return self._clock()
 
     # -- time
 
@@ -177,7 +189,10 @@ class SqlStore:
                 if statement is not self.dialect.claim and not statement.reads:
                     raise
                 await self._colour.sleep(int.from_bytes(os.urandom(1)) / 256 * min(0.001 * turn, 0.05))
-        raise BackendError(f"{self.where} said {CONFLICTS} times in a row that somebody else was first.")
+        raise self.crowded()
+
+    def crowded(self) -> BackendError:
+        return BackendError(f"{self.where} said {CONFLICTS} times in a row that somebody else was first.")
 
     async def _make_tables(self) -> None:
         try:

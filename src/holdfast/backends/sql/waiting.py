@@ -1,10 +1,11 @@
 """Waiting until it may be one's turn: by a hint where the database sends any, by looking where it does not."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...doorman import wire
 from ...errors import BackendError
 from ..contract import Colour, Pushed, Seen, Unknown
+from ..names import SEPARATOR
 
 if TYPE_CHECKING:
     from .ears import Ear
@@ -39,35 +40,54 @@ async def listen(
 async def poll(store: "SqlStore", colour: Colour, key: str, ticket: str, timeout: float) -> Pushed | None:
     """Plain reads, more often near the head of the line, less often while nothing happens."""
     end = colour.clock() + timeout
-    pause, ahead, version = FIRST, -1, -1
+    pause, place, version = FIRST, Place(-1), -1
     while (now := colour.clock()) < end:
         await colour.sleep(min(pause, end - now))
         try:
             seen = await store.read(key)
+            changed = seen.version != version
+            if changed:
+                found = _place(seen, ticket)
+                if found is None:
+                    return Pushed(ticket)
+                place, version = found, int(seen.version or 0)
+            if place.waits_for is not None and not place.ahead:
+                if await store.items.is_due(pool_of(key), place.waits_for):
+                    return Pushed(ticket)
         except (Unknown, BackendError):
             pause = min(pause * 2, LATER)
             continue
-        if seen.version == version:
-            pause = min(pause * 2, LATER if ahead else NEXT)
-            continue
-        standing = _standing(seen, ticket)
-        if standing is None:
-            return Pushed(ticket)
-        pause, ahead, version = FIRST * (standing + 1), standing, int(seen.version or 0)
+        pause = FIRST * (place.ahead + 1) if changed else min(pause * 2, LATER if place.ahead else NEXT)
     return None
 
 
-def _standing(seen: Seen, ticket: str) -> int | None:
-    """How many stand before this ticket, at a door or in the line of a pool; None if it is time to ask again."""
+class Place(NamedTuple):
+    ahead: int
+    waits_for: str | None = None  # of a worker: the item, or '' for any
+
+
+def _place(seen: Seen, ticket: str) -> Place | None:
+    """Where this ticket stands, at a door or in the line of a pool; None if it is time to ask again."""
     if seen.row is None:
         return None
     body = seen.row.body
     try:
         if not body.startswith('["line'):
-            return wire.decode(body).standing(ticket)
+            ahead = wire.decode(body).standing(ticket)
+            return Place(ahead) if ahead is not None else None
         from ...pool.wire import decode_line
 
         line = decode_line(body)
-        return 0 if any(w.ticket == ticket for w in line.watchers) else line.standing(ticket)
+        watched = next((w.key for w in line.watchers if w.ticket == ticket), None)
+        if watched is not None:
+            return Place(0, watched)
+        ahead = line.standing(ticket)
+        return Place(ahead, "") if ahead is not None else None
     except ValueError:
         return None  # whoever asks will be told
+
+
+def pool_of(line: str) -> str:
+    """The pool whose line is kept under this key."""
+    before, _, name = line.rpartition(SEPARATOR)
+    return before + name

@@ -1,0 +1,148 @@
+"""The items of pools in a SQL database: a table of their own. An item is still the same if score, fence and ticket are:
+each step changes one of them."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...pool import STATES, Item, Take, Taken, apply
+from ..pool_contract import SeenItem
+from .dialects import SCANNED
+from .items import Items
+from .tables import Statement
+from .trouble import Conflict, Exists
+
+if TYPE_CHECKING:
+    from .hands import Told
+    from .store import SqlStore
+
+TRIES = 400  # more in a row than any real crowd causes
+
+
+class SqlShelf:
+    def __init__(self, store: "SqlStore", say: Items) -> None:
+        self._store = store
+        self._say = say
+        self._nobody = store.dialect.nobody
+
+    async def _ask(self, statement: Statement, **values: Any) -> "tuple[Told, float]":
+        at = self._store.client_clock()
+        return await self._store.ask(statement, {"v_" + name: value for name, value in values.items()}), at
+
+    def _item(self, row: Sequence[Any]) -> Item:
+        key, score, fence, ticket, lease, owner, note, body = row
+        if self._nobody:
+            ticket, owner, note = ("" if text == self._nobody else text for text in (ticket, owner, note))
+        return Item(key, int(score), int(fence), ticket, int(lease), owner, note, body)
+
+    def _columns(self, item: Item, old: str = "") -> dict[str, Any]:
+        named = {f"{old}{name}": value for name, value in item._asdict().items() if name != "key"}
+        return {name: self._nobody if value == "" else value for name, value in named.items()}
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
+        told, at = await self._ask(self._say.get, pool=pool, key=key)
+        now, *row = told.rows[0]
+        return SeenItem(self._item(row) if row[0] is not None else None, None, self._store.sampled(now, at), at)
+
+    async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
+        assert seen.item is not None  # what is new comes by `add`
+        old = self._columns(seen.item._replace(body="", owner="", note=""), "old_")
+        values = {"pool": pool, "key": key, **{name: old[name] for name in ("old_score", "old_fence", "old_ticket")}}
+        try:
+            if item is None:
+                return (await self._ask(self._say.delete, **values))[0].met > 0
+            told, _ = await self._ask(self._say.put, **values, **self._columns(item), now=seen.now)
+            return told.met > 0
+        except Conflict:
+            return False
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        step = self._say.at_once
+        for start in range(0, len(rows), step):
+            values: dict[str, Any] = {"pool": pool}
+            chunk = rows[start : start + step]
+            for n, (key, body) in enumerate(chunk):
+                values |= {f"key{n}": key, f"body{n}": body, f"nth{n}": first + start + n}
+            new += await self._add(self._say.add(len(chunk)), values)
+        return new
+
+    async def _add(self, statement: Statement, values: dict[str, Any]) -> int:
+        for _ in range(TRIES):
+            try:
+                return max((await self._ask(statement, **values))[0].met, 0)
+            except Exists:
+                return 0
+            except Conflict:
+                continue
+        raise self._store.crowded()
+
+    async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
+        statement = self._say.take_if_alone if line else self._say.take
+        values: dict[str, Any] = {"pool": pool, "line": line} if line else {"pool": pool}
+        if self._store.dialect.shows:
+            return await self._take_at_once(statement, values, take)
+        for turn in range(TRIES):
+            told, at = await self._ask(statement, **values)
+            if not told.rows:
+                return None
+            # Somebody new may have any of them, and two who try the same one only get in each other's way.
+            row = told.rows[os.urandom(1)[0] % len(told.rows) if turn and line else 0]
+            now = self._store.sampled(row[8], at)
+            before = SeenItem(self._item(row[:8]), None, now, at)
+            assert before.item is not None
+            item, reply = apply(before.item, take, now)
+            if isinstance(reply, Taken) and await self.put(pool, before.item.key, item, before):
+                return SeenItem(item, None, now, at)
+        raise self._store.crowded()
+
+    async def _take_at_once(self, statement: Statement, values: dict[str, Any], take: Take) -> SeenItem | None:
+        span = min(take.window, take.lease) if take.window else take.lease
+        who = {"ticket": take.ticket, "lease": take.lease, "owner": take.owner, "note": take.note}
+        for _ in range(TRIES):
+            try:
+                told, at = await self._ask(statement, **values, **who, span=span)
+            except Conflict:
+                continue
+            if not told.rows:
+                return None
+            *row, now = told.rows[0]
+            return SeenItem(self._item(row), None, self._store.sampled(now, at), at)
+        raise self._store.crowded()
+
+    async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
+        told, at = await self._ask(self._say.of, pool=pool, ticket=ticket, span=span)
+        if not told.rows:
+            return None
+        now, *row = told.rows[0]
+        return SeenItem(self._item(row), None, self._store.sampled(now, at), at)
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        told, _ = await self._ask(self._say.coming, pool=pool, span=span)
+        now, score = told.rows[0]
+        return None if score is None else max(int(score) - int(now), 1)
+
+    async def is_due(self, pool: str, key: str = "") -> bool:
+        """Whether anything can be had now, or this one, or whether this one is done: for one who looks for himself."""
+        if key:
+            return bool((await self._ask(self._say.this_due, pool=pool, key=key))[0].rows)
+        return bool((await self._ask(self._say.due, pool=pool))[0].rows)
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        found: list[Item] = []
+        told, at = await self._ask(self._say.all, pool=pool)
+        while True:
+            found += [self._item(row) for _, *row in told.rows]
+            if len(told.rows) < SCANNED:
+                break
+            told, at = await self._ask(self._say.all_on, pool=pool, key=found[-1].key)
+        if told.rows:
+            return found, self._store.sampled(told.rows[0][0], at)
+        await self._store.ping()
+        sample = self._store.now()
+        assert sample is not None
+        return found, sample.now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        told, _ = await self._ask(self._say.count, pool=pool)
+        return dict(zip(STATES, [int(number or 0) for number in told.rows[0]], strict=True))
