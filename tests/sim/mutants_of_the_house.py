@@ -56,11 +56,11 @@ MUTANTS = [
     Mutant(
         "readers who come later share the place that is inside",
         party.readers_do_not_starve_a_writer, ACQUIRE,
-        "            else:\n                stand_by(",
-        "            elif seat.fence and wish.weight != ALL and not seat.leaving:\n"
-        "                seat.give(hold, seat.fence, desk.clock(), seat.holds)\n"
-        "                return True\n"
-        "            else:\n                stand_by(",
+        "        else:\n            stand_by(",
+        "        elif seat.fence and wish.weight != ALL and not seat.leaving:\n"
+        "            seat.give(hold, seat.fence, desk.clock(), seat.holds)\n"
+        "            hold._event = desk.colour.event()\n"
+        "        else:\n            stand_by(",
         (ACQUIRE, "            desk.set_apart(seat)\n", ""),
     ),
     Mutant(

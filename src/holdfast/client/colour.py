@@ -36,6 +36,13 @@ class ThreadEvent:
         self._is_set = False
         self._gate.acquire(False)
 
+    def block(self, timeout: float) -> bool:
+        """Wait until set, and clear it."""
+        if self._gate.acquire(True, timeout):
+            self._is_set = False
+            return True
+        return False
+
     async def wait(self, timeout: float | None) -> bool:
         if not self._is_set:
             if timeout is None:
@@ -55,6 +62,7 @@ class _Me(threading.local):
 
     def __init__(self) -> None:
         self.token = object()
+        self.event: ThreadEvent | None = None  # one to wait on that is not in use
 
 
 me = _Me()

@@ -21,6 +21,8 @@ class Lease(Hold):
     Leaving a `with` block releases it. It renews itself by default.
     """
 
+    __slots__ = ()
+
     def renew(self) -> None:
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
         run(change.renew(self._desk, self))
@@ -35,7 +37,7 @@ class Lease(Hold):
             if not short.leave(self._desk, self):
                 run(release(self._desk, self))
         except KeyboardInterrupt:
-            surely(lambda: run(release(self._desk, self, quiet=True)))
+            release_surely(self)
             raise
 
     def downgrade(self) -> None:
@@ -61,8 +63,25 @@ def leave_surely(lease: Lease, error: BaseException | None) -> None:
         if not enter.leave_at_once(lease._desk, lease):
             run(enter.leave(lease._desk, lease, error))
     except KeyboardInterrupt:
-        surely(lambda: run(enter.leave(lease._desk, lease, error)))
+        leave_again(lease, error)
         raise
+
+
+# The rest is not written where it is needed: a function with a lambda in it is dearer from its first line on.
+
+
+def leave_again(lease: Lease, error: BaseException | None) -> None:
+    """After a Ctrl-C in the middle of it, or even before it began."""
+    surely(lambda: run(enter.leave(lease._desk, lease, error)))
+
+
+def release_surely(lease: Lease) -> None:
+    surely(lambda: run(release(lease._desk, lease, quiet=True)))
+
+
+def undo_surely(lease: Lease) -> None:
+    """An acquire has ended by an exception."""
+    surely(lambda: run(enter.undo(lease._desk, lease)))
 
 
 def surely(undo: Callable[[], None]) -> None:

@@ -14,8 +14,9 @@ from ..flow.check import OWN, Seconds
 from ..flow.run import run
 from ..flow.short import enter as enter_at_once
 from ..flow.wish import Wish
+from .behind import behind
 from .colour import me
-from .lease import Lease, leave_surely, surely
+from .lease import Lease, leave_again, leave_surely, undo_surely
 
 if TYPE_CHECKING:
     from .locks import Locks
@@ -72,22 +73,28 @@ class Lock:
     def _get(self, wish: Wish, limit: float | None) -> Lease | None:
         lease = Lease(self._desk, wish, me.token)
         try:
-            return lease if self._gets(lease, limit) else None
+            if self._reentrant or not enter_at_once(self._desk, lease, limit == 0):
+                if not self._waits(lease, limit):
+                    return None
+            home = lease._home = self._holds  # type: ignore[assignment]
+            home.append(lease)
+            return lease
         except BaseException:
-            surely(lambda: run(enter.undo(self._desk, lease)))
+            undo_surely(lease)
             raise
 
-    def _gets(self, lease: Lease, limit: float | None) -> bool:
-        """Whether it is had in time. On any exception: undo."""
+    def _waits(self, lease: Lease, limit: float | None) -> bool:
+        """The long way. Whether it is had in time; on any exception: undo."""
         desk = self._desk
-        if self._reentrant or not enter_at_once(desk, lease, limit == 0):
-            if limit is None and any(h._who is lease._who for h in self._holds):
-                lease._warn_at = desk.clock() + 1.0
-            if not run(enter.get(desk, lease, limit, self._reentrant)):
-                return False
-        lease._home = self._holds  # type: ignore[assignment]
-        self._holds.append(lease)
-        return True
+        if limit is None and self._holds and any(h._who is lease._who for h in list(self._holds)):
+            lease._warn_at = desk.clock() + 1.0
+        elif limit != 0 and lease._seat.leader is not lease and not self._reentrant and lease._who not in desk.entered:
+            began = desk.clock() if limit else 0.0
+            if behind(desk, lease, limit):
+                return True
+            if limit:
+                limit = max(limit - (desk.clock() - began), 0.000_001)
+        return run(enter.get(desk, lease, limit, self._reentrant))
 
     def _newest(self) -> Lease:
         who = me.token
@@ -101,14 +108,18 @@ class Lock:
 
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
         """By the `with` of the caller's caller."""
+        desk = self._desk
         try:
-            if not self._gets(lease, limit):
-                raise run(enter.timed_out(self._desk, lease, limit or 0.0))
+            if self._reentrant or not enter_at_once(desk, lease, limit == 0):
+                if not self._waits(lease, limit):
+                    raise run(enter.timed_out(desk, lease, limit or 0.0))
+            home = lease._home = self._holds  # type: ignore[assignment]
+            home.append(lease)
             lease._by = by
-            enter.enter(self._desk, lease, sys._getframe(2))
+            enter.enter(desk, lease, sys._getframe(2))
             return lease
         except BaseException:
-            surely(lambda: run(enter.undo(self._desk, lease)))
+            undo_surely(lease)
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -119,12 +130,15 @@ class Lock:
             if not enter.leave_at_once(desk, lease):
                 run(enter.leave(desk, lease, error))
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
-            surely(lambda: run(enter.leave(desk, lease or self._last_entered(), error)))
+            leave_again(lease or self._last_entered(), error)
             raise
 
     def _last_entered(self) -> Lease:
         """The lease with which this thread's `with` of this very object was entered."""
-        for lease in reversed(self._desk.entered.get(me.token, ())):
+        stack = self._desk.entered.get(me.token, ())
+        if stack and stack[-1]._by is self:
+            return stack[-1]  # type: ignore[return-value]
+        for lease in reversed(stack):
             if lease._by is self:
                 return cast(Lease, lease)
         raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")

@@ -41,48 +41,56 @@ async def acquire(desk: Desk, hold: Hold, until: float | None) -> bool:
     On any exception the caller must `withdraw(desk, hold)`.
     """
     trying = until == 0
-    wish = hold._wish
-    if hold._seat.leader is not hold:  # else the short way has led only so far
-        with desk.mutex:
-            key: object = wish.key
-            seat = desk.seats.get(key)
-            if seat is not None and trying:
-                if seat.fence and desk.clock() < seat.deadline:
-                    return False  # this very client holds it
-                seat = key = None
-            if seat is None:
-                hold._seat = seat = Seat(wish, desk.ticket(), desk.backend.skew, key)
-                seat.leader = hold
-                desk.seats[seat.filed] = seat
-            else:
-                stand_by(seat, hold, desk.colour.event())
-        if hold._event is not None:
-            desk.tell("waiting", wish.name, detail="behind others of this client")
-            await _stand_by(desk, hold, hold._event, until)
-            if hold in hold._seat.holds:
-                desk.seated(hold._seat)
-                desk.tell("acquired", wish.name, hold.ticket, hold.fence)
-                return True
-            if hold._seat.leader is not hold:
-                return False
+    if hold._seat.leader is not hold and hold._event is None:  # else the short way has got so far
+        if not _join(desk, hold, trying):
+            return False
+    if hold._event is not None:
+        await _stand_by(desk, hold, hold._event, until)
+        if hold in hold._seat.holds:
+            desk.seated(hold._seat)
+            desk.tell("acquired", hold.name, hold.ticket, hold.fence)
+            return True
+        if hold._seat.leader is not hold:
+            return False
     return await _lead(desk, hold, hold._seat, until, trying)
+
+
+def _join(desk: Desk, hold: Hold, trying: bool) -> bool:
+    """Stand by those of this client who want the same, or lead. False: not worth trying, this very client holds it."""
+    wish = hold._wish
+    with desk.mutex:
+        key: object = wish.key
+        seat = desk.seats.get(key)
+        if seat is not None and trying:
+            if seat.fence and desk.clock() < seat.deadline:
+                return False
+            seat = key = None
+        if seat is None:
+            hold._seat = seat = Seat(wish, desk.ticket(), desk.backend.skew, key)
+            seat.leader = hold
+            desk.seats[seat.filed] = seat
+        else:
+            stand_by(seat, hold, desk.colour.event())
+    if hold._event is not None:
+        desk.tell("waiting", wish.name, detail="behind others of this client")
+    return True
 
 
 async def _stand_by(desk: Desk, hold: Hold, event: Event, until: float | None) -> None:
     """Wait until somebody leads us in, or we are to lead. The event is a hint; what counts is looked at again."""
     while True:
+        with desk.mutex:
+            if called(desk, hold) or (until is not None and desk.clock() >= until):
+                _stand_aside(desk, hold)
+                return
         rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
         if hold._warn_at is not None:
             rest = min(rest, _warn(desk, hold))
-        await event.wait(max(rest, 0))
-        with desk.mutex:
-            over = until is not None and desk.clock() >= until
-            if over or _called(desk, hold):
-                _stand_aside(desk, hold)
-                return
+        if await event.wait(max(rest, 0)):
+            event.clear()
 
 
-def _called(desk: Desk, hold: Hold) -> bool:
+def called(desk: Desk, hold: Hold) -> bool:
     """Under the mutex: whether this one has what it stood by for, or is to ask for it."""
     if hold in hold._seat.holds:
         return True
@@ -200,7 +208,8 @@ def take_seat(desk: Desk, hold: Hold, seat: Seat, fence: int, at: float, left: i
         with desk.mutex:
             let_in(seat, clock)
             desk.set_apart(seat)
-    desk.seated(seat)
+    if seat.renew_at < desk.wake_at or seat.watched or wish.max_hold is not None:
+        desk.seated(seat)
     if desk.on_event is not None or heeded("acquired"):
         desk.tell("acquired", wish.name, seat.ticket, fence)
     return True
@@ -272,7 +281,7 @@ async def withdraw(desk: Desk, hold: Hold) -> None:
     """Undo what an acquire that ends by an exception had got to. Never raises what the store says."""
     with desk.mutex:
         _stand_aside(desk, hold)
-        _called(desk, hold)
+        called(desk, hold)
     if hold in hold._seat.holds:
         hold._seat.leader = None
         await release(desk, hold, quiet=True)

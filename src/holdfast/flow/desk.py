@@ -61,7 +61,7 @@ class Desk:
         self.mutex = colour.mutex()
         self.seats: dict[object, Seat] = {}
         self.debts: dict[str, Debt] = {}
-        self.entered: dict[Hashable, list[Hold]] = {}  # by `with`, of each thread or task, the last one last
+        self.entered: dict[Hashable, list[Hold]] = {}  # by `with`, of each thread or task, the innermost last
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
         self.closing = False  # nobody is let in or passed on any more
         self.closed = False

@@ -104,11 +104,12 @@ def leave_at_once(desk: Desk, hold: Hold) -> bool:
 
 
 def no_longer_entered(desk: Desk, hold: Hold) -> None:
-    if hold._entered is None:
-        return
     stack = desk.entered.get(hold._who)
-    if stack is not None and hold in stack:
-        stack.remove(hold)
+    if stack:
+        if stack[-1] is hold:
+            stack.pop()
+        elif hold in stack:
+            stack.remove(hold)
         if not stack:
             desk.entered.pop(hold._who, None)
     hold._entered = None  # or the frame and what it holds would live as long as the lease

@@ -50,18 +50,25 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
 
 
 def over(hold: Hold) -> None:
+    """This one has nothing any more."""
     hold._released = True
-    if hold._home is not None and hold in hold._home:
-        hold._home.remove(hold)
+    seat = hold._seat
+    if hold._home is not None:
+        try:
+            hold._home.remove(hold)
+        except ValueError:
+            pass  # a second time
     nested = hold._desk.nested
     if nested:
         key = hold._wish.name, hold._who
         if nested.get(key) is hold:
-            rest = [h for h in hold._seat.holds if h._who == hold._who and not h._released]
+            rest = [h for h in seat.holds if h._who == hold._who and not h._released]
             if rest:  # released in another order than taken: what is left still counts
                 nested[key] = rest[0]
             else:
                 nested.pop(key, None)
+    if seat.left:
+        seat.holds = []  # or the two would keep each other alive until the collector comes
 
 
 async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:

@@ -29,34 +29,13 @@ NEVER = float("inf")
 
 
 class Seat:
-    """One ticket. What has not happened to it yet is said by the class: cheaper than twenty assignments."""
+    """One ticket. Slots: what is read ten times in a turn is worth setting once."""
 
-    # While it is asked for
-    leader: Hold | None = None  # who asks for it
-    line: deque[Hold] | None = None  # those who stand by and want the same, in the order in which they came
-    sent = False  # the store may know this ticket
-    doubtful = False  # an Enter of this ticket may still be under way, even if a later one was answered
-    waited = False  # the store has put it in line
-    answer: Answer | None = None  # one that the leader has not looked at yet
-    place = 0
-    ahead = 0
-
-    # While it is ours
-    fence = 0  # the first of its block: renewals name it. 0: it is not inside
-    given = 0  # how often it has been passed on
-    lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
-    deadline = 0.0
-    renew_at = NEVER
-    cap = NEVER  # when the present holder's max_hold ends
-    failed = 0.0  # when the store could not be asked to renew it
-    admitted = 0.0
-    leaving = False
-    going = 0.0  # when its Leave was sent for the first time
-    left = False
-    reason = ""  # why it was lost
-    story = ""
-    watched = False
-    order: On | None = None  # of an item of a pool: how it is let go
+    __slots__ = (
+        "admitted", "ahead", "answer", "cap", "deadline", "doubtful", "failed", "fence", "filed", "given", "going",
+        "holds", "leader", "lease", "leaving", "left", "line", "lowered", "margin", "name", "order", "place", "reason",
+        "renew_at", "sent", "story", "ticket", "waited", "watched", "weight", "wish",
+    )  # fmt: skip
 
     def __init__(self, wish: Wish, ticket: str, skew: float, filed: object = None) -> None:
         self.wish = wish
@@ -66,7 +45,34 @@ class Seat:
         self.lease = wish.lease
         self.margin = wish.lease / 10 + skew
         self.filed = filed or ticket  # where the desk has it: under what others who want the same look for
+
+        # While it is asked for
+        self.leader: Hold | None = None  # who asks for it
+        self.line: deque[Hold] | None = None  # those who stand by and want the same, in the order in which they came
+        self.sent = False  # the store may know this ticket
+        self.doubtful = False  # an Enter of this ticket may still be under way, even if a later one was answered
+        self.waited = False  # the store has put it in line
+        self.answer: Answer | None = None  # one that the leader has not looked at yet
+        self.place = 0
+        self.ahead = 0
+
+        # While it is ours
         self.holds: list[Hold] = []
+        self.fence = 0  # the first of its block: renewals name it. 0: it is not inside
+        self.given = 0  # how often it has been passed on
+        self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
+        self.deadline = 0.0
+        self.renew_at = NEVER
+        self.cap = NEVER  # when the present holder's max_hold ends
+        self.failed = 0.0  # when the store could not be asked to renew it
+        self.admitted = 0.0
+        self.watched = False
+        self.leaving = False
+        self.going = 0.0  # when its Leave was sent for the first time
+        self.left = False
+        self.reason = ""  # why it was lost
+        self.story = ""
+        self.order: On | None = None  # of an item of a pool: how it is let go
 
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
@@ -129,22 +135,26 @@ NOWHERE = Seat(Wish("", 0, 1, 0.0), "", 0.0)
 class Hold:
     """What somebody wants, and then has: the part of a lease that both faces share."""
 
-    fence = 0
-    """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
-    _seat = NOWHERE
-    _since = 0.0
-    _released = False
-    _reason = ""
-    _home: list[Hold] | None = None
-    _entered: tuple[FrameType, int] | None = None  # where its `with` stands
-    _by: object = None  # what it was entered by
-    _event: Event | None = None  # of one who stands by
-    _warn_at: float | None = None  # it waits without limit for what it holds itself: say so if it still does by then
+    __slots__ = (
+        "__weakref__", "_by", "_desk", "_entered", "_event", "_home", "_reason", "_released", "_seat", "_since",
+        "_warn_at", "_who", "_wish", "fence",
+    )  # fmt: skip
 
     def __init__(self, desk: Desk, wish: Wish, who: Hashable = None) -> None:
         self._desk = desk
         self._wish = wish
         self._who = who  # the thread or task
+        self._seat = NOWHERE
+        self._since = 0.0
+        self.fence = 0
+        """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
+        self._released = False
+        self._reason = ""
+        self._home: list[Hold] | None = None
+        self._entered: tuple[FrameType, int] | None = None  # where its `with` stands
+        self._by: object = None  # what it was entered by
+        self._event: Event | None = None  # of one who stands by
+        self._warn_at: float | None = None  # it waits without limit for what it holds itself: when to say so
 
     @property
     def name(self) -> str:
