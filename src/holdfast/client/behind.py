@@ -24,6 +24,7 @@ def behind(desk: Desk, lease: Lease, limit: float | None) -> bool:
     with desk.mutex:
         seat = desk.seats.get(lease._wish.key)
         if seat is None:
+            me.event = event
             return False
         stand_by(seat, lease, event)
     if desk.on_event is not None or heeded("waiting"):

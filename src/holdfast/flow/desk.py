@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.contract import Answer, Backend, Colour, Unknown
-from ..doorman import Command, Enter
+from ..doorman import ALL, Command, Enter
 from ..errors import BackendError, ConfigError
 from .clock import chance
 from .events import Event, heeded, log, short
@@ -195,7 +195,8 @@ class Desk:
                     self.hand_down(seat)
                 else:
                     del self.seats[seat.filed]
-            self.seats.pop(seat.ticket, None)
+            if seat.weight != ALL:
+                self.seats.pop(seat.ticket, None)
 
     def set_apart(self, seat: Seat) -> None:
         """Under the mutex: it stays ours, but nobody shares it from here on."""

@@ -22,7 +22,7 @@ async def get(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> b
     """Whether it is had within `limit` seconds (None: for ever, 0: only a try). On any exception: undo."""
     if reentrant and _again(desk, hold):
         return True
-    if limit is None:
+    if limit is None and hold._who in desk.entered:
         await _not_for_oneself(desk, hold)
     until = limit if not limit else desk.clock() + limit
     had = await acquire(desk, hold, until)
