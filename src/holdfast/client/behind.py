@@ -8,30 +8,29 @@ itself.
 
 from __future__ import annotations
 
+from typing import cast
+
 from ..flow.acquire import LOOK_AGAIN, called
 from ..flow.desk import Desk
 from ..flow.events import heeded
 from ..flow.party import stand_by
 from ..flow.short import enter
-from .colour import ThreadEvent, me
+from .colour import ThreadEvent
 from .lease import Lease
 
 
 def behind(desk: Desk, lease: Lease, limit: float | None) -> bool:
     """Whether this one has it; False: go on with `get`. On any exception: undo."""
-    event = me.event or ThreadEvent()
-    me.event = None
+    event = cast(ThreadEvent, desk.colour.event())
     with desk.mutex:
         seat = desk.seats.get(lease._wish.key)
         if seat is None:
-            me.event = event
             return False
         stand_by(seat, lease, event)
     if desk.on_event is not None or heeded("waiting"):
         desk.tell("waiting", lease._wish.name, detail="behind others of this client")
     if not event.block(LOOK_AGAIN if limit is None or limit > LOOK_AGAIN else limit):
         return False
-    me.event = event  # as new: whoever waits for it closes it again
     seat = lease._seat
     if lease not in seat.holds:
         with desk.mutex:

@@ -62,7 +62,6 @@ class _Me(threading.local):
 
     def __init__(self) -> None:
         self.token = object()
-        self.event: ThreadEvent | None = None  # one to wait on that is not in use
 
 
 me = _Me()
