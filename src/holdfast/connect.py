@@ -111,6 +111,14 @@ def _oci(target: object, colour: Colour, namespace: str, options: dict[str, Any]
     return open_oci(target, colour, namespace, options)
 
 
+def _cassandra(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+    try:
+        from .backends.cassandra import open_cassandra
+    except ImportError:
+        raise ConfigError("cassandra:// needs the driver: pip install 'holdfast[cassandra]'.") from None
+    return open_cassandra(target, colour, namespace, options)
+
+
 def _sql(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
     scheme = target.partition("://")[0].partition("+")[0] if isinstance(target, str) else "postgresql"
     try:
@@ -150,6 +158,7 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "mariadb": _sql,
     "mysql": _sql,
     "oracle": _sql,
+    "cassandra": _cassandra,
     "oci-nosql": _oci,
 }
 
@@ -160,6 +169,7 @@ SQL = {scheme: opener for scheme, opener in SCHEMES.items() if opener is _sql}
 DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {
     "redis": _redis,
     "sqlalchemy": _sql,
+    "cassandra": _cassandra,
     "oci": _oci,
 }
-_OBJECTS = "a client of redis-py, an Engine of SQLAlchemy or a NosqlClient of OCI"
+_OBJECTS = "a client of redis-py, an Engine of SQLAlchemy, a Session of Cassandra's driver or a NosqlClient of OCI"

@@ -2,7 +2,8 @@
 
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
 and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
-not on Redis, whose doorman is another one than everybody else's: there everything is always played.
+not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra, whose
+steps are the slowest, only a part is: the engine above it is the same everywhere. OCI NoSQL is a fake of the service.
 """
 
 import os
@@ -19,6 +20,7 @@ from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
 from holdfast.testing.suite.stage import PoolBehaviours
+from tests.servers.cassandra import Ring
 from tests.servers.fixtures import DEAR
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
@@ -84,6 +86,30 @@ def on_oci_nosql(request: pytest.FixtureRequest) -> str:
     return os.environ.get("HOLDFAST_TEST_OCI_URL") or request.getfixturevalue("fake_nosql").url()
 
 
+class CassandraSite:
+    """One node, by one session for all clients of a test: to connect takes longer than most tests."""
+
+    url = ""
+    clock: HandClock | None = None
+
+    def __init__(self, ring: Ring) -> None:
+        self.ring = ring
+
+    def backend(self, colour: Colour, namespace: str) -> Backend:
+        from holdfast.backends.cassandra import open_cassandra
+
+        return open_cassandra(self.ring.session(), colour, namespace, {"keyspace": "holdfast"})
+
+    def forget(self, name: str) -> None:
+        """Which nobody does in Cassandra, but a restore from an old copy does."""
+        assert self.ring.session().execute(f"DELETE FROM holdfast.holdfast_locks WHERE key='{name}' IF EXISTS").one()[0]
+
+
+@pytest.fixture
+def on_cassandra(cassandra: Ring) -> CassandraSite:
+    return CassandraSite(cassandra)
+
+
 @pytest.fixture
 def on_postgresql(postgresql: PostgreSQL) -> str:
     return postgresql.url
@@ -122,6 +148,7 @@ STORES: dict[str, OpenSite | str] = {
     "valkey": "on_valkey",
     "redis_sentinel": "on_sentinel",
     "redis_cluster": "on_cluster",
+    "cassandra": "on_cassandra",
     "oci_nosql": "on_oci_nosql",
     "postgresql": "on_postgresql",
     "pgbouncer": "on_pgbouncer",
@@ -157,8 +184,9 @@ ALL_THE_SAME = {
     "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
 }
 SQL = {"postgresql", "pgbouncer", "mariadb", "oracle"}
-IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster", "oci_nosql"} | SQL
-OVER_THE_WIRE = {"oci_nosql"}  # where each step is several requests, and these are hundreds of steps
+OVER_THE_WIRE = {"cassandra", "oci_nosql"}
+IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster"} | SQL | OVER_THE_WIRE
+# Where each step takes many milliseconds, these are left to the long runs, too: they are hundreds of steps.
 MANY_STEPS = {
     "test_many_are_had_in_the_order_of_their_adding",
     "test_a_crowd_asks_the_store_no_more_than_once_a_second",
@@ -166,10 +194,19 @@ MANY_STEPS = {
 }
 
 
+# Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen.
+ON_CASSANDRA = {
+    "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
+    "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
+}  # fmt: skip
+
+
 def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:
     if store not in IN_REAL_TIME or store == "redis":
         return False
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
+        return True
+    if store == "cassandra" and group not in ON_CASSANDRA:
         return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 

@@ -38,7 +38,7 @@ def extra_of(scheme: str) -> str:
 
 
 def names(wanted: list[str]) -> set[str]:
-    return {re.split(r"[\[<>=~ ]", each)[0] for each in wanted}
+    return {re.split(r"[\[<>=~ ]", each)[0].replace("cassandra-driver", "cassandra") for each in wanted}
 
 
 def test_every_driver_is_an_extra_and_at_hand_for_the_tests() -> None:

@@ -49,6 +49,7 @@ LAW: dict[str, set[str]] = {
 DRIVERS: dict[str, set[str]] = {
     "testing": {"pytest", "_pytest"},
     "backends.redis": {"redis", "hiredis"},
+    "backends.cassandra": {"cassandra"},
     "backends.oci_nosql": {"oci"},
     "backends.sql": {"sqlalchemy", "psycopg", "pymysql", "aiomysql", "oracledb"},
     "recipes": {"redis", "oci"},

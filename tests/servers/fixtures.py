@@ -11,6 +11,8 @@
     pgbouncer              a PgBouncer in transaction mode before it
     mariadb                one MariaDB
     start_postgresql       a function: a PostgreSQL of the test's own, with options of its own
+    cassandra              one node of Cassandra
+    cassandra_three        three nodes, each with a copy of everything
     fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
 
 All but start_… are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
@@ -33,6 +35,7 @@ from typing import Protocol, TypeVar
 
 import pytest
 
+from .cassandra import Ring, missing
 from .fake_nosql import FakeNosql
 from .groups import Cluster, Sentinels, WithReplica
 from .server import SITTER, Server
@@ -41,10 +44,13 @@ from .sql import MariaDB, PgBouncer, PostgreSQL
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
     "start_redis", "fake_nosql", "postgresql", "pgbouncer", "mariadb", "start_postgresql",
+    "cassandra", "cassandra_three",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
-DEAR = ("redis_sentinel", "redis_cluster")  # so many processes that tests of several files take turns at one
+DEAR = (  # so many processes, or such large ones, that tests of several files take turns at one
+    "redis_sentinel", "redis_cluster", "cassandra_three", "cassandra",
+)  # fmt: skip
 
 
 class Shared(Protocol):
@@ -167,6 +173,26 @@ def redis_cluster(servers: Shelf) -> Cluster:
 @pytest.fixture
 def valkey(servers: Shelf) -> Server:
     return servers.get("valkey", lambda: Server(valkey_program()))
+
+
+@pytest.fixture
+def cassandra(servers: Shelf) -> Ring:
+    return servers.get("cassandra", lambda: _ring(1, secured=True))
+
+
+@pytest.fixture
+def cassandra_three(servers: Shelf) -> Ring:
+    return servers.get("cassandra_three", lambda: _ring(3))
+
+
+def _ring(nodes: int, secured: bool = False) -> Ring:
+    try:
+        import_module("cassandra.cluster")
+    except ImportError:
+        lacking("This Python has no cassandra-driver: ./dev test brings it.")
+    if what := missing():
+        lacking(f"{what}: ./dev test brings it.")
+    return Ring(nodes, secured)
 
 
 @pytest.fixture

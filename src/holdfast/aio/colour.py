@@ -30,6 +30,7 @@ class TaskEvent:
     async def wait(self, timeout: float | None) -> bool:
         if self._event.is_set():
             return True
+        self._colour.loop()  # known from here on, or who sets it from another thread could not wake it
         if timeout is None:
             return await self._event.wait()
         if timeout <= 0:

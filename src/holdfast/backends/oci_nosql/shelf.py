@@ -75,9 +75,11 @@ class OciShelf(Rows):
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0
+        sample = self._store.now()
+        asked = sample[0] if sample is not None else await self._store.clock.ask()
+        now = max(asked, self._store.added + 1)  # by what is guessed it may be a little earlier
+        self._store.added = now + first + len(rows)
         for key, body in rows:
-            sample = self._store.now()
-            now = sample[0] if sample is not None else await self._store.clock.ask()
             item, _ = apply(None, Add(body, first + new), now, key)
             assert item is not None
             value = {"key": self._prefix(pool) + key, "score": item.score, "owner": "",

@@ -55,6 +55,7 @@ class OciStore:
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = colour.blocking
         self.sorts = True  # until it is refused: whether there is an index on the score
+        self.added = 0  # the time of the last item added
         self._colour = colour
         self.clock = Clock(table)
 

@@ -1,0 +1,197 @@
+"""The items of pools in Cassandra: a table of their own, each pool in sixteen partitions.
+
+The transactions of one partition wait for each other. As long as nobody is in its way a worker takes what has been due
+for longest in all of them. One who has just lost a race begins with a bucket drawn by lot and takes what has been due
+for longest there; only if there is nothing does it look into all the others. So in a crowd "first come, first served"
+holds among the items of a bucket, not of the whole pool.
+
+Nothing is deleted: a removed item has the score -2 and counts as absent. It keeps its fence, so that fences rise even
+if it is added again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from ...pool import STATES, Add, Item, Take, Taken, apply
+from ..contract import Unknown
+from ..polling import LONGEST
+from ..pool_contract import SeenItem
+from . import cql
+
+if TYPE_CHECKING:
+    from .store import CassandraStore
+
+BUCKETS = 16
+REMOVED = -2
+TRIES = 400  # more in a row than any real crowd causes
+DOUBTS = 3
+CROWDED = 2.0  # seconds for which one who has lost a race keeps out of the way
+ITEM = Item._fields
+
+
+def bucket_of(key: str, buckets: int = BUCKETS) -> int:
+    return crc32(key.encode()) % buckets
+
+
+class CassandraShelf:
+    buckets = BUCKETS
+
+    def __init__(self, store: CassandraStore) -> None:
+        self._store = store
+        self._wire = store.wire
+        self._clock = store.wire.colour.clock
+
+    def _place(self, pool: str, key: str) -> tuple[str, int, str]:
+        return pool, bucket_of(key, self.buckets), key
+
+    @property
+    def _all(self) -> list[int]:
+        return list(range(self.buckets))
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
+        at = self._clock()
+        found = await self._wire.read(cql.GET, self._place(pool, key), settle)
+        if not found:
+            return SeenItem(None, None, await self._store.time(), at)
+        item = _item(found[0])
+        kept = item if item.score != REMOVED else None
+        return SeenItem(kept, item, self._store.note(found[0].now, at), at)
+
+    async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
+        before = seen.version
+        if not isinstance(before, Item):
+            return False  # what is new comes by `add`
+        if item is None:
+            item = before._replace(score=REMOVED, ticket="", owner="", note="", body="null")
+        new = (item.score, item.fence, item.ticket, item.lease, item.owner, item.note, item.body)
+        same = (before.score, before.fence, before.ticket)
+        from .store import since_1970
+
+        done = await self._wire.transact(cql.PUT, (*new, *self._place(pool, key), *same, since_1970(seen.now)))
+        return bool(done["applied"])
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        now = max(await self._store.time(), self._store.added + 1)  # by what is guessed it may be a little earlier
+        self._store.added = now + first + len(rows)
+        for key, body in rows:
+            item, _ = apply(None, Add(body, first + new), now, key)
+            assert item is not None
+            new += await self._add(pool, item)
+        return new
+
+    async def _add(self, pool: str, item: Item) -> bool:
+        doubt = False
+        for _ in range(TRIES):
+            try:
+                done = await self._wire.transact(cql.ADD, (*self._place(pool, item.key), item.score, item.body))
+                if done["applied"]:
+                    return True
+            except Unknown:
+                if doubt:
+                    raise
+                doubt = True
+            seen = await self.get(pool, item.key, doubt)
+            if seen.item is not None:
+                return doubt and seen.item == item  # put there by the request whose answer was lost
+            if isinstance(seen.version, Item) and await self.put(
+                pool, item.key, item._replace(fence=seen.version.fence), seen
+            ):
+                return True
+        return False
+
+    async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
+        if line:
+            seen = await self._store.read(line)
+            if seen.row is not None and seen.row.score > 0:
+                return None
+        crowded = line != "" and self.buckets > 1 and self._clock() < self._store.crowded
+        for turn in range(TRIES):
+            lot = os.urandom(2)
+            found = await self._due(pool, [lot[0] % self.buckets] if crowded else self._all)
+            if not found and not crowded:
+                return None
+            # Somebody new may have any of them, and two who try the same one only get in each other's way.
+            took = await self._take(pool, found[lot[1] % len(found) if turn and line else 0], take) if found else None
+            if took is not None:
+                return took
+            if found:
+                self._store.crowded = self._clock() + CROWDED
+            crowded = False
+        return None
+
+    async def _due(self, pool: str, buckets: list[int]) -> list[SeenItem]:
+        at = self._clock()
+        now = await self._store.time()
+        if len(buckets) == 1:
+            rows = await self._wire.read(cql.DUE_IN_BUCKET, (pool, buckets[0], 0, now))
+        else:
+            rows = await self._wire.read(cql.DUE, (pool, buckets, 0, now))
+        items = sorted((_item(row) for row in rows), key=lambda item: (item.score, item.key))
+        return [SeenItem(item, item, now, at) for item in items[:BUCKETS]]
+
+    async def _take(self, pool: str, one: SeenItem, take: Take) -> SeenItem | None:
+        """Take this one, unless somebody was quicker. After an unknown outcome the same one again and no other: or what
+        was lost might still arrive, and he would have two."""
+        doubts = 0
+        while one.item is not None:
+            item, reply = apply(one.item, take, one.now)
+            if not isinstance(reply, Taken) or item is None:
+                return None
+            if item == one.item:
+                return one
+            try:
+                if await self.put(pool, item.key, item, one):
+                    return SeenItem(item, None, one.now, one.at)
+                if not doubts:
+                    return None
+            except Unknown:
+                doubts += 1
+                if doubts > DOUBTS:
+                    raise
+            one = await self.get(pool, item.key, True)
+        return None
+
+    async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
+        at = self._clock()
+        now = await self._store.time()
+        found = await self._wire.read(cql.OF, (pool, self._all, now, now + span, ticket))
+        return SeenItem(_item(found[0]), _item(found[0]), now, at) if found else None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        now = await self._store.time()
+        (found,) = await self._wire.read(cql.NEXT, (pool, self._all, now + 1, now + span))
+        return None if found.score is None else max(found.score - now, 1)
+
+    async def due_in(self, pool: str, key: str) -> float:
+        """In how many seconds there is something to be had in this pool; with a key: when that is."""
+        if key:
+            seen = await self.get(pool, key)
+            score, now = (seen.item.score if seen.item is not None else -1), seen.now
+        else:
+            now = await self._store.time()
+            (found,) = await self._wire.read(cql.NEXT, (pool, self._all, 0, now + int(LONGEST * 1e6)))
+            score = -1 if found.score is None else found.score
+        return (score - now) / 1e6 if score >= 0 else LONGEST
+
+    async def all(self, pool: str) -> tuple[list[Item], int]:
+        rows = await self._wire.read(cql.ALL, (pool, self._all))
+        now = await self._store.time()
+        return sorted(item for item in map(_item, rows) if item.score != REMOVED), now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        rows = await self._wire.read(cql.SCORES, (pool, self._all))
+        now = await self._store.time()
+        counts = dict.fromkeys(STATES, 0)
+        for row in rows:
+            if row.score != REMOVED:
+                counts[Item(row.key, row.score, ticket=row.ticket).state(now)] += 1
+        return counts
+
+
+def _item(row: Any) -> Item:
+    return Item._make([getattr(row, name) for name in ITEM])

@@ -1,0 +1,166 @@
+"""Locks in Cassandra: one partition for each name, and each step one lightweight transaction on its version.
+
+A step from what is known already is one transaction; a conflict shows what is there instead. Whoever waits reads at
+QUORUM, which disturbs nobody, and never at SERIAL: such reads take part in the agreement and stall it. A row at QUORUM
+that shows somebody inside is committed. Only after an unknown outcome is there one SERIAL read, which ends whatever was
+under way. `cql` has the statements, `wire` how they are sent, `shelf` the items, `trouble` what goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cassandra.util import Duration
+
+from ...doorman import Wake
+from ...errors import BackendError
+from ..contract import Colour, Pushed, Row, Seen, Written
+from ..polling import Ahead, poll, pool_of, standing, told
+from . import cql
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from .shelf import CassandraShelf
+
+FIRST = 0.01  # seconds: the shortest pause between two looks
+KEPT = 10.0  # seconds for which an answer tells the time
+SLACK = 0.005  # seconds by which we stay behind: a node's clocks differ by this from one statement to the next
+NOBODY: frozenset[str] = frozenset()
+
+
+class CassandraStore:
+    span = "machines"
+    ear = ""
+    trust = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
+
+    def __init__(self, wire: Wire, colour: Colour, *, skew: float = 0.0) -> None:
+        self.wire = wire
+        self.where = wire.where
+        self.skew = skew
+        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = colour.blocking
+        self._colour = colour
+        self.crowded = 0.0  # until when other workers may be in our way at the items
+        self.added = 0  # the time of the last item added
+        self._known: tuple[int, float, float] | None = None  # the time told, and ours before and after
+
+    @property
+    def items(self) -> CassandraShelf:
+        """Where the items of pools are."""
+        from .shelf import CassandraShelf
+
+        return CassandraShelf(self)
+
+    def now(self) -> tuple[int, float] | None:
+        """From the last answer; not ahead of that node's clock, and the statement checks it."""
+        if self._known is None:
+            return None
+        now, before, after = self._known
+        here = self._colour.clock()
+        if not 0 <= here - after <= KEPT:
+            return None
+        return now + int((here - after - SLACK) * 1e6), here - (after - before) - SLACK
+
+    def note(self, milliseconds: int, before: float) -> int:
+        """A node has told its time."""
+        now = milliseconds * 1000
+        self._known = now, before, self._colour.clock()
+        return now
+
+    async def time(self) -> int:
+        """What time it is, by the last answer or by asking."""
+        sample = self.now()
+        if sample is not None:
+            return sample[0]
+        before = self._colour.clock()
+        return self.note((await self.wire.read(cql.CLOCK))[0].now, before)
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> Seen:
+        at = self._colour.clock()
+        found = await self.wire.read(cql.READ, (key,), settle)
+        if not found:
+            return Seen(None, None, self.note((await self.wire.read(cql.CLOCK))[0].now, at), at)
+        (row,) = found
+        now = self.note(row.now, at)
+        return Seen(Row(key, row.score, row.owner, row.body), row.version, now, at)
+
+    async def write(self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]) -> Written | Seen:
+        at = self._colour.clock()
+        version = int.from_bytes(os.urandom(8)) >> 1
+        key, score, owner, body = row
+        if expected is None:
+            done = await self.wire.transact(cql.INSERT, (key, score, owner, body, version))
+        else:
+            values = (score, owner, body, version, key, expected, since_1970(now))
+            done = await self.wire.transact(cql.UPDATE, values)
+        if done["applied"]:
+            return Written(version, now, at)
+        sample = self.now()
+        if sample is None or done.get("body") is None:
+            return Seen(None, expected, now, at)  # it does not show what is there: read
+        return Seen(Row(key, 0, "", done["body"]), done["version"], *sample)
+
+    async def scan(self, prefix: str) -> list[Seen]:
+        at = self._colour.clock()
+        now = await self.time()
+        found = await self.wire.read(cql.SCAN)
+        rows = [(Row(r.key, r.score, r.owner, r.body), r.version) for r in found if r.key.startswith(prefix)]
+        return [Seen(row, version, now, at) for row, version in sorted(rows)]
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        raise BackendError("Nothing is deleted in Cassandra: a row that is gone loses its fence.")
+
+    # -- waiting
+
+    async def wake(self, woken: Sequence[Wake]) -> None:
+        pass  # nobody listens: they look for themselves
+
+    async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
+        async def look() -> Pushed | Ahead:
+            found = await self.wire.read(cql.READ, (key,))
+            result = standing(found[0].body if found else None, ticket)
+            if isinstance(result, Ahead) and result.wants is not None and not result.number:
+                return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
+            return result
+
+        return await poll(self._colour, ticket, timeout, look, FIRST)
+
+    def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        return NOBODY, NOBODY  # nobody is known to be gone
+
+    # -- the rest
+
+    async def tidy(self) -> None:
+        pass
+
+    async def ping(self) -> None:
+        await self.wire.read(cql.CLOCK)
+
+    async def close(self) -> None:
+        await self.wire.close()
+
+    def forked(self) -> None:
+        self.wire.forked()
+        self._known = None
+
+    def beacon(self) -> int | None:
+        return None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        tables = "\n".join(f"{text.format(keyspace=self.wire.keyspace)};" for text in (cql.LOCKS, cql.ITEMS))
+        return cql.SCHEMA.format(keyspace=self.wire.keyspace, tables=tables)
+
+
+def since_1970(now: int) -> Any:
+    """For a condition, in the whole milliseconds of Cassandra's clocks."""
+    return Duration(0, 0, now // 1000 * 1_000_000)

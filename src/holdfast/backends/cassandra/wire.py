@@ -1,0 +1,177 @@
+"""A session of the driver, for both colours: a statement is sent, its callback sets an event, somebody waits for that.
+
+Statements are prepared when they are first used. Reads are tried again, on another node if the first is silent; a
+transaction is sent once, and if nobody knows what became of it that is said (`Unknown`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from cassandra import ConsistencyLevel, OperationTimedOut
+from cassandra.cluster import Session
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
+
+from ...errors import BackendError, ConfigError, LockError
+from ..contract import Colour, Unknown
+from . import trouble
+from .address import Address
+
+TRIES = 4  # of a read
+FIRST_PAUSE = 0.03
+GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for its word
+
+
+class Wire:
+    def __init__(self, address: Address, colour: Colour) -> None:
+        self.where = address.where
+        self.keyspace = address.keyspace
+        self.colour = colour
+        self._address = address
+        self._serial, self._quorum = (getattr(ConsistencyLevel, name) for name in address.consistency)
+        self._session: Session | None = None
+        self._prepared: dict[str, Any] = {}
+        self._opening = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self.sent = 0  # transactions
+
+    async def transact(self, text: str, values: Sequence[Any]) -> dict[str, Any]:
+        """Send this transaction, once: its row, with `applied`. Raises Unknown."""
+        statement = await self._bound(text, values)
+        statement.consistency_level = self._quorum
+        statement.serial_consistency_level = self._serial
+        self.sent += 1
+        try:
+            return dict((await self._send(statement))[0]._asdict())
+        except trouble.DRIVERS as error:
+            if trouble.is_unknown(error):
+                raise Unknown(f"{type(error).__name__} from {self.where}") from None
+            raise trouble.explain(error, self.where, self.keyspace) from None
+
+    async def read(self, text: str, values: Sequence[Any] = (), settle: bool = False) -> list[Any]:
+        """The rows that this finds. settle: after it nothing of a transaction in flight can still appear."""
+        pause = FIRST_PAUSE
+        for turn in range(TRIES):
+            statement = await self._bound(text, values)
+            statement.consistency_level = self._serial if settle else self._quorum
+            statement.is_idempotent = True
+            try:
+                return await self._send(statement)
+            except trouble.DRIVERS as error:
+                if turn == TRIES - 1 or not trouble.is_passing(error):
+                    raise trouble.explain(error, self.where, self.keyspace) from None
+            await self.colour.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+            pause *= 3
+        raise AssertionError("the last try returns or raises")
+
+    async def simple(self, text: str) -> list[Any]:
+        """What is the server's own business: not prepared, from whichever node."""
+        await self._open()
+        try:
+            return await self._send(SimpleStatement(text, is_idempotent=True))
+        except trouble.DRIVERS as error:
+            raise trouble.explain(error, self.where, self.keyspace) from None
+
+    async def _bound(self, text: str, values: Sequence[Any]) -> Any:
+        prepared: Any = self._prepared.get(text)
+        if prepared is None:
+            await self._open()
+            prepared = await self.colour.call(self._prepare, text)
+        statement = prepared.bind(values)
+        statement.retry_policy = RETHROW
+        return statement
+
+    def _prepare(self, text: str) -> Any:
+        assert self._session is not None
+        try:
+            prepared = self._session.prepare(text.format(keyspace=self.keyspace))
+        except trouble.DRIVERS as error:
+            raise trouble.explain(error, self.where, self.keyspace) from None
+        self._prepared[text] = prepared
+        return prepared
+
+    async def _send(self, statement: Any) -> list[Any]:
+        session = self._session
+        if session is None:
+            raise BackendError(f"{self.where} was closed while it was asked. Connect again.")
+        event = self.colour.event()
+        told: list[Any] = []
+        future = session.execute_async(statement, timeout=self._address.timeout)
+        rows: list[Any] = []
+
+        def came(page: Any) -> None:
+            rows.extend(page or ())
+            if future.has_more_pages:
+                future.start_fetching_next_page()
+            else:
+                told.append(None)
+                event.set()
+
+        def failed(error: Any) -> None:
+            told.append(error)
+            event.set()
+
+        future.add_callbacks(came, failed)
+        await event.wait(self._address.timeout + GRACE)
+        if not told:
+            told.append(OperationTimedOut())
+        if told[0] is not None:
+            if isinstance(told[0], OperationTimedOut) and self._address.route is not None:
+                self._address.route.suspect(future._current_host)
+            raise told[0]
+        return rows
+
+    # -- beginning and end
+
+    async def _open(self) -> None:
+        if self._session is None:
+            await self.colour.call(self._connect)
+
+    def _connect(self) -> None:
+        with self._opening:
+            if self._session is not None:
+                return
+            if self._closed:
+                raise ConfigError(f"{self.where} was closed. Connect again.")
+            if self._address.make is None:
+                if self._pid != os.getpid():
+                    raise BackendError("This session of the driver is the parent's. Make one after the fork.")
+                self._session = self._address.session
+                return
+            try:
+                self._session = self._address.make()
+            except LockError:
+                raise
+            except trouble.DRIVERS as error:
+                raise trouble.explain(error, self.where, self.keyspace) from None
+
+    @property
+    def session(self) -> Session | None:
+        return self._session
+
+    async def open(self) -> Session:
+        await self._open()
+        assert self._session is not None
+        return self._session
+
+    def forked(self) -> None:
+        """What there is belongs to the parent, its threads above all."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid() if self._address.make is not None else -1
+            self._session = None
+            self._prepared = {}
+            self._opening = threading.Lock()
+
+    async def close(self) -> None:
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None and self._address.make is not None:
+            await self.colour.call(session.cluster.shutdown)
+
+
+RETHROW = FallthroughRetryPolicy()

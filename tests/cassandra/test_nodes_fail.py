@@ -1,0 +1,137 @@
+"""Three nodes of a real Cassandra, of which one hangs, dies, and two are gone: nobody is inside twice, fences rise, and
+everybody goes on. And what a grant costs there."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+import holdfast
+from holdfast import BackendError
+from tests.servers.cassandra import Ring
+from tests.sqlite.test_drain import drain
+
+pytestmark = pytest.mark.timeout(400)
+
+
+class Crowd:
+    """Workers in a loop: each holds a lock for 5 ms and sees that nobody else does, and that fences rise."""
+
+    def __init__(self, clients: list[holdfast.Locks], workers: int, names: int) -> None:
+        self.over = threading.Event()
+        self.errors: list[BaseException] = []
+        self.rounds = [0] * workers
+        self._inside = [0] * names
+        self._fences = [0] * names
+        self._threads = [
+            threading.Thread(target=self._work, args=(clients[n % len(clients)], n, n % names)) for n in range(workers)
+        ]
+
+    def _work(self, locks: holdfast.Locks, me: int, name: int) -> None:
+        lock = locks.lock(f"crowd-{name}", local_handoff=False)
+        try:
+            while not self.over.is_set():
+                with lock.hold(timeout=120) as lease:
+                    assert lease.fence > self._fences[name], "the fence fell"
+                    self._fences[name] = lease.fence
+                    self._inside[name] += 1
+                    time.sleep(0.005)
+                    assert self._inside[name] == 1, "two are inside"
+                    self._inside[name] -= 1
+                self.rounds[me] += 1
+        except BaseException as error:
+            self.errors.append(error)
+
+    def all_go_on(self, rounds: int, within: float = 90.0) -> None:
+        """Each of them gets in so many times more."""
+        goal = [number + rounds for number in self.rounds]
+        limit = time.monotonic() + within
+        while any(number < wanted for number, wanted in zip(self.rounds, goal, strict=True)):
+            assert not self.errors, repr(self.errors[0])
+            assert time.monotonic() < limit, f"somebody does not get in: {self.rounds}, wanted {goal}"
+            time.sleep(0.05)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self._threads:
+            thread.join(130)
+
+
+@pytest.fixture
+def clients(cassandra_three: Ring) -> Iterator[list[holdfast.Locks]]:
+    made = [holdfast.connect(cassandra_three.url, owner=f"client-{n}") for n in range(4)]
+    yield made
+    for locks in made:
+        locks.close()
+
+
+def test_one_node_hangs_and_then_dies_and_everybody_goes_on(
+    cassandra_three: Ring, clients: list[holdfast.Locks]
+) -> None:
+    with Crowd(clients, workers=20, names=5) as crowd:
+        crowd.all_go_on(2)
+        cassandra_three.nodes[1].stop()
+        crowd.all_go_on(2)
+        cassandra_three.nodes[1].cont()
+        cassandra_three.nodes[1].kill()
+        crowd.all_go_on(2)
+    assert crowd.errors == []
+
+
+def test_two_nodes_are_gone_and_come_back(cassandra_three: Ring, clients: list[holdfast.Locks]) -> None:
+    locks = clients[0]
+    locks.lock("x").acquire().release()
+    for node in cassandra_three.nodes[1:]:
+        node.stop()
+    with pytest.raises(BackendError, match=r"too few replicas|does not answer"):
+        locks.lock("x").acquire(timeout=1)
+    for node in cassandra_three.nodes[1:]:
+        node.cont()
+    limit = time.monotonic() + 60
+    while True:
+        try:
+            with locks.lock("x").hold(timeout=20):
+                break
+        except BackendError:
+            assert time.monotonic() < limit, "it does not recover"
+            time.sleep(0.2)
+
+
+def test_eight_who_want_the_same_need_few_transactions(cassandra_three: Ring) -> None:
+    """On three nodes, with sections of 5 ms: to stand in line, and to leave; the rest are conflicts."""
+    session = cassandra_three.session()
+    clients = [holdfast.connect(session, keyspace="holdfast", owner=f"client-{n}") for n in range(8)]
+    wires: list[Any] = [locks._desk.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
+    with Crowd(clients, workers=8, names=1) as crowd:
+        crowd.all_go_on(2)
+        sent, rounds = sum(wire.sent for wire in wires), sum(crowd.rounds)
+        crowd.all_go_on(5)
+        sent, rounds = sum(wire.sent for wire in wires) - sent, sum(crowd.rounds) - rounds
+    assert crowd.errors == []
+    print(f"{sent / rounds:.2f} transactions a grant")
+    assert sent / rounds <= 3.5
+    for locks in clients:
+        locks.close()
+
+
+def test_a_pool_is_drained_although_workers_are_killed(cassandra_three: Ring, tmp_path: Path) -> None:
+    found = drain(cassandra_three.url, tmp_path / "log", items=60, workers=4, kills=3, lease=3.0, seconds=120)
+    print(found)
+    assert found["killed"] >= 1
+
+
+@pytest.mark.soak
+def test_sixteen_workers_drain_five_hundred_items_although_some_are_killed(
+    cassandra_three: Ring, tmp_path: Path
+) -> None:
+    found = drain(cassandra_three.url, tmp_path / "log", items=500, workers=16, kills=12, lease=5.0, seconds=300)
+    print(found)
+    assert found["killed"] >= 6

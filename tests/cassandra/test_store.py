@@ -1,0 +1,120 @@
+"""Locks and pools in a real Cassandra of one node: what a cycle costs, what is in the table, the tool by its URL."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+
+import holdfast
+from holdfast import aio
+from holdfast.backends.cassandra import shelf
+from tests.servers.cassandra import Ring
+
+
+def wire(locks: holdfast.Locks):  # type: ignore[no-untyped-def]
+    return locks._desk.backend.store.wire  # type: ignore[attr-defined]
+
+
+def test_a_cycle_that_nobody_disturbs_is_two_transactions(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        lock = locks.lock("x")
+        with lock:
+            pass
+        before = wire(locks).sent
+        for _ in range(10):
+            with lock:
+                pass
+        assert wire(locks).sent - before <= 22  # now and then a clock is a millisecond behind itself
+
+
+def test_one_row_tells_who_holds_it(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast", owner="web-3") as locks, locks.lock("x") as lease:
+        row = cassandra.session().execute("SELECT owner, score FROM holdfast.holdfast_locks WHERE key='x'").one()
+        assert row.owner == "web-3"
+        assert lease.fence <= row.score < lease.fence + 100
+
+
+def test_a_url_is_enough_for_threads_and_for_tasks(cassandra: Ring) -> None:
+    async def tasks() -> int:
+        async with aio.connect(cassandra.url) as locks, locks.lock("x") as lease:
+            return lease.fence
+
+    with holdfast.connect(cassandra.url) as locks:
+        assert "cassandra:cassandra" not in locks.store
+        with locks.lock("x") as lease:
+            first = lease.fence
+    assert asyncio.run(tasks()) > first
+
+
+def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandra: Ring) -> None:
+    """With sections of 5 ms: to stand in line, and to leave; the rest are conflicts."""
+    rounds, count, fences = 6, 0, []
+    clients = [holdfast.connect(cassandra.session(), keyspace="holdfast", lease=10) for _ in range(8)]
+
+    def work(locks: holdfast.Locks) -> None:
+        nonlocal count
+        for _ in range(rounds):
+            with locks.lock("x", local_handoff=False).hold(timeout=60) as lease:
+                seen = count
+                threading.Event().wait(0.005)
+                count = seen + 1
+                fences.append(lease.fence)
+
+    workers = [threading.Thread(target=work, args=(locks,)) for locks in clients]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    grants = 8 * rounds
+    assert count == grants
+    assert fences == sorted(fences)
+    assert sum(wire(locks).sent for locks in clients) / grants <= 4.5
+    for locks in clients:
+        locks.close()
+
+
+def test_items_are_spread_over_buckets_and_each_is_had_once(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        pool = locks.pool("jobs")
+        keys = [f"job-{number}" for number in range(12)]
+        assert pool.add_many([(key, None) for key in keys]) == 12
+        found = cassandra.session().execute("SELECT bucket FROM holdfast.holdfast_items")
+        assert len({row.bucket for row in found}) > 4
+        had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
+        assert sorted(had) == sorted(keys)
+        for bucket in range(shelf.BUCKETS):  # within a bucket: first come, first served
+            mine = [key for key in had if shelf.bucket_of(key) == bucket]
+            assert mine == [key for key in keys if shelf.bucket_of(key) == bucket]
+
+
+def test_a_removed_item_is_gone_and_its_fence_is_not(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        pool = locks.pool("jobs")
+        pool.add("a")
+        item = pool.acquire()
+        assert item is not None
+        assert pool.remove("a", force=True) is True
+        assert pool.items() == []
+        assert pool.acquire(blocking=False) is None
+        assert pool.add("a") is True
+        again = pool.acquire(blocking=False)
+        assert again is not None and again.fence > item.fence
+        assert cassandra.session().execute("SELECT count(*) FROM holdfast.holdfast_items").one()[0] == 1
+
+
+def test_the_tool_works_by_its_url_alone(cassandra: Ring) -> None:
+    def tool(*args: str) -> "subprocess.CompletedProcess[str]":
+        words = [sys.executable, "-m", "holdfast", "-u", cassandra.url, *args]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+    ran = tool("run", "x", "--", "echo", "in")
+    assert ran.stdout == "in\n", ran.stderr
+    doctor = tool("doctor", "--json")
+    told = json.loads(doctor.stdout)["checks"]
+    assert doctor.returncode == 0, doctor.stdout
+    assert any("Paxos v2" in check["text"] for check in told)
+    assert [check["text"] for check in told if check["level"] == "warning" and "ms" not in check["text"]] == [
+        "There are few copies (replication_factor 1): if one node is down its locks are, too. Three are usual."
+    ]
+    assert "CREATE TABLE" in tool("schema").stdout

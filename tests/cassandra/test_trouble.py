@@ -1,0 +1,150 @@
+"""What goes wrong with a Cassandra, on a real one: a sentence with the cure, and nothing lost."""
+
+import os
+import socket
+from typing import Any
+
+import pytest
+from cassandra import OperationTimedOut, Unavailable, WriteTimeout, WriteType
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ErrorMessage
+
+import holdfast
+from holdfast import BackendError, ConfigError
+from holdfast.backends.cassandra import trouble
+from tests.servers.cassandra import Ring
+
+
+def refusal(url: str) -> Any:
+    with holdfast.connect(url, timeout=10) as locks:
+        with pytest.raises(holdfast.LockError) as no:
+            locks.lock("x").acquire()
+    return no.value
+
+
+def test_a_keyspace_that_is_not_there(cassandra: Ring) -> None:
+    no = refusal(cassandra.url.replace("/holdfast", "/nowhere"))
+    assert isinstance(no, ConfigError)
+    assert "no keyspace nowhere" in str(no)
+    assert "holdfast schema" in str(no)
+
+
+def test_no_tables_or_other_ones(cassandra: Ring) -> None:
+    session = cassandra.session()
+    copies = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+    session.execute(f"CREATE KEYSPACE IF NOT EXISTS bare WITH replication = {copies}")
+    no = refusal(cassandra.url.replace("/holdfast", "/bare"))
+    assert isinstance(no, ConfigError) and "no tables of holdfast" in str(no)
+    session.execute("CREATE TABLE IF NOT EXISTS bare.holdfast_locks (key text PRIMARY KEY, name text)")
+    no = refusal(cassandra.url.replace("/holdfast", "/bare"))
+    assert isinstance(no, ConfigError) and "not as they should be" in str(no)
+
+
+def test_a_user_without_rights_and_one_who_is_nobody(cassandra: Ring) -> None:
+    cassandra.session().execute("CREATE ROLE IF NOT EXISTS reader WITH PASSWORD = 'open-sesame' AND LOGIN = true")
+    cassandra.session().execute("GRANT SELECT ON KEYSPACE holdfast TO reader")
+    no = refusal(cassandra.url.replace("cassandra:cassandra", "reader:open-sesame"))
+    assert isinstance(no, BackendError) and no.refused
+    assert "GRANT MODIFY ON KEYSPACE holdfast" in str(no)
+    no = refusal(cassandra.url.replace("cassandra:cassandra", "reader:wrong"))
+    assert isinstance(no, BackendError) and no.refused
+    assert "user or password" in str(no) and "wrong" not in str(no)
+
+
+def test_nobody_there() -> None:
+    with socket.socket() as taken:  # a port on which nobody listens, and nobody will
+        taken.bind(("127.0.0.1", 0))
+        no = refusal(f"cassandra://127.0.0.1:{taken.getsockname()[1]}/holdfast")
+    assert isinstance(no, BackendError) and "does not answer" in str(no)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["cassandra://", "cassandra://h1", "cassandra://h1:x/k", "cassandra://h1:1,h2:2/k", "cassandra://u:secret@h1/k;drop",
+     "cassandra://h1/k?colour=red", "cassandra://h1/k?consistency=one", "cassandra://h1/k?consistency=local_serial",
+     "cassandra://h1/k?timeout=0"],
+)  # fmt: skip
+def test_a_url_that_makes_no_sense_is_said_at_once(url: str) -> None:
+    with pytest.raises(ConfigError) as no:
+        holdfast.connect(url)
+    assert "secret" not in str(no.value)
+
+
+def test_what_the_driver_raises_of_an_outcome_that_nobody_knows() -> None:
+    """Both faces of a transaction that timed out, and a client that heard nothing."""
+    unknown = ErrorMessage(0x1700, "CAS operation result is unknown", {})
+    timed_out = WriteTimeout("x", write_type=WriteType.CAS)
+    for error in (unknown, timed_out, OperationTimedOut(), NoHostAvailable("x", {"h1": OperationTimedOut()})):
+        assert trouble.is_unknown(error)
+    few = Unavailable("x", required_replicas=2, alive_replicas=1)
+    assert not trouble.is_unknown(few)
+    assert not trouble.is_unknown(NoHostAvailable("x", {"h1": ConnectionRefusedError()}))
+    assert "2 of a row are needed and 1 is alive" in str(trouble.explain(few, "cassandra://h1/k", "k"))
+
+
+class Lossy:
+    """A session that loses the answers of the next transactions."""
+
+    def __init__(self, session: Any, error: BaseException) -> None:
+        self._session, self.error, self.after = session, error, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def execute_async(self, statement: Any, **how: Any) -> Any:
+        future = self._session.execute_async(statement, **how)
+        if not getattr(statement, "serial_consistency_level", None) or not self.after:
+            return future
+        self.after -= 1
+        future.result()
+        error = self.error
+
+        class Lost:
+            has_more_pages = False
+            _current_host = None
+
+            def add_callbacks(self, came: Any, failed: Any) -> None:
+                failed(error)
+
+        return Lost()
+
+
+@pytest.mark.parametrize("error", [WriteTimeout("x", write_type=WriteType.CAS), ErrorMessage(0x1700, "unknown", {})])
+def test_a_transaction_without_an_answer_is_looked_up_and_not_made_twice(cassandra: Ring, error: Any) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        locks.lock("x").acquire().release()
+        wire = locks._desk.backend.store.wire  # type: ignore[attr-defined]
+        lossy = wire._session = Lossy(wire._session, error)
+        lossy.after = 1
+        lease = locks.lock("x").acquire(timeout=10)
+        assert lease is not None
+        lossy.after = 1
+        lease.release()
+        assert not locks.snapshot("x").resources[0].inside
+        lossy.after = 1
+        assert locks.pool("jobs").add("a") is True
+        lossy.after = 1
+        item = locks.pool("jobs").acquire()
+        assert item is not None
+        lossy.after = 1
+        item.done()
+        assert locks.pool("jobs").counts().done == 1
+
+
+def test_a_forked_child_connects_anew(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.url) as locks, locks.lock("x"):
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if locks.lock("x").acquire(blocking=False) is None else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert locks.lock("x").locked()
+
+
+def test_another_session_than_ones_own_is_refused(cassandra: Ring) -> None:
+    with pytest.raises(ConfigError, match="Session"):
+        holdfast.connect(cassandra.session().cluster)
+    with pytest.raises(ConfigError, match="has no keyspace"):
+        holdfast.connect(cassandra.session())

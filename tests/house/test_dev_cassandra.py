@@ -1,0 +1,39 @@
+"""./dev gets a Cassandra by Maven: once, and whatever this machine lacks is said. Maven is played by a small script."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_dev import checkout as checkout
+from tests.house.test_dev import load, script
+
+MAVEN = """echo run >> {log}
+for word; do case "$word" in -DoutputDirectory=*) mkdir -p "${{word#*=}}"; : > "${{word#*=}}/cassandra-all-{version}.jar";;
+esac; done"""
+
+
+def test_cassandra_comes_by_maven_and_only_once(checkout: Path, tmp_path: Path) -> None:
+    module = load(checkout)
+    module.DEV.mkdir()
+    script(checkout / "bin", "mvn", MAVEN.format(log=tmp_path / "log", version=module.CASSANDRA))
+    env = {"PATH": f"{checkout}/bin:/usr/bin:/bin"}
+    for _ in range(2):
+        assert module.cassandra(env) == checkout / ".dev" / "cassandra"
+    assert (tmp_path / "log").read_text() == "run\n"
+    assert [path.name for path in (checkout / ".dev").iterdir()] == ["cassandra"]
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_a_machine_without_maven_fails_in_ci_and_is_told_at_home(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
+) -> None:
+    module = load(checkout)
+    module.DEV.mkdir()
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(module, "maven", lambda env: None)
+    if ci:
+        with pytest.raises(module.CannotDo, match="Maven"):
+            module.cassandra({"PATH": "/no/programs"})
+    else:
+        assert module.cassandra({"PATH": "/no/programs"}) is None
+        assert "Maven" in capsys.readouterr().err
