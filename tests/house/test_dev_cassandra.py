@@ -8,8 +8,10 @@ from tests.house.test_dev import checkout as checkout
 from tests.house.test_dev import load, script
 
 MAVEN = """echo run >> {log}
-for word; do case "$word" in -DoutputDirectory=*) mkdir -p "${{word#*=}}"; : > "${{word#*=}}/cassandra-all-{version}.jar";;
-esac; done"""
+for word; do case "$word" in -DoutputDirectory=*) folder="${{word#*=}}";; esac; done
+mkdir -p "$folder"
+: > "$folder"/cassandra-all-{version}.jar
+"""
 
 
 def test_cassandra_comes_by_maven_and_only_once(checkout: Path, tmp_path: Path) -> None:

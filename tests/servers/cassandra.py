@@ -46,7 +46,9 @@ FLAGS = [
 
 SETTINGS = """
 cluster_name: holdfast-{storage}
-num_tokens: 4
+num_tokens: 1
+initial_token: {token}
+auto_bootstrap: false
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 commitlog_sync: periodic
 commitlog_sync_period: 10000ms
@@ -99,7 +101,7 @@ class Node:
         self.folder.mkdir()
         password, rights = ("Password", "Cassandra") if secured else ("AllowAll", "AllowAll")
         said = SETTINGS.format(
-            host=self.host, port=port, storage=storage, folder=self.folder,
+            host=self.host, port=port, storage=storage, folder=self.folder, token=(number - 2) * 2**62,
             authenticator=f"{password}Authenticator", authorizer=f"{rights}Authorizer",
         )  # fmt: skip
         (self.folder / "cassandra.yaml").write_text(said)
@@ -184,8 +186,11 @@ class Ring:
         self.port, storage = free_port(), free_port()
         self.nodes = [Node(n, self.folder, self.port, storage, secured) for n in range(1, number + 1)]
         self._session: Any = None
-        for node in self.nodes:  # one after the other, or they do not find each other
+        self.nodes[0].start()  # before the others, which ask it who there is
+        self.nodes[0].wait()
+        for node in self.nodes[1:]:
             node.start()
+        for node in self.nodes[1:]:
             node.wait()
         self._together(number)
         self.session().execute(
