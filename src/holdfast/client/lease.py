@@ -60,7 +60,8 @@ class Lease(Hold):
 def leave_surely(lease: Lease, error: BaseException | None) -> None:
     """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
     try:
-        if not enter.leave_at_once(lease._desk, lease):
+        enter.no_longer_entered(lease._desk, lease)
+        if not short.leave(lease._desk, lease):
             run(enter.leave(lease._desk, lease, error))
     except KeyboardInterrupt:
         leave_again(lease, error)

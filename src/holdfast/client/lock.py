@@ -13,6 +13,7 @@ from ..flow import check, enter, look
 from ..flow.check import OWN, Seconds
 from ..flow.run import run
 from ..flow.short import enter as enter_at_once
+from ..flow.short import leave as leave_at_once
 from ..flow.wish import Wish
 from .behind import behind
 from .colour import me
@@ -127,7 +128,8 @@ class Lock:
         desk = self._desk
         try:
             lease = self._last_entered()
-            if not enter.leave_at_once(desk, lease):
+            enter.no_longer_entered(desk, lease)
+            if not leave_at_once(desk, lease):
                 run(enter.leave(desk, lease, error))
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
             leave_again(lease or self._last_entered(), error)

@@ -9,7 +9,6 @@ from collections.abc import Hashable, Iterable
 from types import FrameType
 
 from ..errors import AlreadyHeld, BackendError, LockTimeout
-from . import short
 from .acquire import acquire, withdraw
 from .desk import Desk
 from .events import warn
@@ -95,12 +94,6 @@ def enter(desk: Desk, hold: Hold, frame: FrameType) -> None:
         desk.entered[hold._who] = [hold]
     else:
         stack.append(hold)
-
-
-def leave_at_once(desk: Desk, hold: Hold) -> bool:
-    """Leave `with`, if that takes no waiting. False: go on with `leave`."""
-    no_longer_entered(desk, hold)
-    return short.leave(desk, hold)
 
 
 def no_longer_entered(desk: Desk, hold: Hold) -> None:

@@ -68,7 +68,12 @@ def leave(desk: Desk, hold: Hold) -> bool:
         return False
     desk.heard = answer.at
     seat.left = True
-    desk.unseat(seat)
+    with desk.mutex:
+        alone = not seat.line and desk.seats.get(seat.filed) is seat
+        if alone:
+            del desk.seats[seat.filed]
+    if not alone:
+        desk.unseat(seat)
     over(hold)
     if desk.on_event is not None or heeded("released"):
         desk.tell("released", seat.name, seat.ticket, hold.fence)
