@@ -89,7 +89,19 @@ class Lease(Held):
         LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
         keeper goes on trying until the lease ends.
         """
-        await self._desk.colour.shield(release(self._desk, self))
+        desk = self._desk
+        going = soon.go(desk, self)
+        if going is not None:
+            try:
+                if soon.gone(desk, self, await going):
+                    return
+            except Unknown:
+                self._seat.leaving = False
+            except BaseException:
+                self._seat.leaving = False
+                await desk.colour.shield(release(desk, self, quiet=True))
+                raise
+        await desk.colour.shield(release(desk, self))
 
     async def downgrade(self) -> None:
         """From writer to reader, without letting anybody write in between."""

@@ -39,17 +39,14 @@ class Asking(Generic[R]):
 class Lock:
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
-    _timeout: float | None = None
-    _reentrant = False
+    __slots__ = ("__dict__", "__weakref__", "_desk", "_holds", "_locks", "_reentrant", "_timeout", "_wish")
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
         self._locks = locks
         self._desk = locks._desk
         self._wish = wish
-        if timeout is not None:
-            self._timeout = timeout
-        if reentrant:
-            self._reentrant = True
+        self._timeout = timeout
+        self._reentrant = reentrant
         self._holds: list[Lease] = []
 
     @property

@@ -30,7 +30,7 @@ ENTER_MANY, LEAVE_MANY = many(ENTER), many(LEAVE)
 class Batch:
     """Many locks, one script, one answer. Those who ask get None if they are to ask the courier."""
 
-    __slots__ = ("again", "node", "rows", "tail")
+    __slots__ = ("again", "asked", "doors", "fences", "node", "tail", "tickets")
     alone: Script
     many: Script
     own: int  # how many arguments each lock has for itself
@@ -39,13 +39,15 @@ class Batch:
     def __init__(self, node: TaskNode, tail: bytes) -> None:
         self.node = node
         self.tail = tail  # the arguments that are the same for all, packed
-        self.rows: list[tuple[Any, ...]] = []  # door, who asks, ticket, and the fence of one who leaves
+        self.doors: list[Door] = []
+        self.asked: list[asyncio.Future[Any]] = []
+        self.tickets: list[str] = []
+        self.fences: list[str] = []  # of those who leave
         self.again = False
 
     def payload(self) -> bytes:
-        doors, _, tickets, *more = zip(*self.rows, strict=True)
-        count = len(doors)
-        words = b"".join([door.word for door in doors])
+        count = len(self.doors)
+        words = b"".join([door.word for door in self.doors])
         if count == 1:
             script, size = self.alone, 4 + self.own + self.shared
         else:
@@ -53,31 +55,30 @@ class Batch:
             words += b"$1\r\n%d\r\n" % self.own
         keys = b"%d" % count
         start = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%b\r\n" % (size, script.sha.encode(), len(keys), keys)
-        return b"".join((start, words, column(tickets, head), *map(column, more), self.tail))
+        fences = column(self.fences) if self.fences else b""
+        return b"".join((start, words, column(self.tickets, head), fences, self.tail))
 
     def hear(self, reply: Any) -> bool:
-        rows = self.rows
         if type(reply) is Said and str(reply).startswith("NOSCRIPT") and not self.again:
             self.again = True
-            load = pack("SCRIPT", "LOAD", (self.alone if len(rows) == 1 else self.many).text)
+            load = pack("SCRIPT", "LOAD", (self.alone if len(self.asked) == 1 else self.many).text)
             self.node.send(Question(self.node.loop.create_future(), 1), load)
             self.node.send(self, self)
             return True
         if type(reply) is not list:
-            reply = [reply] * len(rows)
-        for row, found in zip(rows, reply, strict=True):
-            if found is None:
-                row[0].crowded = True
-            elif type(found) is Said:
+            reply = [reply] * len(self.asked)
+        for number, (asked, found) in enumerate(zip(self.asked, reply, strict=True)):
+            if type(found) is not int:
+                if found is None:
+                    self.doors[number].crowded = True
                 found = None
-            asked = row[1]
             if not asked.done():
                 asked.set_result(found)
         return True
 
     def end(self, error: Callable[[], Exception]) -> None:
-        for row in self.rows:
-            fail(row[1], error())
+        for asked in self.asked:
+            fail(asked, error())
 
 
 class Entering(Batch):
@@ -129,9 +130,11 @@ class Together:
                 return None
             batch = begin(Entering(node, self._tail))
         asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
-        rows = batch.rows
-        rows.append((door, asked, ticket))
-        if len(rows) == MOST:
+        batch.asked.append(asked)
+        batch.tickets.append(ticket)
+        doors = batch.doors
+        doors.append(door)
+        if len(doors) == MOST:
             node.flush()  # the server may as well begin
         return asked
 
@@ -147,9 +150,12 @@ class Together:
                 return None
             batch = begin(Leaving(node, b""))
         asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
-        rows = batch.rows
-        rows.append((door, asked, ticket, str(fence)))
-        if len(rows) == MOST:
+        batch.asked.append(asked)
+        batch.tickets.append(ticket)
+        batch.fences.append(str(fence))
+        doors = batch.doors
+        doors.append(door)
+        if len(doors) == MOST:
             node.flush()
         return asked
 
@@ -175,22 +181,27 @@ class Apart(Together):
         door = self._known()
         if door.crowded or at - door.listed > LIST_AGAIN:
             return None
-        return self._say(door, Entering, ticket)
+        return self._say(door, Entering, self._tail, ticket)
 
     def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
         door = self._door
-        return None if door.crowded else self._say(door, Leaving, ticket, str(fence))
+        return None if door.crowded else self._say(door, Leaving, b"", ticket, str(fence))
 
-    def _say(self, door: Door, kind: type[Batch], *words: str) -> asyncio.Future[Any] | None:
+    def _say(
+        self, door: Door, kind: type[Batch], tail: bytes, ticket: str, *fence: str
+    ) -> asyncio.Future[Any] | None:
         try:
             node = self.of.atlas.node(door.slot)
         except LookupError:
             return None
         if node.pipe is None:
             return None
-        batch = kind(node, self._tail if kind is Entering else b"")
+        batch = kind(node, tail)
         asked: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
-        batch.rows.append((door, asked, *words))
+        batch.doors.append(door)
+        batch.asked.append(asked)
+        batch.tickets.append(ticket)
+        batch.fences.extend(fence)
         node.send(batch, batch)
         return asked
 
