@@ -12,21 +12,19 @@ from ..backends.contract import Unknown
 from ..flow import change, check, enter, soon
 from ..flow.check import Seconds
 from ..flow.release import release
-from ..flow.seat import Hold, acquaint
+from ..flow.seat import Hold
 
 
 class Held(Hold):
     """What Lease and Item share: a loss cancels the task that is inside, as asyncio.timeout does."""
 
-    _task: asyncio.Task[Any] | None = None
-    _cancelled = False
-    _cancelling = 0
+    __slots__ = ("_cancelled", "_cancelling", "_task")  # known when it is watched, and not before
 
     def _watch(self, task: asyncio.Task[Any] | None = None) -> None:
         """From here on a loss cancels this task."""
         task = self._task = asyncio.current_task() if task is None else task
-        if task is not None and (cancelling := task.cancelling()):
-            self._cancelling = cancelling
+        self._cancelling = task.cancelling() if task is not None else 0
+        self._cancelled = False
         seat, desk = self._seat, self._desk
         seat.watched = True
         if not desk.watching or seat.deadline < desk.watch_at or seat.cap < desk.watch_at:
@@ -34,7 +32,7 @@ class Held(Hold):
                 desk.watch(seat.end())
 
     def _told_lost(self) -> None:
-        task = self._task
+        task: asyncio.Task[Any] | None = getattr(self, "_task", None)
         if task is not None and not self._released:
             self._cancelled = True
             task.get_loop().call_soon_threadsafe(self._cancel, task)
@@ -44,10 +42,13 @@ class Held(Hold):
             task.cancel()
 
     async def _leave(self, error: BaseException | None) -> None:
-        task, self._task = self._task, None
         ours = False
-        if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
-            ours = task.uncancel() <= self._cancelling
+        try:
+            task, self._task = self._task, None
+            if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
+                ours = task.uncancel() <= self._cancelling
+        except AttributeError:
+            pass  # it was left without having been entered: an exit stack was given an acquired one
         desk = self._desk
         going = self._going()
         if going is not None:
@@ -78,6 +79,8 @@ class Lease(Held):
     Leaving an `async with` block releases it. If it is lost inside the block, the task that entered is cancelled there
     and LeaseLost is raised in place of the cancellation. It renews itself by default.
     """
+
+    __slots__ = ()
 
     async def renew(self) -> None:
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
@@ -131,6 +134,3 @@ class Lease(Held):
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         await self._leave(error)
-
-
-acquaint(Lease, "_desk _wish _who _seat _since fence _home _by _entered _task _released")

@@ -111,23 +111,6 @@ class Seat:
         self.holds = [*beside, hold]
 
 
-def acquaint(kind: type[Seat | Hold], words: str) -> None:
-    """Let Python see one of this kind that has all that most of them get in time.
-
-    It learns from the first few what to make room for, and whoever gets more than that is given a dict of its own: of a
-    thousand that are made before the first one gets any further, each. That costs more than all else they do.
-    """
-    one: object = kind.__new__(kind)
-    for word in words.split():
-        setattr(one, word, None)
-
-
-acquaint(
-    Seat,
-    "wish ticket name weight lease margin filed holds leader sent doubtful line waited place ahead fence deadline "
-    "renew_at cap admitted watched leaving going left",
-)
-
 NOWHERE = Seat(Wish("", 0, 1, 0.0), "", 0.0)
 """Where somebody sits who has no seat yet."""
 
