@@ -65,7 +65,8 @@ def test_what_is_not_for_the_quick_scripts_is_never_packed_for_them(command: Com
 
 
 @pytest.mark.parametrize(
-    "command", [Enter("café", ALL, 1, 5, False, True, 1, "e", "ö", ""), Leave("t1", True, 7), Renew("t1", None, 3)]
+    "command",
+    [Enter("café", ALL, 1, 5, False, True, 1, "e", "ö", ""), Leave("t1", True, 7), Leave("é"), Renew("t1", None, 3)],
 )
 def test_a_step_is_whole_every_time(command: Command) -> None:
     door = Door("", "x")

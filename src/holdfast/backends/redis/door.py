@@ -70,6 +70,12 @@ class Door:
                     _step_tails.clear()
                 tail = _step_tails[command[1:]] = _words(*layout.words(command)[2:])
             return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
+        if type(command) is Leave:
+            ticket, number = command[0].encode(), command[2]
+            fence = b"" if number is None else b"%d" % number
+            return b"*%d\r\n%b$5\r\nleave\r\n$%d\r\n%b\r\n$1\r\n%d\r\n$%d\r\n%b\r\n" % (
+                size + 4, self._steps, len(ticket), ticket, command[1], len(fence), fence
+            )  # fmt: skip
         words = layout.words(command)
         return b"*%d\r\n%b%b" % (size + len(words), self._steps, _words(*words))
 

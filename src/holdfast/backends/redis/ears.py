@@ -30,6 +30,9 @@ class ThreadEars(Hearing):
         self._mutex = self._colour.mutex()
         self._reading = False
         self._followers: list[Any] = []
+        self._polled: list[Any] = []
+        self._by_fd: dict[int, ThreadNode] = {}
+        self._poll: Any = None
 
     async def listen(self, node: ThreadNode) -> None:
         """Be subscribed at this server from here on. BackendError or Unknown if that cannot be."""
@@ -59,55 +62,78 @@ class ThreadEars(Hearing):
     def listening(self) -> bool:
         return bool(self._ties)
 
+    def hears(self, node: ThreadNode) -> bool:
+        return node in self._ties
+
     async def wait(self, ticket: str, timeout: float) -> Pushed | None:
         """A wake-up for this ticket; None when the time is over or something may have been missed."""
         clock = self._colour.clock
         end = clock() + timeout
         missed = self.breaks
-        event = self._waiting[ticket] = self._colour.event()
-        try:
-            while ticket not in self._hints and missed == self.breaks and clock() < end:
+        while ticket not in self._hints and missed == self.breaks and clock() < end:
+            lead = False
+            try:
                 with self._mutex:
                     lead = not self._reading and bool(self._ties)
-                    if lead:
-                        self._reading = True
-                    else:
-                        event.clear()
-                        self._followers.append(event)
-                try:
-                    if lead:
-                        await self._read(ticket, end)
-                    elif ticket not in self._hints and missed == self.breaks:
-                        await event.wait(max(end - clock(), 0))
-                finally:
-                    self._step_back(lead, event)
-            return self.take(ticket)
+                    self._reading = self._reading or lead
+                if lead:
+                    self._read(ticket, end)
+            finally:
+                if lead:
+                    with self._mutex:
+                        self._reading = False
+                        if self._followers:
+                            self._followers[0].set()
+            if not lead:
+                await self._follow(ticket, end, missed)
+        return self.take(ticket)
+
+    async def _follow(self, ticket: str, end: float, missed: int) -> None:
+        """Wait until the one who reads has read what is for this one, or this one is to read."""
+        event = self._waiting[ticket] = self._colour.event()
+        try:
+            with self._mutex:
+                self._followers.append(event)
+                if not self._reading and self._ties:
+                    event.set()  # the one who read has gone meanwhile
+            if ticket not in self._hints and missed == self.breaks:
+                await event.wait(max(end - self._colour.clock(), 0))
         finally:
             self._waiting.pop(ticket, None)
+            with self._mutex:
+                if event in self._followers:
+                    self._followers.remove(event)
+                if not self._reading and self._followers:
+                    self._followers[0].set()
 
-    def _step_back(self, lead: bool, event: Any) -> None:
-        with self._mutex:
-            if not lead:
-                self._followers.remove(event)
-            else:
-                self._reading = False
-            if not self._reading and self._followers:
-                self._followers[0].set()
-
-    async def _read(self, ticket: str, end: float) -> None:
+    def _read(self, ticket: str, end: float) -> None:
         """Read for everybody until this one is called, or the time is over, or a subscription breaks."""
         clock, missed = self._colour.clock, self.breaks
         while ticket not in self._hints and missed == self.breaks:
             rest = end - clock()
             if rest <= 0:
                 return
-            ties = {tie.sock.fileno(): node for node, tie in list(self._ties.items())}
-            fds = list(ties) if self._bell is None else [*ties, self._bell[0]]
-            for fd in await self._colour.readable(fds, rest):
-                if fd in ties:
-                    self._take_in(ties[fd])
+            for fd, _ in self._poll_of().poll(rest * 1000):
+                node = self._by_fd.get(fd)
+                if node is not None:
+                    self._take_in(node)
                 elif self._bell is not None:
                     os.read(self._bell[0], 64)
+
+    def _poll_of(self) -> Any:
+        """What tells the reader that something has come: made anew only when there is another to listen to."""
+        ties = list(self._ties.items())
+        if ties != self._polled:
+            from select import POLLIN, poll
+
+            self._polled = ties
+            self._poll = poll()
+            self._by_fd = {tie.sock.fileno(): node for node, tie in ties}
+            for fd in self._by_fd:
+                self._poll.register(fd, POLLIN)
+            if self._bell is not None:
+                self._poll.register(self._bell[0], POLLIN)
+        return self._poll
 
     def _take_in(self, node: ThreadNode) -> None:
         """What has come from this server; if it has hung up, whoever waits is told that something may be missed."""

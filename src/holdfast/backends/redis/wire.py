@@ -86,12 +86,23 @@ class ThreadNode:
             self._give()
         return found
 
+    def tell(self, payload: bytes, replies: int) -> list[Any] | None:
+        """The same as `talk`, at once. None: nothing was said, for no connection is at hand."""
+        try:
+            tie = self._free.pop()
+        except IndexError:
+            return None
+        return self._exchange(tie, payload, replies)
+
     async def talk(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and read so many replies; an error reply is given as `Said`. Unknown if it broke."""
         try:
             tie = self._free.pop()
         except IndexError:
             tie = self._another()
+        return self._exchange(tie, payload, replies)
+
+    def _exchange(self, tie: Tie, payload: bytes, replies: int) -> list[Any]:
         try:
             tie.send(payload)
             found = [tie.read() for _ in range(replies)]
