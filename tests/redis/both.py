@@ -26,8 +26,8 @@ STRANGE = "strange"  # a key that is no door
 
 TIME = "call('TIME')", "{0, ARGV[#ARGV - 1]}"
 LISTENERS = (
-    "call('PUBSUB', 'NUMSUB', EARS .. e.ear)[2]",
-    "string.find(ARGV[#ARGV], ' ' .. e.ear .. ' ', 1, true) and 0 or 1",
+    "call('PUBSUB', 'NUMSUB', EARS .. ear)[2]",
+    "string.find(ARGV[#ARGV], ' ' .. ear .. ' ', 1, true) and 0 or 1",
 )
 HOOKS: dict[str, tuple[tuple[str, str], ...]] = {
     "enter": (TIME,), "leave": (TIME,), "step": (TIME, LISTENERS), "many": (),

@@ -1,4 +1,4 @@
--- The doorman's step, part 3 of 6: how entrants are read and written.
+-- The doorman's step, part 3 of 6: the record is opened, and how entrants are read and written.
 --
 -- Purpose  Entrants are read once, and written at the end if they have changed; the other keys are kept up at once.
 -- KEYS     as in record.lua
@@ -7,6 +7,56 @@
 --
 -- A server whose memory is full refuses a script whose first write adds something. So those who are known here take
 -- something away first: they can always leave, renew and poll.
+
+local function text(number)
+    return format('%.0f', number)
+end
+
+local function packed(e, alone)
+    return cmsgpack.pack({
+        alone, e.ticket, e.fence, e.expires, e.since, e.block, e.weight, e.lease, e.patience, e.ear, e.owner, e.note,
+        e.place, e.sure and 1 or 0, e.passed,
+    })
+end
+
+local function unpacked(seat)
+    local e = cmsgpack.unpack(seat)
+    return {
+        ticket = e[2], fence = e[3], expires = e[4], since = e[5], block = e[6], weight = e[7], lease = e[8],
+        patience = e[9], ear = e[10], owner = e[11], note = e[12], place = e[13], sure = e[14] > 0, passed = e[15],
+    }, e[14] == 2
+end
+
+local NOW = text(now)
+local size, set_before = match(door[1] or '0', '(%d+)(!?)')
+local capacity, fixed, fence = num(size), set_before == '!', num(door[2] or 0)
+local places, seen, reach = num(door[3] or 0), num(door[4] or 0), num(door[5] or 0)
+local in_use = door[8] or ''
+local lined = match(in_use, 'l') and call('ZCARD', LINE) or 0
+local seated = match(in_use, 'r') and call('ZCARD', ROOM) or 0
+local buried = match(in_use, 'g') and call('ZCARD', GRAVES) or 0
+local several = seated > 0 -- whether those inside are in room; else it is the lone one, or nobody
+local used = several and num(door[7]) or 0
+local lone
+if door[6] and door[6] ~= '' then
+    local untouched
+    lone, untouched = unpacked(door[6])
+    seated, used = 1, lone.weight
+    seen = untouched and lone.since or seen
+end
+
+-- The one whom the command is about, as it stands before the step; ahead: how many stand in line before it.
+local subject = door[9] and unpacked(door[9]) or nil
+local ahead
+if lone and lone.ticket == TICKET then
+    subject = lone
+elseif subject and subject.fence == 0 then
+    ahead = lined > 0 and call('ZRANK', LINE, TICKET)
+    subject = ahead and subject
+elseif subject then
+    subject = several and call('ZSCORE', ROOM, TICKET) and subject
+end
+local lease_before = subject and subject.lease or 0
 
 local newcomer = COMMAND == 'enter' and not subject
 if not newcomer then

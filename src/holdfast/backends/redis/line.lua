@@ -113,7 +113,7 @@ local function is_deaf(e)
     if e.ear == '' or e.passed == HEARD or (entering and e.ticket == asker) then
         return false
     end
-    heard_at[e.ear] = heard_at[e.ear] or listeners(e)
+    heard_at[e.ear] = heard_at[e.ear] or listeners(e.ear)
     return heard_at[e.ear] == 0
 end
 
