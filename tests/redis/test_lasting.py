@@ -9,7 +9,7 @@ from redis import Redis
 from holdfast.backends.redis import layout
 from holdfast.backends.redis.scripts import ENTER, LEAVE, STEP, script
 from holdfast.doorman import ALL, Admitted, Enter, Evict, Leave, Mismatch, Resize, Waiting
-from tests.redis.both import Scripts, replaced
+from tests.redis.both import hooked, replaced
 from tests.redis.lives import KINDS, SECOND, ear_of, some_command
 from tests.redis.luadoor import LuaDoor
 from tests.servers.server import Server, until
@@ -100,8 +100,9 @@ def test_fences_rise_over_a_record_that_has_gone(door: LuaDoor, back: int) -> No
 def test_an_idle_record_really_goes_and_the_next_fence_is_higher(redis_alone: Server) -> None:
     """In real time, with records that are kept for a fifth of a second instead of ten minutes."""
     change = str(layout.IDLE), str(SECOND // 5)
-    quick = Scripts(*[script(replaced(each.text, *change)) for each in (ENTER,)], LEAVE,
-                    script(replaced(STEP.text, *change)))  # fmt: skip
+    quick = hooked()._replace(
+        enter=script(replaced(ENTER.text, *change)), leave=LEAVE, step=script(replaced(STEP.text, *change))
+    )
     door = LuaDoor(Redis(port=redis_alone.port), scripts=quick)
     fence = is_let_in(door, "a", lease=SECOND // 10)
     door.say(enter("b", lease=SECOND // 10))
