@@ -19,6 +19,7 @@ from ...errors import BackendError
 from ..contract import Answer, Colour, Pushed, Unknown
 from ..names import glob
 from . import layout, trouble
+from .at_once import LIST_AGAIN, PING, AtOnce
 from .atlas import Atlas
 from .courier import Courier, Parcel
 from .door import Door, command_of
@@ -32,17 +33,12 @@ if TYPE_CHECKING:
 
 NAMES = layout.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
-LIST_AGAIN = 3600.0
 KNOWN = 4096  # names whose keys are kept at hand
-PING = pack("PING")
 PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
 CONFIRMED = (Enter, Renew, Keep)
-LEFT = Left(True)
-NUMBER = ord(":")
-new: Any = tuple.__new__
 
 
-class RedisBackend(KeepsPools):
+class RedisBackend(AtOnce, KeepsPools):
     span = "machines"
     skew = 0.0
     doubles = False
@@ -63,7 +59,7 @@ class RedisBackend(KeepsPools):
         self._courier = Courier(atlas, colour, where)
         self._clock = colour.clock
         self._node_of = atlas.node
-        self._at_once = colour.blocking and not min_replicas
+        self._plain = colour.blocking and not min_replicas
         self._doors: dict[str, Door] = {}
         self._slot_of_names = key_slot(self._index.encode())
         self._holding = False
@@ -74,49 +70,6 @@ class RedisBackend(KeepsPools):
         return layout.EARS + self.ear
 
     # -- one step
-
-    def at_once(self, name: str, command: Command) -> Answer | None:
-        """The commonest steps, for threads: one write, one read, no coroutine. Unknown if no answer came."""
-        door = self._doors.get(name)
-        if door is None or not self._at_once:
-            return None
-        at = self._clock()
-        if at - door.listed > LIST_AGAIN:
-            return None
-        try:
-            node = self._node_of(door.slot)
-        except LookupError:
-            return None
-        if door.crowded:
-            return self._step_at_once(door, node, command, at)
-        payload = door.quick(command)
-        raw = payload and node.say(payload)
-        if not raw:
-            return None  # nothing was said, or the server has something to say about itself: that is for the courier
-        if raw[0] != NUMBER:
-            door.crowded = True
-            return self._step_at_once(door, node, command, at)
-        # Named tuples without the function that each of them has for being made: it takes as long as all of the above.
-        if type(command) is Enter:
-            answer: Answer = new(Answer, (new(Admitted, (int(raw[1:]), command[3])), at, False))
-        else:
-            answer = new(Answer, (LEFT, at, False))
-        return answer
-
-    def _step_at_once(self, door: Door, node: Any, command: Command, at: float) -> Answer | None:
-        """The same with the full step, for locks that many want."""
-        if type(command) is Leave:
-            found = node.tell(PING + door.step(command), 2)
-        elif type(command) is Enter and (not command.wait or self.ears.hears(node)):
-            found = node.tell(door.step(command), 1)
-        else:
-            return None
-        raw = found and found[-1]
-        if type(raw) is not list:
-            return None
-        door.crowded = raw.pop() != b"1"
-        answer: Answer = new(Answer, (layout.reply(raw), at, False))
-        return answer
 
     def soon(self, name: str, command: Enter) -> Together | None:
         """For tasks: what enters like this and leaves again, by any ticket, with one message for all of one turn.
