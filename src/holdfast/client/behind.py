@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from ..flow.acquire import LOOK_AGAIN, called
+from ..flow.acquire import called
 from ..flow.desk import Desk
 from ..flow.events import heeded
 from ..flow.party import stand_by
 from ..flow.short import enter
 from .colour import ThreadEvent
 from .lease import Lease
+
+LONGEST = 0.5  # seconds; who waits longer is in no hurry, and `acquire` may have something to say to him
 
 
 def behind(desk: Desk, lease: Lease, limit: float | None) -> bool:
@@ -29,14 +31,15 @@ def behind(desk: Desk, lease: Lease, limit: float | None) -> bool:
         stand_by(seat, lease, event)
     if desk.on_event is not None or heeded("waiting"):
         desk.tell("waiting", lease._wish.name, detail="behind others of this client")
-    if not event.block(LOOK_AGAIN if limit is None or limit > LOOK_AGAIN else limit):
+    if not event.block(LONGEST if limit is None or limit > LONGEST else limit):
         return False
     seat = lease._seat
     if lease not in seat.holds:
         with desk.mutex:
             leads = called(desk, lease)
         return leads and enter(desk, lease, False)
-    desk.seated(seat)
+    if seat.renew_at < desk.wake_at or seat.watched or seat.cap < desk.wake_at:
+        desk.seated(seat)
     if desk.on_event is not None or heeded("acquired"):
         desk.tell("acquired", lease._wish.name, seat.ticket, lease.fence)
     return True

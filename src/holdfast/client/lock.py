@@ -87,14 +87,14 @@ class Lock:
     def _waits(self, lease: Lease, limit: float | None) -> bool:
         """The long way. Whether it is had in time; on any exception: undo."""
         desk = self._desk
-        if limit is None and self._holds and any(h._who is lease._who for h in list(self._holds)):
-            lease._warn_at = desk.clock() + 1.0
-        elif limit != 0 and lease._seat.leader is not lease and not self._reentrant and lease._who not in desk.entered:
-            began = desk.clock() if limit else 0.0
+        began = desk.clock()
+        if limit != 0 and lease._seat.leader is not lease and not self._reentrant and lease._who not in desk.entered:
             if behind(desk, lease, limit):
                 return True
             if limit:
                 limit = max(limit - (desk.clock() - began), 0.000_001)
+        if limit is None and any(h._who is lease._who for h in list(self._holds)):
+            lease._warn_at = began + 1.0
         return run(enter.get(desk, lease, limit, self._reentrant))
 
     def _newest(self) -> Lease:

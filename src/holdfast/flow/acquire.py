@@ -208,7 +208,7 @@ def take_seat(desk: Desk, hold: Hold, seat: Seat, fence: int, at: float, left: i
         with desk.mutex:
             let_in(seat, clock)
             desk.set_apart(seat)
-    if seat.renew_at < desk.wake_at or seat.watched or wish.max_hold is not None:
+    if seat.renew_at < desk.wake_at or seat.watched or seat.cap < desk.wake_at:
         desk.seated(seat)
     if desk.on_event is not None or heeded("acquired"):
         desk.tell("acquired", wish.name, seat.ticket, fence)

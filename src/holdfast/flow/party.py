@@ -46,11 +46,14 @@ def may_pass_on(seat: Seat, clock: float) -> bool:
 
 def pass_on(seat: Seat, clock: float) -> None:
     """To the next who stands by, with the next fence of the block, without asking anybody."""
-    assert seat.line
-    heir = seat.line[0]
+    line = seat.line
+    assert line
+    heir = line[0]
     seat.given += 1
     seat.give(heir, seat.fence + seat.given, clock)
-    _call(seat, heir)
+    line.popleft()
+    assert heir._event is not None
+    heir._event.set()
 
 
 def passed_on(seat: Seat, hold: Hold) -> bool:
