@@ -141,7 +141,7 @@ class PostgreSQL(Database):
     def _command(self) -> list[str]:
         settings = {
             "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder),
-            "fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "300",
+            "fsync": "off", "full_page_writes": "off", "max_connections": "300",
             "shared_buffers": "16MB", "log_timezone": "GMT", "timezone": "GMT", "autovacuum": "off", "jit": "off",
             "password_encryption": "md5", "max_wal_senders": "0", "wal_level": "minimal",
         }  # fmt: skip
@@ -247,7 +247,7 @@ class MariaDB(Database):
         as_root = [] if os.geteuid() else ["--user=root"]
         return [
             self.program, "--no-defaults", f"--datadir={self.data}", f"--lc-messages-dir={self.share}", *as_root,
-            f"--character-sets-dir={self.share}/charsets", "--innodb-flush-log-at-trx-commit=0",
+            f"--character-sets-dir={self.share}/charsets", "--innodb-flush-log-at-trx-commit=2",
             "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M", "--skip-log-bin", "--innodb-fast-shutdown=2",
         ]  # fmt: skip
 

@@ -50,6 +50,7 @@ class CasBackend:
         self._get: Callable[[str], Seen | None] | None = getattr(store, "get", None)
         self._put: Callable[..., int | str | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
+        self._shown_by_hint: Callable[[str], Seen | None] | None = getattr(store, "shown", None)
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._checks_time: bool = getattr(store, "checks_time", True)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
@@ -240,6 +241,9 @@ class CasBackend:
         pushed = await self.store.changed(key, ticket, timeout, ears)
         if pushed is not None:
             self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
+            shown = self._shown_by_hint(key) if self._shown_by_hint is not None else None
+            if shown is not None:
+                self._remember(key, self._know(shown))
         return pushed
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:

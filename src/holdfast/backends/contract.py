@@ -166,6 +166,10 @@ class Store(Protocol):
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.
 
+    # A store whose hints bring the row that made them may also have
+    # def shown(self, key) -> Seen | None
+    # which gives what the last hint for this key brought: good enough to write from, for the version tells.
+
     # A store that can find rows by their score may keep pools. It has, for that, one of
     # async def between(self, prefix, low, high, limit) -> list[Seen]
     # which gives the rows whose key begins so and with low <= score <= high, lowest score first: then items are rows

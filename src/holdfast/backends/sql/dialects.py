@@ -222,6 +222,7 @@ class Oracle(Dialect):
     full = (18, 20, 12516, 12519, 12520)
     read_only = (16000, 1456)
     starting = (1033, 1034, 1089, 1090)
+    lost = (28, 1012, 1092, 2396, 3113, 3114, 3135, 12537, 12547, 12570, 12583)
 
     def clock(self) -> Any:
         now = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
@@ -238,7 +239,8 @@ class Oracle(Dialect):
     def code(self, error: BaseException) -> Any:
         said = error.args[0] if error.args else None
         full: str = getattr(said, "full_code", "")
-        return int(full[4:]) if full.startswith("ORA-") and full[4:].isdigit() else None
+        code = int(full[4:]) if full.startswith("ORA-") and full[4:].isdigit() else 0
+        return code if code and code not in self.lost else None
 
 
 def dialect_of(scheme: str, dialect: sa.Dialect) -> Dialect:

@@ -4,8 +4,9 @@ A channel for all would wake everybody for everybody: with 64 clients that took 
 listens and gives each hint to the one who waits for it, a thread or a task. It starts when somebody first has to wait,
 and ends when nobody has waited for a while.
 
-What is heard is a hint and nothing more, for any role of the database may NOTIFY. When the connection breaks, everybody
-is woken, for hints may have been missed, and polls until there is a new one.
+What is heard is a hint and nothing more, for any role of the database may NOTIFY. It brings the row that made it, which
+saves the one who is woken a read; it is believed only if its version is that of the row in the table. When the
+connection breaks, everybody is woken, for hints may have been missed, and polls until there is a new one.
 """
 
 import os
@@ -17,7 +18,7 @@ from typing import Any
 
 from sqlalchemy.engine import URL
 
-from ..contract import Event, Pushed
+from ..contract import Event
 
 IDLE = 30.0  # seconds without anybody who waits, after which the connection is given back
 RETRY = 1.0  # seconds between two tries to listen
@@ -34,32 +35,33 @@ class Ear:
         self._connect = connect
         self._mutex = threading.Lock()
         self._waiting: dict[str, list[Event]] = {}
-        self._heard: dict[str, float] = {}
+        self._heard: dict[str, tuple[float, str]] = {}  # by ticket: when, and what was said
         self._thread: threading.Thread | None = None
         self._poke: int = -1
         self._tried = 0.0
 
-    def enter(self, ticket: str, event: Event) -> Pushed | None:
-        """Begin to wait, and to listen if nobody does yet. What was heard already, if anything was."""
+    def enter(self, ticket: str, event: Event) -> bool:
+        """Begin to wait, and to listen if nobody does yet. Whether something was heard already."""
         with self._mutex:
             self._waiting.setdefault(ticket, []).append(event)
-            if self._heard.pop(ticket, None) is not None:
-                return Pushed(ticket)
+            if ticket in self._heard:
+                return True
             if self._thread is None and time.monotonic() - self._tried > RETRY:
                 self._tried = time.monotonic()
                 self._thread = threading.Thread(target=self._listen, name="holdfast-ear", daemon=True)
                 self._thread.start()
-        return None
+        return False
 
-    def leave(self, ticket: str, event: Event) -> bool:
-        """No longer wait. Whether a hint has come."""
+    def leave(self, ticket: str, event: Event) -> str | None:
+        """No longer wait. What was said, if a hint has come."""
         with self._mutex:
             events = self._waiting.get(ticket, [])
             if event in events:
                 events.remove(event)
             if not events:
                 self._waiting.pop(ticket, None)
-            return self._heard.pop(ticket, None) is not None
+            heard = self._heard.pop(ticket, None)
+            return heard[1] if heard is not None else None
 
     def hinted(self, tickets: Any) -> list[str]:
         if not self._heard:
@@ -67,12 +69,13 @@ class Ear:
         with self._mutex:
             return [ticket for ticket in tickets if self._heard.pop(ticket, None) is not None]
 
-    def _hear(self, ticket: str) -> None:
+    def _hear(self, hint: str) -> None:
+        ticket, _, said = hint.partition(" ")
         with self._mutex:
             if len(self._heard) > MOST:
                 limit = time.monotonic() - REMEMBERED
-                self._heard = {t: at for t, at in self._heard.items() if at > limit}
-            self._heard[ticket] = time.monotonic()
+                self._heard = {t: heard for t, heard in self._heard.items() if heard[0] > limit}
+            self._heard[ticket] = time.monotonic(), said
             events = list(self._waiting.get(ticket, ()))
         for event in events:
             event.set()
@@ -113,7 +116,7 @@ class Ear:
             poll.poll(1000)
             pgconn.consume_input()
             while (heard := pgconn.notifies()) is not None:
-                self._hear(heard.extra.decode().partition(" ")[0])
+                self._hear(heard.extra.decode(errors="replace"))
             now = time.monotonic()
             if self._waiting:
                 quiet = now

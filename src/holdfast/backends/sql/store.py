@@ -20,7 +20,7 @@ from .dialects import EMPTY_BODY, PostgreSQL
 from .hands import Hands, Told
 from .tables import Statement, ddl
 from .trouble import SCHEMA, Conflict, Exists, NoTable, refused
-from .waiting import listen, poll
+from .waiting import hints_of, listen, poll
 
 if TYPE_CHECKING:
     from .ears import Ear
@@ -46,6 +46,7 @@ class SqlStore:
         self._sample: tuple[int, float, float] | None = None
         self._lost: dict[str, int] = {}
         self._ear: Ear | None = None
+        self._told: dict[str, Seen] = {}
         self._closed = False
 
     def _make_hands(self, address: Address, colour: Colour) -> Hands:
@@ -125,7 +126,7 @@ class SqlStore:
         if expected is not None:
             values |= {"v_expected": expected, "v_now": now}
             statement = dialect.write
-            if isinstance(dialect, PostgreSQL) and (hints := _hints(woken)):
+            if isinstance(dialect, PostgreSQL) and (hints := hints_of(woken, version, row.body)):
                 values["v_ears"], values["v_hints"] = hints
                 statement = dialect.write_and_tell
         try:
@@ -223,7 +224,7 @@ class SqlStore:
         return self._ear
 
     async def wake(self, woken: Sequence[Wake]) -> None:
-        hints = _hints(woken)
+        hints = hints_of(woken)
         if hints and isinstance(self.dialect, PostgreSQL):
             await self.ask(self.dialect.tell, {"v_ears": hints[0], "v_hints": hints[1]})
 
@@ -232,6 +233,17 @@ class SqlStore:
         if ear is None:
             return await poll(self, self._colour, key, ticket, timeout)
         return await listen(self, self._colour, ear, key, ticket, timeout)
+
+    def tell(self, key: str, said: str) -> None:
+        """A hint has brought the row as it was written then."""
+        version, _, body = said.partition(" ")
+        if version.isdigit() and body:
+            if len(self._told) > 1000:
+                self._told.clear()
+            self._told[key] = Seen(Row(key, 0, "", body), int(version), 0, self._clock())
+
+    def shown(self, key: str) -> Seen | None:
+        return self._told.pop(key, None)
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._ear.hinted(tickets) if self._ear is not None else ()
@@ -275,11 +287,6 @@ class SqlStore:
         user = self.address.engine.url.username or "the_user"
         lines += [dialect.grants.format(table=table, user=user) for table in ("holdfast_locks", "holdfast_items")]
         return "\n".join(lines)
-
-
-def _hints(woken: Sequence[Wake]) -> tuple[list[str], list[str]] | None:
-    heard = [wake for wake in woken if wake.ear.startswith("holdfast_")]
-    return ([wake.ear for wake in heard], [wake.ticket for wake in heard]) if heard else None
 
 
 def _version() -> int:

@@ -1,8 +1,9 @@
 """Waiting until it may be one's turn: by a hint where the database sends any, by looking where it does not."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...doorman import wire
+from ...doorman import Wake, wire
 from ...errors import BackendError
 from ..contract import Colour, Pushed, Seen, Unknown
 from ..names import SEPARATOR
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 FIRST = 0.01  # seconds until the first look, times the place in line
 NEXT = 0.1  # seconds between two looks of the next one to come, at most
 LATER = 0.5  # and of all others
+LONGEST = 7500  # bytes of a hint; PostgreSQL takes 7999
 DEAF = 0.25  # seconds for which one looks while nobody listens yet
 
 
@@ -22,19 +24,21 @@ async def listen(
 ) -> Pushed | None:
     event = colour.event()
     end = colour.clock() + timeout
+    said: str | None = None
     heard = ear.enter(ticket, event)
     try:
-        if heard is not None:
-            return heard
-        while not ear.listening and (left := end - colour.clock()) > 0:
+        while not heard and not ear.listening and (left := end - colour.clock()) > 0:
             found = await poll(store, colour, key, ticket, min(left, DEAF))
             if found is not None:
                 return found
         # What was said before anybody listened is lost: that is why everybody is woken when somebody begins to.
-        await event.wait(max(end - colour.clock(), 0))
+        if not heard:
+            await event.wait(max(end - colour.clock(), 0))
     finally:
-        told = ear.leave(ticket, event)
-    return Pushed(ticket) if told or colour.clock() < end else None
+        said = ear.leave(ticket, event)
+    if said:
+        store.tell(key, said)
+    return Pushed(ticket) if said is not None or colour.clock() < end else None
 
 
 async def poll(store: "SqlStore", colour: Colour, key: str, ticket: str, timeout: float) -> Pushed | None:
@@ -91,3 +95,12 @@ def pool_of(line: str) -> str:
     """The pool whose line is kept under this key."""
     before, _, name = line.rpartition(SEPARATOR)
     return before + name
+
+
+def hints_of(woken: Sequence[Wake], version: int = 0, body: str = "") -> tuple[list[str], list[str]] | None:
+    """Where to say what: the ticket, and to one who was let in also the row, if it is short enough for a NOTIFY."""
+    heard = [wake for wake in woken if wake.ear.startswith("holdfast_")]
+    if not heard:
+        return None
+    said = f" {version} {body}" if body and len(body.encode()) < LONGEST else ""
+    return [wake.ear for wake in heard], [wake.ticket + said for wake in heard]

@@ -1,0 +1,111 @@
+"""What a lock costs a database, counted by the database itself: hidden statements are statements, too."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import holdfast
+from tests.servers.sql import USER, MariaDB, PostgreSQL
+
+CYCLES = 20
+
+
+@pytest.fixture
+def postgresql_count(postgresql: PostgreSQL) -> Iterator[Callable[[], int]]:
+    """How many statements of the program it has logged."""
+    postgresql.run(f"ALTER ROLE {USER} SET log_statement = 'all'")
+
+    def count() -> int:
+        text = (postgresql.folder / "out").read_text(errors="replace")
+        return text.count("LOG:  statement:") + text.count("LOG:  execute ")
+
+    yield count
+    postgresql.run(f"ALTER ROLE {USER} RESET log_statement")
+
+
+@pytest.fixture
+def mariadb_count(mariadb: MariaDB) -> Callable[[], int]:
+    asked = 0
+
+    def count() -> int:
+        nonlocal asked
+        asked += 1
+        return int(mariadb.run("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1]) - asked
+
+    return count
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+def test_a_lock_that_nobody_else_wants_costs_two_statements(name: str, request: pytest.FixtureRequest) -> None:
+    count: Callable[[], int] = request.getfixturevalue(f"{name}_count")
+    server = request.getfixturevalue(name)
+    with holdfast.connect(server.url) as locks:
+        lock = locks.lock("x")
+        for _ in range(5):
+            with lock:
+                pass
+        before = count()
+        for _ in range(CYCLES):
+            with lock:
+                pass
+        assert count() - before == 2 * CYCLES
+
+
+def test_taking_an_item_and_being_done_with_it(postgresql: PostgreSQL, postgresql_count: Callable[[], int]) -> None:
+    """Take: one statement. Done: it is read, written, and whoever waits would be told."""
+    with holdfast.connect(postgresql.url) as locks:
+        pool = locks.pool("jobs")
+        pool.add_many([str(n) for n in range(CYCLES + 3)])
+        for _ in range(3):
+            pool.acquire(False).done()  # type: ignore[union-attr]
+        before = postgresql_count()
+        items = [pool.acquire(False) for _ in range(CYCLES)]
+        assert all(items)
+        assert postgresql_count() - before == CYCLES
+        before = postgresql_count()
+        for item in items:
+            item.done()  # type: ignore[union-attr]
+        assert postgresql_count() - before == 3 * CYCLES
+
+
+def test_a_crowd_costs_few_statements_and_everybody_gets_the_same(postgresql: PostgreSQL) -> None:
+    clients = [holdfast.connect(postgresql.url) for _ in range(16)]
+    grants = [0] * len(clients)
+    for client in clients:
+        client.ping()
+    backends = [client._desk.backend for client in clients]
+
+    def spent() -> tuple[int, int, int]:
+        statements = sum(each.store.hands.statements for each in backends)  # type: ignore[attr-defined]
+        return sum(grants), statements, sum(each.conflicts for each in backends)  # type: ignore[attr-defined]
+
+    end = time.monotonic() + 3.5
+
+    def work(number: int) -> None:
+        lock = clients[number].lock("x")
+        while time.monotonic() < end:
+            with lock:
+                grants[number] += 1
+                time.sleep(0.005)
+
+    crowd = [threading.Thread(target=work, args=(number,)) for number in range(len(clients))]
+    for one in crowd:
+        one.start()
+    while min(grants) < 1:  # not what it costs that all come at once
+        time.sleep(0.05)
+    before = spent()
+    time.sleep(max(end - 0.5 - time.monotonic(), 0))
+    turns, statements, conflicts = (now - then for now, then in zip(spent(), before, strict=True))
+    for one in crowd:
+        one.join(60)
+    for client in clients:
+        client.close()
+    told = f"{turns} grants, {statements} statements, {conflicts} conflicts, {grants}"
+    assert turns > 16, told
+    assert statements <= 6 * turns, told
+    assert conflicts <= 2 * turns, told
+    assert max(grants) <= 2 * min(grants) + 2, told
