@@ -17,6 +17,7 @@ mkdir -p "$folder"
 def test_cassandra_comes_by_maven_and_only_once(checkout: Path, tmp_path: Path) -> None:
     module = load(checkout)
     module.DEV.mkdir()
+    script(checkout / "bin", "java", "")
     script(checkout / "bin", "mvn", MAVEN.format(log=tmp_path / "log", version=module.CASSANDRA))
     env = {"PATH": f"{checkout}/bin:/usr/bin:/bin"}
     for _ in range(2):
@@ -39,3 +40,14 @@ def test_a_machine_without_maven_fails_in_ci_and_is_told_at_home(
     else:
         assert module.cassandra({"PATH": "/no/programs"}) is None
         assert "Maven" in capsys.readouterr().err
+
+
+def test_links_of_an_unpacked_package_stay_inside_it(checkout: Path, tmp_path: Path) -> None:
+    root = tmp_path / "package"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc" / "settings").write_text("ours")
+    (root / "conf").symlink_to("/etc/settings")
+    (root / "else").symlink_to("/etc/hostname")
+    load(checkout).at_home(root)
+    assert (root / "conf").read_text() == "ours"
+    assert (root / "else").readlink() == Path("/etc/hostname")
