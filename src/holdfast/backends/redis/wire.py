@@ -18,6 +18,7 @@ from .trouble import cannot_connect, lost
 
 MOST = 64  # connections; who needs one more waits for one of them
 CHUNK = 65536
+USUAL = 4096  # bytes for which room is made for the reply to a step; what is longer comes in pieces
 SHORT = 32  # bytes; more has no reply of the quickest scripts, and so few are made ready quicker
 PLAIN = {b":", b"$", b"_"}  # numbers, and two ways to say that there is none
 END = b"\r\n"
@@ -64,7 +65,7 @@ class ThreadNode:
     def say(self, payload: bytes) -> bytes | None:
         """One command at once, and its reply as it came. None: nothing was said, for no connection is at hand.
 
-        b'' if the reply is not as plain as those of the quickest scripts, or an error: then it has done nothing.
+        For the scripts that answer by a number, or by nothing. b'' if it is an error: then it has done nothing.
         """
         try:
             tie = self._free.pop()
@@ -77,8 +78,8 @@ class ThreadNode:
                 if not found:
                     raise EOFError
                 tie.reader.feed(found)
-                tie.read()
-                found = b""
+                whole = tie.read()  # in pieces, perhaps
+                found = b":%d\r\n" % whole if type(whole) is int else b"_\r\n" if whole is None else b""
         except BaseException as error:
             raise self._broken(tie, error) from None
         self._free.append(tie)
@@ -103,9 +104,17 @@ class ThreadNode:
         return self._exchange(tie, payload, replies)
 
     def _exchange(self, tie: Tie, payload: bytes, replies: int) -> list[Any]:
+        found: list[Any] = []
         try:
             tie.send(payload)
-            found = [tie.read() for _ in range(replies)]
+            feed, gets = tie.reader.feed, tie.reader.gets
+            while len(found) < replies:
+                data = tie.recv(USUAL)
+                if not data:
+                    raise EOFError
+                feed(data)
+                while (one := gets()) is not NOT_YET:
+                    found.append(one)
         except BaseException as error:
             raise self._broken(tie, error) from None
         self._free.append(tie)
