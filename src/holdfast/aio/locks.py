@@ -76,7 +76,7 @@ class Locks:
         if released sooner. fair=False may pass the line. on_lost is called when it is lost while held.
         """
         if (lease, max_hold, at_least, fair, local_handoff, note, on_lost) == PLAIN:
-            wish = self._plain.get(name)
+            wish = self._plain.get(name) if type(name) is str else None
             if wish is None:
                 if len(self._plain) >= KNOWN:
                     self._plain.clear()
