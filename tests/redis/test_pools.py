@@ -23,6 +23,7 @@ from tests.redis.both import EARS
 from tests.redis.pool_both import hooked
 from tests.redis.test_cost import calls
 from tests.redis.test_full_memory import TAKES_AWAY, fill, first_write
+from tests.servers.groups import WithReplica
 from tests.servers.server import Server
 
 LEASE = 30_000_000
@@ -113,6 +114,28 @@ def test_all_keys_of_a_pool_lie_in_one_slot_whatever_its_name() -> None:
 
     for name in ("jobs", "a{b}c", "{}", "}{", "100%"):
         assert len({key_slot(key.encode()) for key in pool_layout.keys("space", name)}) == 1
+
+
+# -- replicas
+
+
+def test_an_item_that_a_replica_confirms_counts(redis_with_replica: WithReplica) -> None:
+    with holdfast.connect(redis_with_replica.url, min_replicas=1) as locks:
+        locks.pool("jobs").add("a")
+        item = locks.pool("jobs").acquire(timeout=0)
+        assert item is not None
+        item.update({"n": 1})
+        kept = redis_with_replica.replica.ask("HGET", "holdfast:{jobs}:pool:items", "=a")
+        assert kept.endswith('{"n":1}' if isinstance(kept, str) else b'{"n":1}')
+        item.done()
+
+
+def test_too_few_replicas_are_said_and_the_item_goes_back(redis_alone: Server) -> None:
+    with holdfast.connect(redis_alone.url, min_replicas=1) as locks, holdfast.connect(redis_alone.url) as other:
+        other.pool("jobs").add("a")
+        with pytest.raises(holdfast.BackendError, match="no replica has confirmed it"):
+            locks.pool("jobs").acquire(timeout=0)
+        assert other.pool("jobs").counts().free == 1
 
 
 # -- a full memory
