@@ -83,9 +83,11 @@ class Bench:
         self.now = START
         self.hints: list[Hint] = []
         self.dead: set[str] = set()
+        self.deaf: set[str] = set()
 
     def say(self, order: Order) -> Any:
-        self.line, reply, self.hints = self.rules.step(self.rack, self.line, order, self.now, frozenset(self.dead))
+        dead, deaf = frozenset(self.dead), frozenset(self.deaf)
+        self.line, reply, self.hints = self.rules.step(self.rack, self.line, order, self.now, dead, deaf)
         return reply
 
     def pass_time(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """The Lua of pools and the pure rules side by side: the same orders for both, and every difference is an error.
 
-As `both.py` does for the doorman: the time is an input here, by one word in the text of the scripts that occurs exactly
-once, and a life is thought out with the pure rules first and then sent in one write.
+As `both.py` does for the doorman: time and listeners are inputs here, by two words in the text of the scripts that
+occur exactly once, and a life is thought out with the pure rules first and then sent in one write.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ NAMED = {"t6": KEYS[1], "t7": KEYS[2], "t8": KEYS[1]}
 GAPS = (0, 0, 0, 1, 1000, SECOND // 2, SECOND, WINDOW - 1, WINDOW, WINDOW + 1, 3 * SECOND, 9 * SECOND, 31 * SECOND)
 BACK = (-1, -SECOND, -40 * SECOND, -1000 * SECOND)
 
-TIME = "redis.call('TIME')", "{0, ARGV[#ARGV]}"
+TIME = "redis.call('TIME')", "{0, string.match(ARGV[#ARGV], '^%d+')}"
+LISTENERS = (
+    "call('PUBSUB', 'NUMSUB', EARS .. ear)[2]",
+    "(string.find(ARGV[#ARGV], ' ' .. ear .. ' ', 1, true) and 0 or 1)",
+)
 
 
 class Scripts(NamedTuple):
@@ -65,11 +69,12 @@ TRUE = Scripts(TAKE, KEEP, STEP, COUNT)
 
 
 def hooked(name: str = "", words: str = "", others: str = "") -> Scripts:
-    """The scripts with the time as an argument; in the one with this name, other words instead of these."""
+    """The scripts with time and listeners as an argument; in the one with this name, other words instead of these."""
     found = {}
     for each, true in TRUE._asdict().items():
         text = replaced(true.text, words, others) if each == name else true.text
-        found[each] = script(replaced(text, *TIME))
+        text = replaced(text, *TIME)
+        found[each] = script(replaced(text, *LISTENERS) if each == "step" else text)
     return Scripts(**found)
 
 
@@ -77,6 +82,11 @@ class Move(NamedTuple):
     order: Order
     now: int
     short: bool
+    deaf: tuple[str, ...] = ()  # ears at which nobody listens
+
+    @property
+    def inputs(self) -> str:
+        return f"{self.now} {' '.join(self.deaf)} "
 
 
 class Pure(NamedTuple):
@@ -92,7 +102,8 @@ class Pure(NamedTuple):
 def pure(items: dict[str, Item], line: Line, move: Move) -> Pure:
     rack = Rack(items)
     short = is_short(items, line, move)
-    after, reply, hints = step(rack, line, move.order, move.now)
+    deaf = {w.ticket for w in line.workers if w.ear and w.ear in move.deaf}
+    after, reply, hints = step(rack, line, move.order, move.now, (), deaf)
     if not rack.items and not after.workers and not after.watchers:
         after = NOBODY  # of a pool of which nothing is left, nothing is kept
     return Pure(rack.items, after, reply, hints, short)
@@ -146,7 +157,9 @@ def life(chance: Random, kind: Kind) -> list[Move]:
         can = (isinstance(order, Seek) and not order.key) or (
             isinstance(order, On) and isinstance(order.command, Touch | Give | Finish)
         )
-        moves.append(Move(order, now, can and chance.random() < 0.6))
+        ears = [f"e{n}" for n in range(5)] if chance.random() < 0.3 else []
+        deaf = tuple(sorted(chance.sample(ears, len(ears) and chance.randint(1, 5))))
+        moves.append(Move(order, now, can and chance.random() < 0.6, deaf))
         items, line, *_ = pure(items, line, moves[-1])
     return moves
 
@@ -216,7 +229,7 @@ class Both:
                 self._send(pipe, keys, move, thought[-1].is_short)
                 pipe.evalsha(LOOK.sha, 2, *keys[:2], "0")
                 pipe.evalsha(LINE.sha, 2, keys[0], keys[3])
-                pipe.evalsha(self._scripts.count.sha, 2, *keys[:2], 0, move.now)
+                pipe.evalsha(self._scripts.count.sha, 2, *keys[:2], 0, move.inputs)
                 pipe.hgetall(keys[0])
                 for key in keys[1:]:
                     pipe.zrange(key, 0, -1, withscores=True)
@@ -238,13 +251,13 @@ class Both:
     def _send(self, pipe: Any, keys: list[str], move: Move, short: bool) -> None:
         o = move.order
         if move.short and isinstance(o, Seek):
-            pipe.evalsha(self._scripts.take.sha, 2, *keys[:2], o.ticket, o.lease, o.owner, o.note, move.now)
+            pipe.evalsha(self._scripts.take.sha, 2, *keys[:2], o.ticket, o.lease, o.owner, o.note, move.inputs)
         elif move.short and isinstance(o, On):
             words = pool_layout.short(o.command)
             assert words is not None
-            pipe.evalsha(self._scripts.keep.sha, 2, *keys[:2], words[0], o.key, *words[1:], move.now)
+            pipe.evalsha(self._scripts.keep.sha, 2, *keys[:2], words[0], o.key, *words[1:], move.inputs)
         if not short:
-            pipe.evalsha(self._scripts.step.sha, len(keys), *keys, EARS, *pool_layout.words(o), move.now)
+            pipe.evalsha(self._scripts.step.sha, len(keys), *keys, EARS, *pool_layout.words(o), move.inputs)
 
     def _compare(self, move: Move, should: Pure, heard: list[Hint], answers: Iterator[Any]) -> None:
         o = move.order

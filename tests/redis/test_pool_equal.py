@@ -72,11 +72,13 @@ def test_such_lives_of_pools_meet_everything() -> None:
                 met["two hints"] += len(should.hints) > 1
                 met["clock back"] += move.now < line.seen
                 met["watching"] += bool(should.line.watchers)
+                met["passed over"] += bool(set(move.deaf) & {w.ear for w in line.workers} and should.hints)
                 items, line, *_ = should
     wanted = {
         "Put: Added", "Seek: Taken", "Seek: Waiting", "Seek: Nothing", "Seek: Busy", "Seek: Absent", "Seek: Finished",
         "Touch: Touched", "Touch: Lost", "Give: Given", "Give: Lost", "Finish: Finished", "Finish: Lost",
         "Remove: Removed", "Remove: Busy", "Look: Looked", "Quit: Gone", "short Seek: Taken", "short Touch: Touched",
         "short Give: Given", "short Finish: Finished", "hint", "two hints", "clock back", "watching",
+        "passed over",
     }  # fmt: skip
     assert {what for what in wanted if met[what] < 10} == set(), met

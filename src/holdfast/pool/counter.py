@@ -57,10 +57,19 @@ class Shelf(Protocol):
 
 
 def step(
-    shelf: Shelf, line: Line, order: Order, now: int, dead: Collection[str] = lines.NONE
+    shelf: Shelf,
+    line: Line,
+    order: Order,
+    now: int,
+    dead: Collection[str] = lines.NONE,
+    deaf: Collection[str] = lines.NONE,
 ) -> tuple[Line, Answered, list[Hint]]:
-    """One atomic step. The shelf is changed; the line after it, the answer, and whom to wake."""
+    """One atomic step. The shelf is changed; the line after it, the answer, and whom to wake.
+
+    dead, deaf: tickets whose process is gone, and to whom nobody listens.
+    """
     asker = order.ticket if isinstance(order, Seek | Quit) else ""
+    deaf = {ticket for ticket in deaf if ticket != asker}
     before = line
     if now < line.seen:
         for item in shelf.late(now):
@@ -78,8 +87,8 @@ def step(
     elif order.key:
         line, reply = _take_named(shelf, line, order, now)
     else:
-        line, reply = _take_any(shelf, line, order, now)
-    line = lines.without(line, {take.ticket for _, take in _hand_over(shelf, line, now)})
+        line, reply = _take_any(shelf, line, order, now, deaf)
+    line = lines.without(line, {take.ticket for _, take in _hand_over(shelf, line, now, deaf)})
     rests = bool(changed) and isinstance(order, On) and isinstance(order.command, Give)
     return line, reply, lines.hints(before, settled, line, changed, rests, asker)
 
@@ -125,12 +134,14 @@ def _take_named(shelf: Shelf, line: Line, seek: Seek, now: int) -> tuple[Line, A
     return lines.without(line, {seek.ticket}), reply
 
 
-def _take_any(shelf: Shelf, line: Line, seek: Seek, now: int) -> tuple[Line, Answered]:
+def _take_any(
+    shelf: Shelf, line: Line, seek: Seek, now: int, deaf: Collection[str]
+) -> tuple[Line, Answered]:
     mine = shelf.of(seek.ticket)
     standing = lines.stand(line, seek, now)
     handed: dict[str, Item] = {}
     if mine is None:
-        handed = {take.ticket: item for item, take in _hand_over(shelf, standing, now)}
+        handed = {take.ticket: item for item, take in _hand_over(shelf, standing, now, deaf)}
         mine = handed.get(seek.ticket)
     if mine is not None:
         item, reply = apply(mine, Take(seek.ticket, seek.lease, seek.owner, seek.note), now)
@@ -145,10 +156,10 @@ def _take_any(shelf: Shelf, line: Line, seek: Seek, now: int) -> tuple[Line, Ans
     return standing, Waiting(ahead, standing.workers[ahead].place, retry_in(shelf, now, ahead))
 
 
-def _hand_over(shelf: Shelf, line: Line, now: int) -> list[tuple[Item, Take]]:
+def _hand_over(shelf: Shelf, line: Line, now: int, deaf: Collection[str]) -> list[tuple[Item, Take]]:
     """What is due goes to those who stand in line, and is theirs for WINDOW."""
     handed = []
-    for item, take in lines.deal(line, shelf.due(now, len(line.workers))) if line.workers else ():
+    for item, take in lines.deal(line, shelf.due(now, len(line.workers)), deaf) if line.workers else ():
         taken, _ = apply(item, take, now)
         assert taken is not None
         shelf.put(taken)

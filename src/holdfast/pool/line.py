@@ -2,7 +2,8 @@
 
 First come, first served. A newcomer takes at once only if nobody stands in line. A place lasts for its patience and is
 kept by polling, three times as long as its owner may sleep there; the step itself sets it, so worker and line cannot
-disagree. Whoever's process is known to be gone is passed over at once.
+disagree. Whoever's process is known to be gone is out of it at once; whoever only does not listen just now (a server
+that sends wake-ups knows that) is passed over and keeps his place: after a failover that is everybody.
 
 Expiry and the end of a rest happen without anybody doing anything. So the head sleeps only until something is due, as
 far as he knows, and takes for himself and for those behind him; the others sleep until they are woken, and look now and
@@ -80,9 +81,14 @@ def is_first(line: Line, ticket: str) -> bool:
     return not line.workers or line.workers[0].ticket == ticket
 
 
-def deal(line: Line, due: Sequence[Item]) -> list[tuple[Item, Take]]:
-    """Who gets what: the first in line what has been due for longest, and so on; for WINDOW, until he is heard."""
+def deal(line: Line, due: Sequence[Item], deaf: Collection[str] = NONE) -> list[tuple[Item, Take]]:
+    """Who gets what: the first in line what has been due for longest, and so on; for WINDOW, until he is heard.
+
+    Whom nobody would hear of it is passed over and keeps his place, but for what is left when all others have theirs.
+    """
     workers = line.workers
+    if deaf:
+        workers = tuple(sorted(workers, key=lambda w: w.ticket in deaf))
     return [(i, Take(w.ticket, w.lease, w.owner, w.note, WINDOW)) for w, i in zip(workers, due, strict=False)]
 
 

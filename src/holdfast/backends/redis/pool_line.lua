@@ -1,7 +1,8 @@
 -- The pool's step, part 2 of 4: the clock, the silent, and what goes to whom.
 --
 -- Purpose  As in line.py and counter.py, in the same order and under the same names. What they know and Redis does not:
---          who is dead. Here they are only silent, and what was handed to one of them is due again after WINDOW.
+--          who is dead. Here they are only deaf, and silent, and what was handed to one of them is due again after
+--          WINDOW. Whether anybody listens is asked before something is handed over.
 -- KEYS     as in pool.lua
 -- ARGV     as in pool_order.lua
 -- Returns  nothing: pool_close.lua does
@@ -61,21 +62,40 @@ end
 
 local handed, mine = {}, nil -- who was given something; what the asker has
 
-local function hand_over() -- what is due goes to those who stand in line, and is theirs for WINDOW
-    while lined > 0 do
-        local i = first_due()
-        if not i then
+local heard_at = {} -- how many listen, by ear
+
+local function is_deaf(w)
+    local ear = w.ear
+    if ear == '' or w.ticket == asker then
+        return false
+    end
+    heard_at[ear] = heard_at[ear] or call('PUBSUB', 'NUMSUB', EARS .. ear)[2]
+    return heard_at[ear] == 0
+end
+
+-- What is due goes to those who stand in line, and is theirs for WINDOW. Whom nobody would hear of it is passed over
+-- and keeps his place, but for what is left when all others have theirs.
+local function hand_over(only_who_hears)
+    local i, passed, everybody = lined > 0 and first_due(), 0, false
+    while i and lined > 0 do
+        local ticket = call('ZRANGE', LINE, passed, passed)[1]
+        local w = ticket and waiting(ticket)
+        if not ticket and (only_who_hears or everybody) then
             return
-        end
-        local ticket = call('ZRANGE', LINE, 0, 0)[1]
-        local w = waiting(ticket)
-        out(ticket)
-        if w and ticket == asker then
-            take(i, w, now + max(min(WINDOW, w.lease), num(ARGV[4])))
-            mine = i
-        elseif w then
-            take(i, w, now + min(WINDOW, w.lease))
-            handed[#handed + 1] = {w.ear, ticket, i.fence}
+        elseif not ticket then
+            passed, everybody = 0, true
+        elseif w and not everybody and is_deaf(w) then
+            passed = passed + 1
+        else
+            out(ticket)
+            if w and ticket == asker then
+                take(i, w, now + max(min(WINDOW, w.lease), num(ARGV[4])))
+                mine = i
+            elseif w then
+                take(i, w, now + min(WINDOW, w.lease))
+                handed[#handed + 1] = {w.ear, ticket, i.fence}
+            end
+            i = w and first_due() or (not w and i)
         end
     end
 end

@@ -84,8 +84,8 @@ elseif seeking then
         had(i)
         out(asker)
     else
-        hand_over()
-        i = not stands and lined == 0 and first_due()
+        hand_over(true)
+        i = not stands and first_due()
         if i then
             take(i, {ticket = asker, lease = num(ARGV[4]), owner = ARGV[7], note = ARGV[8]}, now + num(ARGV[4]))
             mine = i
