@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from tests.pool import test_line, test_table
+from tests.pool import test_deaf, test_line, test_table
 from tests.pool.bench import Bench
 from tests.pool.explore import explore
 from tests.pool.mutants import item, line
@@ -16,7 +16,7 @@ from tests.pool.worlds import WORLDS
 MUTANTS = [*item.MUTANTS, *line.MUTANTS]
 EXAMPLES = {
     name: test
-    for module in (test_table, test_line)
+    for module in (test_table, test_line, test_deaf)
     for name, test in vars(module).items()
     if name.startswith("test_") and list(inspect.signature(test).parameters) == ["bench"]
 }
