@@ -15,8 +15,8 @@ from tests.house.test_public_names import undocumented
 from tests.house.tree import SRC, imports
 
 NAMES = {
-    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "TooManyLockAttemptsError",
-    "ZMutexSet",
+    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "RemoteLocks", "StaleLock",
+    "TooManyLockAttemptsError", "ZMutexSet",
 }  # fmt: skip
 REDIS_PY = ["acquire", "release", "locked", "owned", "extend", "reacquire"]
 

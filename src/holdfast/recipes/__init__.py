@@ -8,6 +8,7 @@
 These take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the third
 for asyncio.
 
+    RemoteLocks    mutexes and readers-writer locks by type and number, on any store; takes a client of holdfast
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'holdfast[oci]'`)
 """
 
@@ -17,9 +18,11 @@ from .exp_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
 from .fair_mutex import FairMutex as FairMutex
 from .nosql_tasks import NoSQLTasks as NoSQLTasks
 from .redis_py_lock import RedisPyLock as RedisPyLock
+from .remote_locks import RemoteLocks as RemoteLocks
+from .remote_locks import StaleLock as StaleLock
 from .z_mutex_set import ZMutexSet as ZMutexSet
 
 __all__ = [
-    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "TooManyLockAttemptsError",
-    "ZMutexSet",
+    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "RemoteLocks", "StaleLock",
+    "TooManyLockAttemptsError", "ZMutexSet",
 ]  # fmt: skip

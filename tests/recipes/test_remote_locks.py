@@ -1,0 +1,146 @@
+"""RemoteLocks on every kind of store: what the usual description promises, and what was wrong with it and is mended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.doorman import Leave
+from holdfast.flow.run import run
+from holdfast.recipes import RemoteLocks
+
+STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb"]
+Make = Callable[..., RemoteLocks]
+
+
+@pytest.fixture(params=STORES)
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Each call is one more process that knows the store."""
+    if request.param == "memory":
+        url = f"memory://{tmp_path.name}"
+    elif request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/locks.db"
+    else:
+        url = request.getfixturevalue(request.param).url
+    clients: list[holdfast.Locks] = []
+
+    def make(lease: float = 30, **options: float) -> RemoteLocks:
+        clients.append(holdfast.connect(url, lease=lease, owner=f"process {len(clients)}"))
+        return RemoteLocks(clients[-1], **options)
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def test_a_mutex(remote: Make) -> None:
+    one, other = remote(), remote()
+    assert one.acquire_mutex_lock("foobar", 123, "gluww")
+    assert not other.acquire_mutex_lock("foobar", 123, "auykg")
+    assert not one.acquire_mutex_lock("foobar", 123, "gluww"), "a ticket that is in use is refused, too"
+    assert other.acquire_mutex_lock("foobar", 124, "auykg")
+    assert not other.release_mutex_lock("foobar", 123, "auykg"), "somebody else's ticket releases nothing"
+    assert one.release_mutex_lock("foobar", 123, "gluww")
+    assert not one.release_mutex_lock("foobar", 123, "gluww")
+    assert other.acquire_mutex_lock("foobar", 123, "gluww"), "a ticket may be used again"
+
+
+def test_any_process_may_release_by_the_ticket(remote: Make) -> None:
+    one, other = remote(), remote()
+    for kind in ("mutex", "readers", "writer"):
+        assert getattr(one, f"acquire_{kind}_lock")("foobar", 1, "t")
+        assert getattr(other, f"release_{kind}_lock")("foobar", 1, "t")
+        assert other.acquire_mutex_lock("foobar", 1, "u")
+        assert other.release_mutex_lock("foobar", 1, "u")
+        assert not getattr(one, f"release_{kind}_lock")("foobar", 1, "t")
+
+
+def test_a_late_message_of_an_earlier_hold_does_not_end_a_later_one(remote: Make) -> None:
+    one, other = remote(), remote()
+    assert one.acquire_mutex_lock("foobar", 1, "t")
+    earlier = one._held["foobar,1", "mutex t"].ticket
+    assert one.release_mutex_lock("foobar", 1, "t")
+    assert one.acquire_mutex_lock("foobar", 1, "t")
+    run(other._locks._desk.ask("foobar,1", Leave(earlier)))
+    assert not other.acquire_mutex_lock("foobar", 1, "u")
+
+
+def test_readers_and_a_writer(remote: Make) -> None:
+    one, other = remote(), remote()
+    assert one.acquire_readers_lock("foobar", 1, "afxkv")
+    assert other.acquire_readers_lock("foobar", 1, "ngyfs")
+    assert one.acquire_readers_lock("foobar", 1, "pvzas"), "several of one process"
+    assert not other.acquire_mutex_lock("foobar", 1, "m")
+    assert not other.acquire_writer_lock("foobar", 1, "jqpcq")
+    assert not one.acquire_readers_lock("foobar", 1, "late"), "a writer waits"
+    assert one.release_readers_lock("foobar", 1, "afxkv")
+    assert one.release_readers_lock("foobar", 1, "pvzas")
+    assert not other.acquire_writer_lock("foobar", 1, "jqpcq")
+    assert other.release_readers_lock("foobar", 1, "ngyfs")
+    assert other.acquire_writer_lock("foobar", 1, "jqpcq", timeout=10)
+    assert not one.acquire_readers_lock("foobar", 1, "late")
+    assert other.release_writer_lock("foobar", 1, "jqpcq")
+    assert one.acquire_readers_lock("foobar", 1, "late", timeout=10)
+
+
+def test_a_pending_writer_who_does_not_come_back_loses_his_place(remote: Make) -> None:
+    one, other = remote(), remote(pending=0.5)
+    assert one.acquire_readers_lock("foobar", 1, "r")
+    assert not other.acquire_writer_lock("foobar", 1, "w")
+    assert not one.acquire_readers_lock("foobar", 1, "s")
+    assert one.acquire_readers_lock("foobar", 1, "s", timeout=10)
+    assert other.acquire_mutex_lock("foobar", 2, "w"), "and the others are as before"
+
+
+def test_a_pending_writer_who_is_let_in_and_does_not_come_back_is_let_out(remote: Make) -> None:
+    one, other = remote(), remote(pending=1)
+    assert one.acquire_readers_lock("foobar", 1, "r")
+    assert not other.acquire_writer_lock("foobar", 1, "w")
+    assert one.release_readers_lock("foobar", 1, "r")
+    assert one.acquire_readers_lock("foobar", 1, "s", timeout=20)
+
+
+def test_waiting_instead_of_trying_again(remote: Make) -> None:
+    one, other = remote(), remote()
+    assert one.acquire_mutex_lock("foobar", 1, "t")
+    begun = time.monotonic()
+    assert not other.acquire_mutex_lock("foobar", 1, "u", timeout=0.2)
+    assert time.monotonic() - begun >= 0.2
+    assert one.release_mutex_lock("foobar", 1, "t")
+    assert other.acquire_mutex_lock("foobar", 1, "u", timeout=10)
+
+
+def test_a_process_that_is_gone_holds_nothing_for_ever(remote: Make) -> None:
+    one, other = remote(lease=0.6), remote()
+    assert one.acquire_mutex_lock("foobar", 1, "t")
+    assert one.acquire_readers_lock("foobar", 2, "t")
+    time.sleep(0.8)
+    assert not other.acquire_mutex_lock("foobar", 1, "u"), "while it lives, its keeper renews"
+    desk = one._locks._desk
+    desk.closing = desk.closed = True  # as if it were dead: no more renewals
+    assert other.acquire_mutex_lock("foobar", 1, "u", timeout=10)
+    assert other.acquire_writer_lock("foobar", 2, "u", timeout=10)
+    desk.closing = desk.closed = False
+
+
+def test_what_has_been_held_for_long_is_found(remote: Make) -> None:
+    one, other = remote(), remote()
+    assert one.acquire_mutex_lock("foobar", 123, "old")
+    time.sleep(0.3)
+    assert one.acquire_readers_lock("foobar", 124, "young")
+    (found,) = other.stale(0.25)
+    assert (found.resource_type, found.resource_id, found.kind) == ("foobar", "123", "mutex")
+    assert (found.ticket, found.owner) == ("old", "process 0")
+    assert [each.ticket for each in other.stale(0.000001)] == ["old", "young"]
+    assert other.stale(60) == []
+
+
+def test_bad_words_are_told_of() -> None:
+    with holdfast.connect("memory://") as locks:
+        for bad in ({"ticket": ""}, {"resource_id": "1,2"}, {"resource_type": "x" * 300}):
+            with pytest.raises(holdfast.ConfigError):
+                RemoteLocks(locks).acquire_mutex_lock(**{"resource_type": "a", "resource_id": 1, "ticket": "t", **bad})
