@@ -21,6 +21,7 @@ from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
 from holdfast.testing.suite.stage import PoolBehaviours
 from tests.servers.cassandra import Ring
+from tests.servers.fake_nosql import FakeNosql
 from tests.servers.fixtures import DEAR
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
@@ -80,10 +81,27 @@ def on_cluster(redis_cluster: Cluster) -> RedisSite:
     return RedisSite(redis_cluster)
 
 
+class FakeNosqlSite:
+    """A table of the fake, with a URL; all its clients have the same clock."""
+
+    clock: HandClock | None = None
+
+    def __init__(self, fake: FakeNosql) -> None:
+        self.fake = fake
+        self.url = f"{fake.url()}&skew=0"
+
+    def backend(self, colour: Colour, namespace: str) -> Backend:
+        raise NotImplementedError("a store with a URL is opened by connect()")
+
+    def forget(self, name: str) -> None:
+        with self.fake.mutex:
+            del self.fake.tables["locks"].rows[name]
+
+
 @pytest.fixture
-def on_oci_nosql(request: pytest.FixtureRequest) -> str:
+def on_oci_nosql(request: pytest.FixtureRequest) -> str | FakeNosqlSite:
     """A fake of the service, unless HOLDFAST_TEST_OCI_URL names a table of the real one."""
-    return os.environ.get("HOLDFAST_TEST_OCI_URL") or request.getfixturevalue("fake_nosql").url()
+    return os.environ.get("HOLDFAST_TEST_OCI_URL") or FakeNosqlSite(request.getfixturevalue("fake_nosql"))
 
 
 class CassandraSite:
@@ -98,7 +116,7 @@ class CassandraSite:
     def backend(self, colour: Colour, namespace: str) -> Backend:
         from holdfast.backends.cassandra import open_cassandra
 
-        return open_cassandra(self.ring.session(), colour, namespace, {"keyspace": "holdfast"})
+        return open_cassandra(self.ring.session(), colour, namespace, {"keyspace": "holdfast", "skew": 0})
 
     def forget(self, name: str) -> None:
         """Which nobody does in Cassandra, but a restore from an old copy does."""

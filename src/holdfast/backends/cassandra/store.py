@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FIRST = 0.01  # seconds: the shortest pause between two looks
 KEPT = 10.0  # seconds for which an answer tells the time
+VAGUE = 0.05  # seconds; an answer that took longer tells too little
 SLACK = 0.005  # seconds by which we stay behind: a node's clocks differ by this from one statement to the next
 NOBODY: frozenset[str] = frozenset()
 
@@ -60,7 +61,7 @@ class CassandraStore:
             return None
         now, before, after = self._known
         here = self._colour.clock()
-        if not 0 <= here - after <= KEPT:
+        if not 0 <= here - after <= KEPT or after - before > VAGUE:
             return None
         return now + int((here - after - SLACK) * 1e6), here - (after - before) - SLACK
 

@@ -20,6 +20,7 @@ from .table import Table
 CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
 STATEMENT = "DECLARE $key STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $key"
 KEPT = 10.0  # seconds for which an answer tells the time
+VAGUE = 0.05  # seconds; an answer that took longer tells too little
 
 
 class Clock:
@@ -49,7 +50,7 @@ class Clock:
             return None
         now, before, after = self._known
         here = self._table.colour.clock()
-        if not 0 <= here - after <= KEPT:
+        if not 0 <= here - after <= KEPT or after - before > VAGUE:
             return None
         return now + int((here - after) * 1e6), here - (after - before)
 
