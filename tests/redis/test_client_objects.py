@@ -74,7 +74,7 @@ def test_a_subclass_is_a_client_too() -> None:
     (aio.connect, redis.Redis(), "redis.asyncio.Redis"),
     (aio.connect, Mine(), "redis.asyncio.Redis"),
     (holdfast.connect, redis.ConnectionPool(), "not a client"),
-    (holdfast.connect, 5, "URL or a client"),
+    (holdfast.connect, 5, "a URL, a client of redis-py"),
 ])
 def test_what_cannot_be_used_is_refused_with_the_cure(connect, client: object, cure: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match=cure):
