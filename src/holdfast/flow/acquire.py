@@ -218,7 +218,8 @@ def take_seat(desk: Desk, hold: Hold, seat: Seat, fence: int, at: float, left: i
 def _note_place(desk: Desk, seat: Seat, reply: Waiting) -> None:
     if not seat.waited:
         seat.waited = True
-        desk.tell("waiting", seat.name, seat.ticket, detail=f"{reply.ahead} ahead in line")
+        if desk.on_event is not None or heeded("waiting"):
+            desk.tell("waiting", seat.name, seat.ticket, detail=f"{reply.ahead} ahead in line")
     elif reply.place != seat.place and reply.ahead > seat.ahead:
         detail = f"silent for too long: {seat.ahead} stood ahead before, {reply.ahead} now"
         desk.tell("place_lost", seat.name, seat.ticket, detail=detail)
