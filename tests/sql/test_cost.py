@@ -109,3 +109,22 @@ def test_a_crowd_costs_few_statements_and_everybody_gets_the_same(postgresql: Po
     assert statements <= 6 * turns, told
     assert conflicts <= 2 * turns, told
     assert max(grants) <= 2 * min(grants) + 2, told
+
+
+def test_more_threads_than_connections_wait_for_each_other_and_not_in_vain(postgresql: PostgreSQL) -> None:
+    with holdfast.connect(postgresql.url) as locks:
+        done: list[int] = []
+
+        def work(number: int) -> None:
+            for turn in range(10):
+                with locks.lock(f"{number} {turn}"):
+                    pass
+            done.append(number)
+
+        crowd = [threading.Thread(target=work, args=(number,)) for number in range(30)]
+        for one in crowd:
+            one.start()
+        for one in crowd:
+            one.join(60)
+        assert len(done) == 30
+        assert postgresql.run("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", USER)[0][0] <= 9

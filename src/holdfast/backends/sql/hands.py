@@ -34,6 +34,8 @@ class Hands:
         self.pooled = False  # whether somebody stands between who gives each transaction another session
         self.statements = 0
         self._timeout = address.timeout
+        self._parked: list[tuple[Any, Any]] = []
+        self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
         self._open: list[Any] = []
@@ -55,22 +57,18 @@ class Hands:
     def _run(self, statement: Statement, values: dict[str, Any]) -> Told:
         again = statement.reads
         while True:
+            lent, cursor = self._lend()
             try:
-                lent = self.engine.raw_connection()
-            except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
-                raise trouble.cannot_connect(self.dialect, self.where, error) from None
-            try:
-                cursor = lent.cursor()
                 self.statements += 1
                 if values:
                     cursor.execute(statement.text, statement.fill(values))
                 else:
                     cursor.execute(statement.text)
-                rows = list(cursor.fetchall()) if cursor.description else []
+                rows = list(cursor.fetchall()) if statement.shows else []
                 met, now = self.dialect.outcome(cursor)
-                cursor.close()
             except BaseException as error:
                 if not trouble.is_over(self.dialect, error):
+                    cursor.close()
                     lent.close()
                     raise trouble.said_no(self.dialect, self.where, error) from None
                 _hang_up(lent.driver_connection)
@@ -82,10 +80,32 @@ class Hands:
                     raise trouble.said_no(self.dialect, self.where, error) from None
                 again = False  # it was an old connection, most likely: a new one tells
                 continue
-            lent.close()
+            if self._parks and not self._parked:  # one: who waits for the pool is not told of what lies here
+                self._parked.append((lent, cursor))
+            else:
+                cursor.close()
+                lent.close()
             return Told(rows, met, now)
 
+    def _lend(self) -> tuple[Any, Any]:
+        """A connection and its cursor. What was used last is at hand; the pool is asked for what is more than that."""
+        if self._parked:
+            try:
+                return self._parked.pop()
+            except IndexError:
+                pass  # another thread was quicker
+        try:
+            lent = self.engine.raw_connection()
+            return lent, lent.cursor()
+        except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
+            raise trouble.cannot_connect(self.dialect, self.where, error) from None
+
     def drop_idle(self) -> None:
+        while self._parked:
+            try:
+                self._parked.pop()[0].close()
+            except IndexError:
+                break
         self.engine.dispose()
 
     def _opened(self, connection: Any) -> None:
@@ -108,14 +128,15 @@ class Hands:
             driver.prepare_threshold = 2  # otherwise statements cannot be prepared: the next one goes elsewhere
 
     async def close(self) -> None:
-        self.engine.dispose()
+        self.drop_idle()
         self.abandon()  # what others of this client are still using
 
     def forked(self) -> None:
         """The connections are the parent's: they may not even be closed here."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
-            _leaked.extend([self.engine.pool, *self._open])
+            _leaked.extend([self.engine.pool, *self._open, *self._parked])
+            self._parked = []
             self._open = []
             weakref.finalize(self, _hang_up_all, self._open, self._pid)
             self.engine.dispose(close=False)

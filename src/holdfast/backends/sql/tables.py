@@ -76,6 +76,7 @@ class Statement(NamedTuple):
     text: str
     order: tuple[str, ...] | None
     reads: bool  # changes nothing, so that it may simply be said again
+    shows: bool = False  # has rows for an answer; a driver takes longer to find out
 
     def fill(self, values: dict[str, Any]) -> Any:
         return values if self.order is None else [values[name] for name in self.order]
@@ -84,7 +85,9 @@ class Statement(NamedTuple):
 def compiled(words: Any, dialect: sa.Dialect, reads: bool = False) -> Statement:
     made = words.compile(dialect=dialect)
     assert all(value is None for value in made.params.values()), made.params  # every value has a name of ours
-    return Statement(str(made), tuple(made.positiontup) if made.positional else None, reads)
+    text = str(made)
+    shows = reads or text.startswith("WITH done") or " RETURNING " in text
+    return Statement(text, tuple(made.positiontup) if made.positional else None, reads, shows)
 
 
 def value(name: str, kind: Any = None) -> Any:
