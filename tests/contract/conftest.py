@@ -212,8 +212,9 @@ MANY_STEPS = {
 }
 
 
-# Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen.
-ON_CASSANDRA = {
+# Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen;
+# and of PgBouncer, behind which is the same store as without it.
+CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
     "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
 }  # fmt: skip
@@ -224,7 +225,7 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
         return False
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
         return True
-    if store == "cassandra" and group not in ON_CASSANDRA:
+    if store in ("cassandra", "pgbouncer") and group not in CHOSEN:
         return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
