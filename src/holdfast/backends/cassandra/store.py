@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FIRST = 0.01  # seconds: the shortest pause between two looks
 KEPT = 10.0  # seconds for which an answer tells the time
-VAGUE = 0.05  # seconds; an answer that took longer tells too little
+VAGUE = 0.02  # seconds; an answer that took longer tells too little
 SLACK = 0.005  # seconds by which we stay behind: a node's clocks differ by this from one statement to the next
 NOBODY: frozenset[str] = frozenset()
 

@@ -20,7 +20,7 @@ from .table import Table
 CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
 STATEMENT = "DECLARE $key STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $key"
 KEPT = 10.0  # seconds for which an answer tells the time
-VAGUE = 0.05  # seconds; an answer that took longer tells too little
+VAGUE = 0.02  # seconds; an answer that took longer tells too little
 
 
 class Clock:
