@@ -2,8 +2,9 @@
 
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
 and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
-not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra, whose
-steps are the slowest, only a part is: the engine above it is the same everywhere. OCI NoSQL is a fake of the service.
+not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra and
+OCI NoSQL, whose steps are the slowest, only a part is: the engine above them is the same everywhere. OCI NoSQL is a fake
+of the service.
 """
 
 import os
@@ -204,16 +205,19 @@ ALL_THE_SAME = {
 SQL = {"postgresql", "pgbouncer", "mariadb", "oracle"}
 OVER_THE_WIRE = {"cassandra", "oci_nosql"}
 IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "redis_cluster"} | SQL | OVER_THE_WIRE
-# Where each step takes many milliseconds, these are left to the long runs, too: they are hundreds of steps.
+# Where each step takes many milliseconds, these are left to the long runs, too: they are hundreds of steps, or count on
+# several within less than a second.
 MANY_STEPS = {
     "test_many_are_had_in_the_order_of_their_adding",
     "test_a_crowd_asks_the_store_no_more_than_once_a_second",
     "test_one_who_gives_up_while_the_store_is_silent_leaves_nothing",
+    "test_many_added_at_once_reach_all_who_wait",
+    "test_who_gives_up_makes_room_for_the_next",
 }
 
 
-# Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen;
-# and of PgBouncer, behind which is the same store as without it.
+# Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen; of
+# OCI NoSQL, where it is several requests; and of PgBouncer, behind which is the same store as without it.
 CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
     "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
@@ -225,7 +229,7 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
         return False
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
         return True
-    if store in ("cassandra", "pgbouncer") and group not in CHOSEN:
+    if store in ("cassandra", "oci_nosql", "pgbouncer") and group not in CHOSEN:
         return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
