@@ -3,8 +3,8 @@
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
 and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
 not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra and
-OCI NoSQL, whose steps are the slowest, only a part is: the engine above them is the same everywhere. OCI NoSQL is a fake
-of the service.
+OCI NoSQL, whose steps are the slowest, only a part is: the engine above them is the same everywhere. OCI NoSQL is a
+fake of the service.
 """
 
 import os
