@@ -86,6 +86,9 @@ class CasPools:
             return PoolAnswer(await self._quit(name, order), at)
         return await (self._seek_named(name, order) if order.key else self._seek(name, order))
 
+    def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
+        return None
+
     async def changed(self, pool: str, ticket: str, timeout: float) -> None:
         ears = {ear for ear in (self._ahead.get(ticket, ""),) if ear}
         await self.store.changed(line_key(self.prefix + pool), ticket, timeout, ears)

@@ -187,6 +187,12 @@ class MemoryPools:
         self._backend = backend
 
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
+        return self._step(pool, order)
+
+    def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
+        return self._step(pool, order)
+
+    def _step(self, pool: str, order: Order) -> PoolAnswer:
         hub = self._backend.hub
         at = self._backend.colour.clock()
         with hub.mutex:

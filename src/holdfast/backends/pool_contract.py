@@ -22,6 +22,12 @@ class Pools(Protocol):
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
         """Raises Unknown or BackendError; the same order may be sent again after either."""
 
+    def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
+        """The same step, if it takes no waiting of any kind. None: it was not made, for whatever reason; ask.
+
+        Only for threads. Raises Unknown if it was sent and no answer came.
+        """
+
     async def changed(self, pool: str, ticket: str, timeout: float) -> None:
         """Wait until it may be worth to seek again, for a hint has come for this ticket; at most so long.
 

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ..flow import check, let_go, pool, shelf
+from ..flow import check, let_go, pool, shelf, short_item
+from ..flow.acquire import named
 from ..flow.check import KEEP, Seconds
 from ..flow.pool import BACK_OFF, Seeker, Want
 from ..flow.run import run
 from ..flow.seat import Hold
 from ..flow.shelf import PoolCounts, PoolItem, body_text
+from ..pool import Finish, Give, Remove
+from .colour import me
 from .lease import surely
 
 if TYPE_CHECKING:
+    from ..flow.desk import Desk
     from .locks import Locks
 
 
@@ -54,26 +58,58 @@ class Item(Hold):
         LeaseLost if it had been lost. BackendError if the store cannot be told: it may be called again, and the
         keeper goes on trying until the lease ends. The same holds for `done` and `delete`.
         """
-        run(let_go.give(self._desk, self, check.rest(after), None if body is KEEP else body_text(body)))
+        rest = int(check.rest(after) * 1e6)
+        _let_go(self, named(Give, (self._seat.ticket, self.fence, rest, None if body is KEEP else body_text(body))))
 
     def done(self, body: Any = KEEP) -> None:
         """It is finished: it stays in the pool as done, and nobody gets it again."""
-        run(let_go.finish(self._desk, self, None if body is KEEP else body_text(body)))
+        _let_go(self, named(Finish, (self._seat.ticket, self.fence, None if body is KEEP else body_text(body))))
 
     def delete(self) -> None:
         """Remove it from the pool."""
-        run(let_go.delete(self._desk, self))
+        _let_go(self, Remove(self._seat.ticket, self.fence))
 
     def __enter__(self) -> Self:
         self.ensure_held()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        desk = self._desk
         try:
-            run(let_go.leave(self._desk, self, self._done, self._back_off, error))
+            if error is None:
+                ticket, fence = self._seat.ticket, self.fence
+                end = named(Finish, (ticket, fence, None)) if self._done else named(Give, (ticket, fence, 0, None))
+                if short_item.let_go(desk, self, end) and not self._reason:
+                    return
+            run(let_go.leave(desk, self, self._done, self._back_off, error))
         except KeyboardInterrupt:
-            surely(lambda: run(let_go.leave(self._desk, self, self._done, self._back_off, error)))
+            _leave_surely(self, error)
             raise
+
+
+def _let_go(item: Item, command: Finish | Give | Remove) -> None:
+    desk = item._desk
+    try:
+        if not short_item.let_go(desk, item, command):
+            run(let_go.let_go(desk, item, command))
+    except KeyboardInterrupt:
+        _let_go_surely(item, command)
+        raise
+
+
+# Not written where they are needed: a function with a lambda in it is dearer from its first line on.
+
+
+def _let_go_surely(item: Item, command: Finish | Give | Remove) -> None:
+    surely(lambda: run(let_go.let_go(item._desk, item, command, quiet=True)))
+
+
+def _leave_surely(item: Item, error: BaseException | None) -> None:
+    surely(lambda: run(let_go.leave(item._desk, item, item._done, item._back_off, error)))
+
+
+def _withdraw_surely(desk: Desk, seeker: Seeker) -> None:
+    surely(lambda: run(pool.withdraw(desk, seeker)))
 
 
 class Pool:
@@ -83,6 +119,7 @@ class Pool:
         self._desk = locks._desk
         self._name = name
         self._lease = lease
+        self._any = Want(name, lease)
 
     @property
     def name(self) -> str:
@@ -138,15 +175,20 @@ class Pool:
         return ItemHolding(self, seeker, check.timeout(timeout), bool(finish), check.rest(back_off))
 
     def _seeker(self, key: str | None, renew: bool) -> Seeker:
+        if key is None and renew:
+            return Seeker(self._any)
         return Seeker(Want(self._name, self._lease, check.name(key, "A key") if key is not None else "", bool(renew)))
 
     def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
         desk = self._desk
-        seeker.who = desk.colour.current()
+        seeker.who = me.token
         try:
-            return cast("Item | None", run(pool.seek(desk, seeker, limit if not limit else desk.clock() + limit)))
+            item = short_item.take(desk, seeker, limit == 0)
+            if item is None:
+                item = run(pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
+            return item  # type: ignore[return-value]
         except BaseException:
-            surely(lambda: run(pool.withdraw(desk, seeker)))
+            _withdraw_surely(desk, seeker)
             raise
 
     def __repr__(self) -> str:
@@ -174,7 +216,7 @@ class ItemHolding:
             item._done, item._back_off = self._finish, self._back_off
             return item
         except BaseException:
-            surely(lambda: run(pool.withdraw(desk, self._seeker)))
+            _withdraw_surely(desk, self._seeker)
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

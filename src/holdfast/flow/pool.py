@@ -4,7 +4,7 @@
     touch     keeps what it has; the keeper does so by itself
     withdraw  undoes whatever a cancelled or interrupted seek had got to
 
-let_go.py has its end: given back, finished or removed.
+let_go.py has its end: given back, finished or removed; short_item.py the way there and back without waiting.
 
 An item that is held is a seat, as a lock that is held: the same keeper keeps it, and it is lost in the same way.
 """
@@ -12,7 +12,7 @@ An item that is held is a seat, as a lock that is held: the same keeper keeps it
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendError, ConfigError, LockTimeout
 from ..pool import (
@@ -32,25 +32,33 @@ from ..pool import (
     Waiting,
 )
 from ..pool.line import sleep_span
-from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST
+from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST, named
 from .desk import FORGET, Debt, Desk
+from .events import heeded
 from .orders import order as say
 from .orders import pools_of
 from .release import pay
 from .seat import NEVER, Hold, Seat
 from .wish import Wish
 
+if TYPE_CHECKING:
+    from ..backends.pool_contract import PoolAnswer
+
 BACK_OFF = 5.0  # seconds for which nobody is to have what a failed body gave back
 
 
-class Want(NamedTuple):
-    """What somebody wants of a pool."""
+class Want:
+    """What somebody wants of a pool. Made once for many takes."""
 
-    pool: str
-    lease: float
-    key: str = ""
-    renew: bool = True
-    note: str = ""
+    __slots__ = ("key", "lease", "note", "pool", "renew", "wish")
+
+    def __init__(self, pool: str, lease: float, key: str = "", renew: bool = True, note: str = "") -> None:
+        self.pool = pool
+        self.lease = lease
+        self.key = key
+        self.renew = renew
+        self.note = note
+        self.wish = Wish(pool, 0, 1, lease, note=note)
 
 
 class Seeker:
@@ -58,6 +66,7 @@ class Seeker:
 
     ticket = ""
     sent = False  # the store may know this ticket
+    answer: PoolAnswer | None = None  # one that nobody has looked at yet
     hold: Hold | None = None
     place: int | None = None
     who: Hashable = None
@@ -69,12 +78,15 @@ class Seeker:
 class ItemSeat(Seat):
     """One item that is ours."""
 
+    __slots__ = ("key", "renews")
+
     def __init__(self, want: Want, key: str, ticket: str, fence: int, skew: float) -> None:
-        super().__init__(Wish(want.pool, 0, 1, want.lease, note=want.note), ticket, skew)
+        super().__init__(want.wish, ticket, skew)
         self.fence = fence
         self.key = key
         self.renews = want.renew
-        self.order: On = On(key, Give(ticket, fence))  # how it is let go if nobody says otherwise
+        # How it is let go if nobody says otherwise
+        self.order: On = named(On, (key, named(Give, (ticket, fence, 0, None))))
 
     def confirm(self, at: float, left: int) -> None:
         super().confirm(at, left)
@@ -89,24 +101,26 @@ async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
     """
     want = seeker.want
     pools = pools_of(desk)
-    lease = int(want.lease * 1e6)
-    seeker.ticket = desk.ticket()
-    order = Seek(seeker.ticket, lease, until != 0, desk.backend.ear, desk.owner, want.note, want.key)
+    doubt = seeker.sent and seeker.answer is None  # it was said already, on the short way, and perhaps heard
+    heard = False
     retry = RETRY_FIRST
     while True:
-        again, seeker.sent = seeker.sent, True
+        again = seeker.sent
+        answer, seeker.answer = seeker.answer, None
         try:
-            answer = await say(desk, want.pool, order._replace(again=again), until or None)
+            if answer is None:
+                answer = await say(desk, want.pool, say_seek(desk, seeker, until == 0, again), until or None)
         except BackendError as error:
-            if not again or error.refused or (until is not None and desk.clock() + retry >= until):
+            if not heard or error.refused or (until is not None and desk.clock() + retry >= until):
                 raise
             await desk.colour.sleep(retry)
             retry = min(retry * 2, RETRY_MOST)
             continue
+        heard = True
         retry = RETRY_FIRST
         reply = answer.reply
         if isinstance(reply, Taken):
-            hold = _have(desk, seeker, reply, answer.at)
+            hold = have(desk, seeker, reply, answer.at)
             if hold is not None:
                 return hold
             nap = 0.0  # the answer took longer than the lease: ask whether it is still ours
@@ -123,7 +137,7 @@ async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
             nap = min(reply.due_in if isinstance(reply, Busy) else NEVER, sleep_span(0)) / 1e6
         clock = desk.clock()
         if until is not None and clock >= until:
-            if until == 0 and not answer.again and isinstance(reply, Nothing | Busy | Absent):
+            if until == 0 and not doubt and not answer.again and isinstance(reply, Nothing | Busy | Absent):
                 seeker.sent = False  # it left nothing behind
             await withdraw(desk, seeker)
             return None
@@ -135,7 +149,18 @@ async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
                 await desk.colour.sleep(min(nap, RETRY_MOST))
 
 
-def _have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
+def say_seek(desk: Desk, seeker: Seeker, trying: bool, again: bool = False) -> Seek:
+    """What is said for him. From here on the store may know the ticket."""
+    want = seeker.want
+    seeker.ticket = seeker.ticket or desk.ticket()
+    seeker.sent = True
+    order: Seek = named(Seek, (
+        seeker.ticket, want.wish.span, not trying, desk.backend.ear, desk.owner, want.note, want.key, again,
+    ))  # fmt: skip
+    return order
+
+
+def have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     """It is ours, unless the time for which it was is over already."""
     want = seeker.want
     seat = ItemSeat(want, reply.key, seeker.ticket, reply.fence, desk.backend.skew)
@@ -144,13 +169,15 @@ def _have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     if clock >= seat.deadline:
         return None
     seat.admitted = clock
-    hold: Any = desk.item(desk, seat.wish, seeker.who)
+    hold: Any = desk.item(desk, want.wish, seeker.who)
     hold._text = reply.body
     seat.give(hold, reply.fence, clock)
     seeker.hold = hold
     desk.seats[seat.ticket] = seat
-    desk.seated(seat)
-    desk.tell("acquired", want.pool, seat.ticket, reply.fence, reply.key)
+    if seat.renew_at < desk.wake_at:
+        desk.seated(seat)
+    if desk.on_event is not None or heeded("acquired"):
+        desk.tell("acquired", want.pool, seat.ticket, reply.fence, reply.key)
     return seeker.hold
 
 

@@ -42,4 +42,4 @@ if rest then
 else
     redis.call('HSET', KEYS[1], 's', NOW)
 end
-return lease
+return tonumber(lease)

@@ -13,47 +13,73 @@ from typing import Any
 from redis.crc import key_slot
 
 from ...errors import BackendError
-from ...pool import STATES, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
+from ...pool import STATES, Finish, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
 from ..pool_contract import PoolAnswer
 from . import layout, pool_layout, trouble
+from .at_once import LIST_AGAIN, NUMBER, PING, new
 from .courier import Parcel
-from .door import _words, command_of
+from .door import LEAST, MOST, USUAL, _words, command_of
 from .layout import pack
-from .pool_layout import COUNT, KEEP, LINE, LOOK, STEP, TAKE
+from .pool_layout import COUNT, KEEP, LINE, LOOK, SIMPLE, STEP, TAKE
 from .reading import Said
 
 POOLS = layout.PREFIX + "pools"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
-LIST_AGAIN = 3600.0
 KNOWN = 1024
-PING = pack("PING")
 NEVER = float("-inf")
+PLAIN: dict[Any, tuple[Any, ...]] = {Finish: (None,), Give: (0, None)}  # behind the fence: at once, and the body stays
+ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}
 
 
 class Pool:
     """What is remembered about one pool: its keys, where they live, and its commands as far as they repeat."""
 
-    __slots__ = ("crowded", "keep", "keys", "listed", "slot", "step", "take")
+    __slots__ = ("_ends", "_keep", "_last", "_step", "_take", "crowded", "keys", "listed", "slot")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = pool_layout.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
-        self.take = command_of(TAKE, self.keys[:2], 4)
-        self.keep = command_of(KEEP, self.keys[:2], 6)
-        self.step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        self._take = command_of(TAKE, self.keys[:2], 4)
+        self._last: tuple[tuple[Any, ...], bytes] = (), b""  # a Seek's fields, and what comes behind its ticket
+        self._keep = command_of(KEEP, self.keys[:2], 6)
+        self._ends: dict[Any, bytes] = {Finish: self._keep + _words("finish"), Give: self._keep + _words("give")}
+        self._step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # somebody waits there: the full step is worth sending first
         self.listed = NEVER
 
+    def quick(self, order: Order) -> bytes | None:
+        """This order for the scripts with two keys; None: it is not for them."""
+        if type(order) is Seek:
+            ticket = order[0].encode()
+            fields, rest = self._last  # one look: another thread may come with others
+            if order[1:] != fields:
+                if order.again or order.key:
+                    return None
+                rest = _words(order.lease, order.owner, order.note)
+                self._last = order[1:], rest
+            return b"%b$%d\r\n%b\r\n%b" % (self._take, len(ticket), ticket, rest)
+        if type(order) is not On:
+            return None
+        key = order.key
+        command: Any = order.command
+        kind = type(command)
+        if kind in PLAIN and command[2:] == PLAIN[kind] and LEAST <= command[1] <= MOST and len(command[0]) == USUAL:
+            word, ticket = key.encode(), command[0].encode()
+            return b"%b$%d\r\n%b\r\n$32\r\n%b\r\n$16\r\n%d\r\n$1\r\n0\r\n$0\r\n\r\n" % (
+                self._ends[kind], len(word), word, ticket, command[1]
+            )  # fmt: skip
+        words = pool_layout.short(command)
+        return None if words is None else self._keep + _words(words[0], key, *words[1:])
+
     def full(self, order: Order) -> bytes:
         words = pool_layout.words(order)
-        return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self.step, _words(*words))
+        return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self._step, _words(*words))
 
 
 class RedisPools:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
         self.known: dict[str, Pool] = {}  # that were asked something here
-        self._tails: dict[tuple[Any, ...], bytes] = {}
 
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
         backend = self._backend
@@ -82,40 +108,44 @@ class RedisPools:
     async def _short(self, one: Pool, order: Order, at: float) -> PoolAnswer | None:
         """The commonest steps, while nobody waits; None: it is not as simple as that, and nothing was done."""
         backend = self._backend
-        if backend._confirm:
+        payload = None if backend._confirm else one.quick(order)
+        if payload is None:
+            return None
+        script = TAKE if type(order) is Seek else KEEP
+        return _read(order, (await backend._courier.bring(Parcel(one.slot, payload, script)))[0], at)
+
+    def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
+        """The same for threads: one write, one read, no coroutine. Unknown if no answer came.
+
+        What a server has to say about itself is left to the courier, and thus to `ask`.
+        """
+        backend = self._backend
+        one = self.known.get(pool)
+        if one is None or one.crowded or not backend._plain:
+            return None
+        at = backend._clock()
+        if at - one.listed > LIST_AGAIN:
+            return None
+        try:
+            node = backend._node_of(one.slot)
+        except LookupError:
+            return None
+        payload = one.quick(order)
+        if payload is None:
             return None
         if type(order) is Seek:
-            if order.again or order.key:
+            found = node.tell(payload, 1)
+            if not found or type(found[0]) is Said:
                 return None
-            ticket = order.ticket.encode()
-            payload = b"%b$%d\r\n%b\r\n%b" % (one.take, len(ticket), ticket, self._tail(order))
-            found = (await backend._courier.bring(Parcel(one.slot, payload, TAKE)))[0]
-            if found is None:
+            answer = _read(order, found[0], at)
+        else:
+            raw = node.say(payload)
+            if not raw:
                 return None
-            key, fence, body = found
-            return PoolAnswer(Taken(int(fence), order.lease, body.decode(), key.decode()), at)
-        if type(order) is not On:
-            return None
-        words = pool_layout.short(order.command)
-        if words is None:
-            return None
-        payload = one.keep + _words(words[0], order.key, *words[1:])
-        lease = (await backend._courier.bring(Parcel(one.slot, payload, KEEP)))[0]
-        if lease is None:
-            return None
-        kind = type(order.command)
-        if kind is Touch:
-            return PoolAnswer(Touched(int(lease)), at)
-        return PoolAnswer(pool_layout.SIMPLE[b"given" if kind is Give else b"finished"], at)
-
-    def _tail(self, seek: Seek) -> bytes:
-        what = (seek.lease, seek.owner, seek.note)
-        tail = self._tails.get(what)
-        if tail is None:
-            if len(self._tails) >= KNOWN:
-                self._tails.clear()
-            tail = self._tails[what] = _words(*what)
-        return tail
+            answer = _read(order, raw[1:] if raw[0] == NUMBER else None, at)
+        if answer is None:
+            one.crowded = True  # or something else than plain: `ask` need not try the same again
+        return answer
 
     def _pool(self, name: str) -> Pool:
         if len(self.known) >= KNOWN:
@@ -185,6 +215,18 @@ class RedisPools:
         one = self.known.get(pool) or Pool(self._backend.namespace, pool)
         payload = command_of(LINE, [one.keys[0], one.keys[3]], 0)
         return pool_layout.line((await self._backend._read(Parcel(one.slot, payload, LINE)))[0])
+
+
+def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:
+    """What a script with two keys has said. Named tuples without the function that each has for being made."""
+    if raw is None:
+        return None
+    if type(order) is Seek:
+        key, fence, body = raw
+        reply = new(Taken, (int(fence), order[1], body.decode(), key.decode()))
+    else:
+        reply = ENDED.get(type(order[1])) or Touched(int(raw))
+    return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
 
 
 def _counts(order: Order) -> bool:

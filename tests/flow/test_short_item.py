@@ -1,0 +1,254 @@
+"""The short way to an item and away from it is taken where it should be, and leaves everything else to the long one."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from linecache import getline
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.backends.contract import Unknown
+from holdfast.pool import On
+from holdfast.testing.faults import Faults, install
+
+HOUSE = str(Path(holdfast.__file__).parent)
+OURS = tuple(f"{HOUSE}/{part}/" for part in ("client", "flow", "backends/redis"))  # a store in memory is the server
+
+
+def said(order: Any) -> str:
+    return type(order.command if isinstance(order, On) else order).__name__
+
+
+class Counted:
+    """Which of the two ways the orders of a client took. `unsure`: done at once, and the answer is lost."""
+
+    def __init__(self, locks: holdfast.Locks, *unsure: str) -> None:
+        self.at_once: list[str] = []
+        self.asked: list[str] = []
+        pools: Any = locks._desk.backend.pools  # type: ignore[attr-defined]
+        at_once, ask = pools.at_once, pools.ask
+
+        def try_at_once(pool: str, order: Any) -> Any:
+            answer = at_once(pool, order)
+            if answer is not None:
+                self.at_once.append(said(order))
+            if said(order) in unsure:
+                raise Unknown("a test wants it so")
+            return answer
+
+        async def really_ask(pool: str, order: Any) -> Any:
+            self.asked.append(said(order))
+            return await ask(pool, order)
+
+        pools.at_once, pools.ask = try_at_once, really_ask
+
+
+@pytest.fixture(params=["memory", "redis_alone"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        return f"memory://{tmp_path.name}"
+    return str(request.getfixturevalue(request.param).url)
+
+
+@pytest.fixture
+def locks(url: str) -> Iterator[holdfast.Locks]:
+    with holdfast.connect(url) as client:
+        jobs = client.pool("jobs")
+        jobs.add("warm")
+        with jobs.hold(finish=True):
+            pass  # the name is known, and the scripts are there
+        jobs.remove("warm")
+        yield client
+
+
+def test_what_is_free_is_taken_and_finished_or_given_back_at_once(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add_many({"a": 1, "b": 2})
+    counted = Counted(locks)
+    first = jobs.acquire()
+    assert first is not None
+    assert (first.key, first.body, first.held) == ("a", 1, True)
+    first.done()
+    assert not first.held and not first.lost
+    with jobs.hold() as second:
+        assert second.fence
+    with jobs.hold(finish=True) as third:
+        assert third.key == "b" and third.fence > second.fence
+    assert counted.at_once == ["Seek", "Finish", "Seek", "Give", "Seek", "Finish"]
+    assert counted.asked == []
+    assert not locks._desk.seats and not locks._desk.debts
+    assert jobs.counts().done == 2
+
+
+def test_a_second_time_does_nothing(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add("a")
+    item = jobs.acquire()
+    assert item is not None
+    item.done()
+    item.release()
+    assert jobs.counts().done == 1
+
+
+def test_what_is_not_there_is_waited_for(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    assert jobs.acquire(False) is None
+    assert jobs.acquire(timeout=0.02) is None
+    threading.Timer(0.05, jobs.add, ["a"]).start()
+    item = jobs.acquire(timeout=20)
+    assert item is not None
+    item.done(body=7)
+    assert [found.body for found in jobs.items()] == [7]
+
+
+def test_a_body_and_a_rest_go_with_it(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add("a", 1)
+    item = jobs.acquire()
+    assert item is not None
+    item.release(body={"half": "done"}, after=100)
+    found = jobs.items()[0]
+    assert (found.state, found.body) == ("resting", {"half": "done"})
+    assert 90 < found.due_in <= 100
+
+
+def test_an_answer_that_is_lost_is_asked_for_again_by_the_same_ticket(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add_many(["a", "b"])
+    counted = Counted(locks, "Seek", "Finish")
+    item = jobs.acquire(timeout=0)
+    assert item is not None and item.key == "a"
+    assert jobs.counts().taken == 1
+    item.done()  # and no word of a loss: it was finished by the first try
+    assert counted.asked == ["Seek", "Finish"]
+    assert jobs.counts()[-1] == 1 and jobs.counts().taken == 0
+    assert not locks._desk.seats and not locks._desk.debts
+
+
+def test_a_try_whose_answer_is_lost_leaves_nothing_though_there_was_nothing(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    counted = Counted(locks, "Seek")
+    assert jobs.acquire(timeout=0) is None
+    assert counted.asked == ["Seek", "Quit"]  # the first Seek may still be under way
+
+
+def test_what_was_taken_away_is_told_as_lost(locks: holdfast.Locks, url: str) -> None:
+    jobs = locks.pool("jobs")
+    for let_go in (holdfast.Item.done, holdfast.Item.release):
+        jobs.add("a")
+        item = jobs.acquire()
+        assert item is not None
+        with holdfast.connect(url) as other:
+            other.pool("jobs").remove("a", force=True)
+        with pytest.raises(holdfast.LeaseLost):
+            let_go(item)
+        assert item.reason == "expired"
+
+
+def test_what_ended_inside_is_told_as_lost(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add("a")
+    with pytest.raises(holdfast.LeaseLost):
+        with jobs.hold(finish=True) as item:
+            item._seat.deadline = 0.0
+
+
+def test_faults_are_not_passed_by(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add("a")
+    faults = install(Faults("after", "after"), locks)
+    with jobs.hold(finish=True):
+        pass
+    assert [fault for _, fault in faults.made] == ["after", "after"]
+    assert jobs.counts().done == 1
+
+
+def test_nothing_is_taken_by_a_client_that_is_closed(url: str) -> None:
+    locks = holdfast.connect(url)
+    jobs = locks.pool("jobs")
+    jobs.add("a")
+    locks.close()
+    with pytest.raises(holdfast.ConfigError, match="closed"):
+        jobs.acquire()
+
+
+class CtrlC:
+    """Ctrl-C before the nth line of this house that the main thread comes to; `at` is where that was."""
+
+    def __init__(self, nth: int) -> None:
+        self.rest = nth
+        self.at = ""
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(OURS):
+            return None
+        # A tracer also stops between the last line under a mutex and its release, where no signal is ever handled.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self.rest -= 1
+            if self.rest == 0:
+                self.at = f"{frame.f_code.co_filename.removeprefix(HOUSE)}:{frame.f_lineno}"
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """What it gave, or None if it was interrupted."""
+        sys.settrace(self)
+        try:
+            return work()
+        except KeyboardInterrupt:
+            assert self.at
+            return None
+        finally:
+            sys.settrace(None)
+
+
+def settled(locks: holdfast.Locks) -> None:
+    limit = time.monotonic() + 20
+    while locks._desk.debts:
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def test_ctrl_c_before_any_line_of_a_take_leaves_nothing_taken(locks: holdfast.Locks) -> None:
+    jobs = locks.pool("jobs")
+    jobs.add("a")
+    for nth in range(1, 400):
+        ctrl_c = CtrlC(nth)
+        item = ctrl_c.run(jobs.acquire)
+        if item is not None:
+            item.release()
+            break
+        settled(locks)
+        assert not locks._desk.seats, ctrl_c.at
+        assert jobs.counts().free == 1, ctrl_c.at
+    assert 30 < nth < 399
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_ctrl_c_before_any_line_of_letting_go_lets_go_or_keeps(locks: holdfast.Locks, done: bool) -> None:
+    jobs = locks.pool("jobs")
+    for nth in range(1, 400):
+        jobs.add("a")
+        item = jobs.acquire()
+        assert item is not None
+        ctrl_c = CtrlC(nth)
+        ctrl_c.run(item.done if done else item.release)
+        settled(locks)
+        counts = jobs.counts()
+        if item.held:
+            assert counts.taken == 1, ctrl_c.at  # it had not begun
+            item.release()
+        else:
+            assert not item.lost, ctrl_c.at
+            assert (counts.done if done else counts.free) == 1, ctrl_c.at
+        assert not locks._desk.seats, ctrl_c.at
+        jobs.remove("a")
+        if not ctrl_c.at:
+            break
+    assert 30 < nth < 399
