@@ -28,7 +28,6 @@ settings.load_profile("holdfast")
 SHARE_NOTHING = {"doorman", "pool", "sim", "flow", "contract", "threading_suite"}
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
@@ -37,4 +36,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if dear:
                 item.add_marker(pytest.mark.xdist_group(dear[-1]))
             elif path.parts[0] not in SHARE_NOTHING:
-                item.add_marker(pytest.mark.xdist_group(path.stem))
+                item.add_marker(pytest.mark.xdist_group(str(path)))
