@@ -28,6 +28,7 @@ settings.load_profile("holdfast")
 SHARE_NOTHING = {"doorman", "pool", "sim", "flow", "contract", "threading_suite"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist deals them out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
