@@ -2,12 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from tests.servers.fixtures import *  # noqa: F403
-from tests.servers.fixtures import DEAR
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,16 +25,27 @@ settings.load_profile("holdfast")
 
 # ./dev test plays four at a time. The tests of a file stay together, for they share what is dear to make; of the
 # dearest servers one is enough for all files. What shares nothing goes to whoever is idle.
-SHARE_NOTHING = {"doorman", "pool", "sim", "flow", "contract", "threading_suite"}
+SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite")
+DEAR = ("redis_sentinel", "redis_cluster", "cassandra")
+FILES_OF_DEAR = {"tests/cassandra/test_store.py": "cassandra", "tests/cassandra/test_trouble.py": "cassandra"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist deals them out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            path = item.path.relative_to(ROOT / "tests")
-            dear = [name for name in DEAR if name in getattr(item, "fixturenames", ())]
-            if dear:
-                item.add_marker(pytest.mark.xdist_group(dear[-1]))
-            elif path.parts[0] not in SHARE_NOTHING:
-                item.add_marker(pytest.mark.xdist_group(str(path)))
+def shared_by(test: str) -> str:
+    """What keeps this test together with others: all of the same answer are played one after another."""
+    path, _, rest = test.partition("::")
+    store = rest.partition("[")[2].partition("-")[0].rstrip("]")
+    if store in DEAR:
+        return store
+    return test if path.split("/")[1] in SHARE_NOTHING else FILES_OF_DEAR.get(path, path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Not by marks: how xdist files those hangs on a private name of pytest, and when that went, nobody said so."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatTheyShare(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return shared_by(nodeid)
+
+    return ByWhatTheyShare(config, log)

@@ -23,7 +23,6 @@ from holdfast.testing.suite import matrix
 from holdfast.testing.suite.stage import PoolBehaviours
 from tests.servers.cassandra import Ring
 from tests.servers.fake_nosql import FakeNosql
-from tests.servers.fixtures import DEAR
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
 from tests.servers.sql import MariaDB, PgBouncer, PostgreSQL
@@ -245,7 +244,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = item.cls.__name__ if item.cls is not None else ""
         if store in WITHOUT_POOLS and item.cls is not None and issubclass(item.cls, PoolBehaviours):
             item.add_marker(pytest.mark.skip(reason=f"{store} keeps no pools yet"))
-        if store in DEAR:  # one is enough for all who play at once
-            item.add_marker(pytest.mark.xdist_group(store))
         if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

@@ -48,9 +48,6 @@ __all__ = [
 ]  # fmt: skip
 
 OLDEST = (7, 0)
-DEAR = (  # so many processes, or such large ones, that tests of several files take turns at one
-    "redis_sentinel", "redis_cluster", "cassandra_three", "cassandra",
-)  # fmt: skip
 
 
 class Shared(Protocol):
