@@ -23,7 +23,7 @@ for _setting in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
 settings.register_profile("holdfast", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("holdfast")
 
-# ./dev test plays six at a time. The tests of a file stay together, for they share what is dear to make; of the
+# ./dev test plays four at a time. The tests of a file stay together, for they share what is dear to make; of the
 # dearest servers one is enough for all files. What shares nothing goes to whoever is idle.
 SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite")
 DEAR = ("redis_sentinel", "redis_cluster", "cassandra")
