@@ -15,7 +15,7 @@ from tests.redis.lives import BEGIN
 
 
 class LuaDoor:
-    def __init__(self, server: Redis, name: str = "x", scripts: Scripts | None = None) -> None:
+    def __init__(self, server: Redis, name: str = "played by hand", scripts: Scripts | None = None) -> None:
         self.server = server
         self.keys = layout.keys("", name)
         self.now = BEGIN
