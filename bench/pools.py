@@ -13,22 +13,21 @@ import sys
 sys.path.append(sys.path.pop(0))  # or bench/redis.py would be found as the driver of the same name
 
 import argparse
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import select
 import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
+from _about import about
 from _pool_contenders import CONTENDERS, Contender, Holdfast, HoldfastSqlite
 from _redis_measures import Server
 
 ROUNDS = 3
+PACKAGES = ("redis", "hiredis", "rq", "arq", "huey", "litequeue")
 MEASURES = ("1", "8", "32", "size")
 SECONDS = 0.8
 Rounds = list[dict[str, dict[str, float]]]
@@ -196,16 +195,6 @@ def show(rows: list[list[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
 
 
-def versions() -> dict[str, str]:
-    found = {}
-    for name in ("redis", "hiredis", "rq", "arq", "huey", "litequeue"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -215,19 +204,16 @@ def main() -> None:
     missing: dict[str, str] = {}
     begun = time.monotonic()
     results = run(wanted.rounds, wanted.only, missing)
-    about: dict[str, Any] = {
-        "rounds": wanted.rounds, "seconds": round(time.monotonic() - begun), "cpus": os.cpu_count(),
-        "load at the end": round(os.getloadavg()[0], 1), "python": platform.python_version(), **versions(),
-    }  # fmt: skip
+    run_by = about(wanted.rounds, begun, PACKAGES)
     made = tables(results)
-    said = ", ".join(f"{name}: {value}" for name, value in about.items())
+    said = ", ".join(f"{name}: {value}" for name, value in run_by.items())
     print("\n\n".join(map(show, made)))
     for name, why in missing.items():
         print(f"not measured: {name}: {why}")
     print("\n" + said)
     if wanted.into:
         wanted.into.mkdir(parents=True, exist_ok=True)
-        data = {"about": about, "not measured": missing, "rounds": results}
+        data = {"about": run_by, "not measured": missing, "rounds": results}
         (wanted.into / "pools.json").write_text(json.dumps(data, indent=1) + "\n")
         page = wanted.into / "bench.md"
         if page.exists():

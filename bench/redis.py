@@ -13,21 +13,19 @@ import sys
 sys.path.append(sys.path.pop(0))  # or this file would be found as the driver of the same name
 
 import argparse
-import importlib
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 import _redis_measures as measures
+from _about import about
 from _picture import draw_panels
 from _redis_contenders import ALONE, FIGHTING, WAITING, runnable
 
 ROUNDS = 5
+PACKAGES = ("redis", "hiredis", "python-redis-lock", "sherlock", "tooz", "pottery", "aioredlock", "coredis",
+            "valkey-glide")  # fmt: skip
 MEASURES = ("alone", "fights", "idle", "threads", "tasks", "waiters", "server")
 Rounds = list[dict[str, dict[str, float]]]
 
@@ -149,19 +147,6 @@ def picture(results: Rounds) -> str:
     return draw_panels(panels, COLOURS)
 
 
-def versions() -> dict[str, str]:
-    found = {}
-    for name in ("redis", "hiredis", "python-redis-lock", "sherlock", "tooz", "pottery", "aioredlock", "coredis",
-                 "valkey-glide"):  # fmt: skip
-        try:
-            found[name] = importlib.metadata.version(name)
-            if name == "redis":  # contenders bring papers of another version, but not the code
-                found[name] = importlib.import_module("redis").__version__
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -171,17 +156,14 @@ def main() -> None:
     missing: dict[str, str] = {}
     begun = time.monotonic()
     results = run(wanted.rounds, wanted.only, missing)
-    about: dict[str, Any] = {
-        "rounds": wanted.rounds, "seconds": round(time.monotonic() - begun), "cpus": os.cpu_count(),
-        "load at the end": round(os.getloadavg()[0], 1), "python": platform.python_version(), **versions(),
-    }  # fmt: skip
+    run_by = about(wanted.rounds, begun, PACKAGES)
     print(table(results))
     for name, why in missing.items():
         print(f"not measured: {name}: {why}")
-    print("\n" + ", ".join(f"{name}: {value}" for name, value in about.items()))
+    print("\n" + ", ".join(f"{name}: {value}" for name, value in run_by.items()))
     if wanted.into:
         wanted.into.mkdir(parents=True, exist_ok=True)
-        data = {"about": about, "not measured": missing, "rounds": results}
+        data = {"about": run_by, "not measured": missing, "rounds": results}
         (wanted.into / "redis.json").write_text(json.dumps(data, indent=1) + "\n")
         (wanted.into / "redis.svg").write_text(picture(results))
 

@@ -20,7 +20,6 @@ from holdfast.backends.sqlite import SqliteStore
 from holdfast.testing.clock import HandClock
 from holdfast.testing.sites import DictSite, MemorySite, OpenSite
 from holdfast.testing.suite import matrix
-from holdfast.testing.suite.stage import PoolBehaviours
 from tests.servers.cassandra import Ring
 from tests.servers.fake_nosql import FakeNosql
 from tests.servers.groups import Cluster, Sentinels
@@ -177,9 +176,6 @@ STORES: dict[str, OpenSite | str] = {
 if "HOLDFAST_TEST_ORACLE_URL" in os.environ:
     STORES["oracle"] = "on_oracle"
 
-# Stores that keep no pools yet. test_matrix.py asks each of them: one that has learnt it does not stay here unseen.
-WITHOUT_POOLS: set[str] = set()
-
 world = matrix(STORES)
 
 
@@ -242,7 +238,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = called.params.get("kind")
         store, _ = called.params["world"]
         group = item.cls.__name__ if item.cls is not None else ""
-        if store in WITHOUT_POOLS and item.cls is not None and issubclass(item.cls, PoolBehaviours):
-            item.add_marker(pytest.mark.skip(reason=f"{store} keeps no pools yet"))
         if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

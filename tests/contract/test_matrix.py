@@ -10,7 +10,7 @@ from holdfast.testing import suite
 from holdfast.testing.sites import UrlSite
 from holdfast.testing.suite.stage import PoolBehaviours
 from holdfast.testing.world import ThreadWorld
-from tests.contract.conftest import SQL, STORES, WITHOUT_POOLS
+from tests.contract.conftest import SQL, STORES
 
 NO_STORES = {
     "contract": "what a store has to be",
@@ -42,17 +42,16 @@ def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_store_keeps_pools_or_says_why_not(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The behaviours of pools are played by every store of the matrix that keeps any: none can do so unseen."""
+def test_every_store_keeps_pools(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The suite skips what it plays of pools where there are none. That is for the stores of others."""
     opened = STORES[store]
     site = request.getfixturevalue(opened) if isinstance(opened, str) else opened(tmp_path)
     world = ThreadWorld(UrlSite(site) if isinstance(site, str) else site)
-    assert world.keeps_pools() == (store not in WITHOUT_POOLS)
+    assert world.keeps_pools()
     world.run(world.rest())
 
 
-def test_what_is_played_of_pools_is_skipped_only_where_there_are_none() -> None:
-    assert all(store in STORES for store in WITHOUT_POOLS)
+def test_much_is_played_of_pools() -> None:
     classes = [getattr(suite, name) for name in suite.__all__ if name.startswith("Test")]
     played = [each for each in classes if issubclass(each, PoolBehaviours)]
     assert len(played) >= 8

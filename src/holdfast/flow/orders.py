@@ -12,7 +12,7 @@ from .desk import CLOSED, Desk
 def pools_of(desk: Desk) -> Pools:
     pools: Pools | None = getattr(desk.backend, "pools", None)
     if pools is None:
-        raise ConfigError(f"{desk.backend.where} keeps no pools. Stores that do: memory://, sqlite:// and redis://.")
+        raise ConfigError(f"{desk.backend.where} keeps no pools. All stores that come with holdfast do.")
     return pools
 
 

@@ -7,7 +7,6 @@ locks. Made when the first pool is asked for: most programs use none, and start-
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from redis.crc import key_slot
@@ -16,17 +15,13 @@ from ...errors import BackendError
 from ...pool import STATES, Finish, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
 from ..pool_contract import PoolAnswer
 from . import layout, pool_layout, trouble
-from .at_once import LIST_AGAIN, NUMBER, PING, new
+from .at_once import NUMBER, PING, new
 from .courier import Parcel
 from .door import LEAST, MOST, USUAL, _words, command_of
-from .layout import pack
 from .pool_layout import COUNT, KEEP, LINE, LOOK, SIMPLE, STEP, TAKE
 from .reading import Said
 
-POOLS = layout.PREFIX + "pools"
-FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 KNOWN = 1024
-NEVER = float("-inf")
 PLAIN: dict[Any, tuple[Any, ...]] = {Finish: (None,), Give: (0, None)}  # behind the fence: at once, and the body stays
 ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}
 
@@ -34,7 +29,7 @@ ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}
 class Pool:
     """What is remembered about one pool: its keys, where they live, and its commands as far as they repeat."""
 
-    __slots__ = ("_ends", "_keep", "_last", "_step", "_take", "crowded", "keys", "listed", "slot")
+    __slots__ = ("_ends", "_keep", "_last", "_step", "_take", "crowded", "keys", "slot")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = pool_layout.keys(namespace, name)
@@ -45,7 +40,6 @@ class Pool:
         self._ends: dict[Any, bytes] = {Finish: self._keep + _words("finish"), Give: self._keep + _words("give")}
         self._step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # somebody waits there: the full step is worth sending first
-        self.listed = NEVER
 
     def quick(self, order: Order) -> bytes | None:
         """This order for the scripts with two keys; None: it is not for them."""
@@ -85,9 +79,6 @@ class RedisPools:
         backend = self._backend
         one = self.known.get(pool) or self._pool(pool)
         at = backend.colour.clock()
-        if at - one.listed > LIST_AGAIN:
-            await self._list(pool, one, at)
-            at = backend.colour.clock()
         if not one.crowded:
             answer = await self._short(one, order, at)
             if answer is not None:
@@ -124,8 +115,6 @@ class RedisPools:
         if one is None or one.crowded or not backend._plain:
             return None
         at = backend._clock()
-        if at - one.listed > LIST_AGAIN:
-            return None
         try:
             node = backend._node_of(one.slot)
         except LookupError:
@@ -167,18 +156,6 @@ class RedisPools:
             f"{backend.where}: {few} confirmed it in time, so it does not count (min_replicas). "
             "Are the replicas running and connected?"
         )
-
-    async def _list(self, name: str, pool: Pool, at: float) -> None:
-        """Put a name into the index of pools. No script may do that: in a cluster it lies elsewhere."""
-        backend = self._backend
-        index = f"{POOLS}:{backend.namespace}" if backend.namespace else POOLS
-        now = int(time.time())
-        put = pack("ZADD", index, now, name)
-        forget = pack("ZREMRANGEBYSCORE", index, "-inf", now - FORGET)
-        _, tidied = await backend._courier.bring(Parcel(key_slot(index.encode()), put, after=forget))
-        if type(tidied) is Said:
-            raise trouble.said_no(backend.where, tidied)
-        pool.listed = at
 
     # -- waiting and looking
 
