@@ -12,6 +12,7 @@ from .flow import check
 from .flow.check import Seconds
 
 SPANS = ("any", "machines")
+Opener = Callable[[Any, Colour, str, dict[str, Any]], Backend]
 
 
 class Settings(NamedTuple):
@@ -94,41 +95,24 @@ def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -
     return MemoryBackend(Hub.named(name) if name else Hub(), colour, namespace, url)
 
 
-def _redis(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
-    try:
-        from .backends.redis import open_redis
-    except ImportError:
-        what = f"{target.partition('://')[0]}://" if isinstance(target, str) else "A client of redis-py"
-        raise ConfigError(f"{what} needs the driver: pip install 'holdfast[redis]'.") from None
-    return open_redis(target, colour, namespace, options)
+def _by_driver(package: str, thing: str) -> Opener:
+    """What opens a store whose backend needs a driver. Without it, or with a broken one: the sentence that helps."""
 
+    def opens(target: Any, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
+        from importlib import import_module
 
-def _oci(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
-    try:
-        from .backends.oci_nosql import open_oci
-    except ImportError:
-        raise ConfigError("oci-nosql:// needs the driver: pip install 'holdfast[oci]'.") from None
-    return open_oci(target, colour, namespace, options)
+        try:
+            backend = import_module(f".backends.{package}", __package__)
+            opened: Backend = getattr(backend, f"open_{package.partition('_')[0]}")(target, colour, namespace, options)
+            return opened
+        except ImportError as error:
+            scheme = target.partition("://")[0] if isinstance(target, str) else ""
+            what = f"{scheme}://" if scheme else thing
+            broken = "" if isinstance(error, ModuleNotFoundError) else f", and the one that is here is broken ({error})"
+            extra = EXTRAS[scheme.partition("+")[0] or package]
+            raise ConfigError(f"{what} needs the driver{broken}: pip install 'holdfast[{extra}]'.") from None
 
-
-def _cassandra(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
-    try:
-        from .backends.cassandra import open_cassandra
-    except ImportError:
-        raise ConfigError("cassandra:// needs the driver: pip install 'holdfast[cassandra]'.") from None
-    return open_cassandra(target, colour, namespace, options)
-
-
-def _sql(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
-    scheme = target.partition("://")[0].partition("+")[0] if isinstance(target, str) else "postgresql"
-    try:
-        from .backends.sql import open_sql
-
-        return open_sql(target, colour, namespace, options)
-    except ImportError:
-        what = f"{scheme}://" if isinstance(target, str) else "An Engine of SQLAlchemy"
-        extra = scheme.replace("mysql", "mariadb")
-        raise ConfigError(f"{what} needs the driver: pip install 'holdfast[{extra}]'.") from None
+    return opens
 
 
 def _modules(target: object) -> list[str]:
@@ -144,7 +128,12 @@ def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     return options
 
 
-SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
+_redis = _by_driver("redis", "A client of redis-py")
+_sql = _by_driver("sql", "An Engine of SQLAlchemy")
+_cassandra = _by_driver("cassandra", "A Session of Cassandra's driver")
+_oci = _by_driver("oci_nosql", "A NosqlClient of OCI")
+
+SCHEMES: dict[str, Opener] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "redis": _redis,
@@ -162,11 +151,18 @@ SCHEMES: dict[str, Callable[[str, Colour, str, dict[str, Any]], Backend]] = {
     "oci-nosql": _oci,
 }
 
+# What to install for a scheme, or for an object of a driver.
+EXTRAS = {
+    "redis": "redis", "rediss": "redis", "unix": "redis", "postgresql": "postgresql", "mariadb": "mariadb",
+    "mysql": "mariadb", "oracle": "oracle", "sql": "postgresql", "cassandra": "cassandra", "oci-nosql": "oci",
+    "oci_nosql": "oci",
+}  # fmt: skip
+
 # These may also name a driver, as SQLAlchemy's URLs do: postgresql+psycopg://
 SQL = {scheme: opener for scheme, opener in SCHEMES.items() if opener is _sql}
 
 # What a driver's own objects are opened with.
-DRIVERS: dict[str, Callable[[object, Colour, str, dict[str, Any]], Backend]] = {
+DRIVERS: dict[str, Opener] = {
     "redis": _redis,
     "sqlalchemy": _sql,
     "cassandra": _cassandra,

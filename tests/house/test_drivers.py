@@ -69,3 +69,12 @@ def test_the_tool_says_it_too() -> None:
 def test_who_uses_another_store_needs_no_driver() -> None:
     done = without_drivers("import holdfast\nwith holdfast.connect('memory://').lock('x'): print('in')")
     assert done.stdout == "in\n", done.stderr
+
+
+def test_a_driver_that_is_there_and_broken_is_told_as_it_is() -> None:
+    done = without_drivers(
+        "import types; sys.modules['sqlalchemy'] = types.ModuleType('sqlalchemy')\n"
+        "import holdfast\ntry:\n holdfast.connect('mysql://h1/a')\nexcept holdfast.ConfigError as error:\n print(error)"
+    )
+    assert done.stdout.startswith("mysql:// needs the driver, and the one that is here is broken (cannot import name")
+    assert done.stdout.endswith("): pip install 'holdfast[mariadb]'.\n")
