@@ -1,14 +1,15 @@
 """With min_replicas=n an acquire or a renewal counts only when n replicas have it; and a server that has lost its data,
 or has been replaced, is noticed by those who hold something there."""
 
+import asyncio
 import threading
 import time
 
 import pytest
 
 import holdfast
-from holdfast import BackendError
-from tests.servers.groups import WithReplica
+from holdfast import BackendError, aio
+from tests.servers.groups import Cluster, Sentinels, WithReplica
 from tests.servers.server import Server, until
 
 
@@ -79,3 +80,36 @@ def test_one_that_kept_its_data_is_asked_and_the_lease_goes_on(redis_durable: Se
         redis_durable.restart()
         until(lambda: lease.remaining() > before + 0.5, "it is confirmed anew", 5)
         assert lease.held
+
+
+def test_under_sentinel_and_in_a_cluster_the_masters_own_replica_confirms(
+    redis_sentinel: Sentinels, redis_cluster: Cluster
+) -> None:
+    for servers in (redis_sentinel, redis_cluster):
+        with holdfast.connect(servers.url, min_replicas=1) as locks:
+            for name in ("a", "b", "c"):  # one at each of the three masters
+                with locks.lock(name) as lease, locks.semaphore(name + "s", 2) as slot:
+                    lease.renew()
+                    slot.renew()
+            jobs = locks.pool("jobs")
+            jobs.add("a")
+            with jobs.hold() as item:
+                assert item is not None
+                item.renew()
+        with holdfast.connect(servers.url, min_replicas=2) as locks:
+            for name in ("a", "b", "c"):
+                with pytest.raises(BackendError, match="1 of 2 replicas"):
+                    locks.lock(name).acquire()
+                assert not locks.lock(name).locked()
+
+    async def by_tasks() -> None:
+        async with aio.connect(redis_cluster.url, min_replicas=1) as locks:
+            for name in ("a", "b", "c"):
+                async with locks.lock(name) as lease:
+                    await lease.renew()
+        async with aio.connect(redis_cluster.url, min_replicas=2) as locks:
+            with pytest.raises(BackendError, match="1 of 2 replicas"):
+                await locks.lock("x").acquire()
+            assert not await locks.lock("x").locked()
+
+    asyncio.run(by_tasks())
