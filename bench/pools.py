@@ -17,10 +17,12 @@ import json
 import os
 import re
 import select
+import signal
 import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
 
 from _about import about
 from _pool_contenders import CONTENDERS, Contender, Holdfast, HoldfastSqlite
@@ -30,6 +32,7 @@ ROUNDS = 3
 PACKAGES = ("redis", "hiredis", "rq", "arq", "huey", "litequeue")
 MEASURES = ("1", "8", "32", "size")
 SECONDS = 0.8
+LATE = 15  # seconds for workers to begin, or to end: one that hangs must not cost the whole run
 Rounds = list[dict[str, dict[str, float]]]
 
 RATIOS = [  # ours, the other, what is wanted
@@ -51,53 +54,60 @@ def crowd(contender: Contender, place: str, workers: int, server: int) -> dict[s
     """Items per second that so many processes had, and the µs of CPU that each took, with the server's."""
     contender.fill(place, contender.enough)
     go_out, go_in = os.pipe()
-    pipes = []
-    for _ in range(workers):
-        out, into = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                work = contender.worker(place)
-                os.write(into, b"ready\n")
-                os.read(go_out, 1)
-                before = time.process_time()
-                count, last = work(SECONDS)
-                os.write(into, f"{count} {last} {time.process_time() - before}\n".encode())
-            except Exception as error:
-                print(f"a worker of {contender.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            finally:
-                os._exit(0)
-        os.close(into)
-        pipes.append((pid, out))
-    for _, out in pipes:
-        _line(out)
-    time.sleep(0.05)
-    begun, before = time.monotonic(), cpu_of(server)
-    os.write(go_in, b"." * workers)
-    found = [_line(out).split() for _, out in pipes]
-    served = cpu_of(server) - before if contender.store == "redis" else 0.0
-    for pid, out in pipes:
-        os.waitpid(pid, 0)
-        os.close(out)
-    os.close(go_out)
-    os.close(go_in)
-    if not all(found):
-        raise RuntimeError(f"{sum(not each for each in found)} of {workers} workers failed")
+    pipes: list[tuple[int, int]] = []
+    try:
+        for _ in range(workers):
+            out, into = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                _worker(contender, place, go_out, into)
+            os.close(into)
+            pipes.append((pid, out))
+        _lines(pipes)
+        time.sleep(0.05)
+        begun, before = time.monotonic(), cpu_of(server)
+        os.write(go_in, b"." * workers)
+        found = [line.split() for line in _lines(pipes)]
+        served = cpu_of(server) - before if contender.store == "redis" else 0.0
+    finally:
+        for pid, out in pipes:
+            os.kill(pid, signal.SIGKILL)  # whoever has answered is done, and whoever has not is too late
+            os.waitpid(pid, 0)
+            os.close(out)
+        os.close(go_out)
+        os.close(go_in)
     total = sum(int(each[0]) for each in found)
     last = max(float(each[1]) for each in found)
     cpu = sum(float(each[2]) for each in found) + served
     return {f"{workers}": total / (last - begun), f"cpu {workers}": cpu / total * 1e6}
 
 
-def _line(fd: int) -> str:
-    text = b""
-    while not text.endswith(b"\n"):
-        ready, _, _ = select.select([fd], [], [], 60)
-        more = os.read(fd, 4096) if ready else b""
-        if not more:
-            break
-        text += more
-    return text.decode()
+def _worker(contender: Contender, place: str, go: int, into: int) -> NoReturn:
+    try:
+        work = contender.worker(place)
+        os.write(into, b"ready\n")
+        os.read(go, 1)
+        before = time.process_time()
+        count, last = work(SECONDS)
+        os.write(into, f"{count} {last} {time.process_time() - before}\n".encode())
+    except BaseException as error:
+        print(f"a worker of {contender.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(0)
+
+
+def _lines(pipes: list[tuple[int, int]]) -> list[str]:
+    """One line of each worker. RuntimeError if they are not all there in time."""
+    end = time.monotonic() + LATE
+    texts = {out: b"" for _, out in pipes}
+    while late := [out for out, text in texts.items() if not text.endswith(b"\n")]:
+        ready, _, _ = select.select(late, [], [], max(end - time.monotonic(), 0))
+        pieces = {out: os.read(out, 4096) for out in ready}
+        if not pieces or not all(pieces.values()):
+            raise RuntimeError(f"{len(late)} of {len(pipes)} workers failed, or took longer than {LATE} s")
+        for out, piece in pieces.items():
+            texts[out] += piece
+    return [text.decode() for text in texts.values()]
 
 
 def size(place: str) -> dict[str, float]:
