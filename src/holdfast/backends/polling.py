@@ -1,4 +1,4 @@
-"""Waiting at stores that push nothing: look, pause, look again. Only reads; what keeps a place is the flow's business.
+"""Waiting at stores that push nothing: pause, look, pause again. Only reads; what keeps a place is the flow's business.
 
 The pause begins with a few milliseconds for the first in line and is longer for those behind, doubles while nothing
 changes and begins anew when something does. A row that shows the asker inside is as good as a push that names the
@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from ..doorman import wire
-from .contract import Colour, Pushed
+from ..errors import BackendError
+from .contract import Colour, Pushed, Unknown
 from .names import SEPARATOR
 
 LONGEST = 1.0  # seconds
@@ -68,20 +69,31 @@ def told(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:
 
 
 async def poll(
-    colour: Colour, ticket: str, timeout: float, look: Callable[[], Awaitable[Pushed | Ahead]], first: float
+    colour: Colour,
+    ticket: str,
+    timeout: float,
+    look: Callable[[], Awaitable[Pushed | Ahead]],
+    first: float,
+    longest: float = LONGEST,
+    behind: float = LONGEST,
 ) -> Pushed | None:
-    """Look until there is something to be told, at most so many seconds. `first`: the shortest pause."""
+    """Look until there is something to be told, at most so many seconds. `first`: the shortest pause, `longest`: the
+    longest of who is next, `behind`: that of all others. A look that fails tells nothing: whether the store is gone,
+    the next question shows."""
     end = colour.clock() + timeout
-    pause, ahead = first, -1
-    while True:
-        found = await look()
-        if isinstance(found, Pushed):
-            return found
-        left = end - colour.clock()
-        if left <= 0:
-            return None
-        longest = LONGEST if found.wants is None or found.number else LONGEST_FOR_ITEMS
-        pause = min(pause * 2 if found.number == ahead else first * (found.number + 1), longest)
-        ahead = found.number
+    pause, found = first, Ahead(0)
+    while (left := end - colour.clock()) > 0:
         nap = pause * (0.75 + os.urandom(1)[0] / 512)  # not all at the same instant
         await colour.sleep(min(nap, left, found.due))
+        before = found.number
+        try:
+            seen = await look()
+        except (Unknown, BackendError):
+            pause, found = min(pause * 2, LONGEST), found._replace(due=LONGEST)
+            continue
+        if isinstance(seen, Pushed):
+            return seen
+        found = seen
+        most = behind if found.number else longest if found.wants is None else min(longest, LONGEST_FOR_ITEMS)
+        pause = min(pause * 2 if found.number == before else first * (found.number + 1), most)
+    return None
