@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ...errors import ConfigError
 
 SPECIAL = "In a user or password, : / ? # @ and % are written %3A %2F %3F %23 %40 %25."
-TIMEOUT = 5.0  # seconds; for a connection, and for each answer
+TIMEOUT = 2.0  # seconds; for a connection, and for each answer
 
 
 class Address(NamedTuple):

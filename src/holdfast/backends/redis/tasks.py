@@ -15,6 +15,7 @@ from hiredis import PushNotification
 from redis import exceptions
 
 from ...errors import BackendError
+from .address import TIMEOUT
 from .reading import NOT_YET, let_go, reader
 from .trouble import cannot_connect, lost
 
@@ -136,7 +137,7 @@ class TaskNode:
         self._out: list[bytes | Packed] = []
         self.open_to_more: dict[object, Any] = {}  # of what goes out at the end of this turn: what others may join
         self._timer: asyncio.TimerHandle | None = None
-        self.timeout = 5.0
+        self.timeout = TIMEOUT
         self._closed = False
         self.loop: asyncio.AbstractEventLoop  # since it is connected
 
