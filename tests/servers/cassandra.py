@@ -107,6 +107,7 @@ class Node:
         (self.folder / "cassandra.yaml").write_text(said)
         (self.folder / "logback.xml").write_text(LOG.format(folder=self.folder))
         self._process: subprocess.Popen[bytes] | None = None
+        self.hurt = False  # since the last heal()
 
     def __repr__(self) -> str:
         return f"<Cassandra on {self.host}:{self.port}>"
@@ -151,12 +152,14 @@ class Node:
 
     def kill(self) -> None:
         """kill -9."""
+        self.hurt = True
         self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(20)
 
     def stop(self) -> None:
         """It hangs, from here on."""
+        self.hurt = True
         self._signal(signal.SIGSTOP)
 
     def cont(self) -> None:
@@ -168,6 +171,7 @@ class Node:
         else:
             self.start()
         self.wait()
+        self.hurt = False
 
     def _signal(self, number: signal.Signals) -> None:
         if self.alive:
@@ -192,7 +196,7 @@ class Ring:
             node.start()
         for node in self.nodes[1:]:
             node.wait()
-        self._together(number)
+        self._together()
         self.session().execute(
             f"CREATE KEYSPACE holdfast WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {number}}}"
         )
@@ -212,15 +216,33 @@ class Ring:
             self._session = connect([node.host for node in self.nodes], self.port, self.secured)
         return self._session
 
-    def _together(self, number: int) -> None:
+    def _together(self) -> None:
+        """Until each node holds all the others for alive: one that has just started, or come back, does not yet."""
+        if len(self.nodes) < 3:
+            return
+        from cassandra import ConsistencyLevel, DriverException
+        from cassandra.cluster import NoHostAvailable
+        from cassandra.query import SimpleStatement
+
+        three_copies = "SELECT keyspace_name FROM system_distributed.view_build_status LIMIT 1"
+        look = SimpleStatement(three_copies, consistency_level=ConsistencyLevel.ALL)
         limit = time.monotonic() + SOON
-        while len(list(self.session().execute("SELECT peer FROM system.peers_v2"))) < number - 1:
-            assert time.monotonic() < limit, "the nodes do not find each other"
-            time.sleep(0.2)
+        waiting = [node.host for node in self.nodes]
+        while waiting:
+            found = [host for host in self.session().cluster.metadata.all_hosts() if host.address == waiting[-1]]
+            try:
+                self.session().execute(look, host=found[0], timeout=5)
+                waiting.pop()
+            except (DriverException, NoHostAvailable, IndexError) as why:
+                assert time.monotonic() < limit, f"the nodes do not see each other: {why}"
+                time.sleep(0.1)
 
     def heal(self) -> None:
-        for node in self.nodes:
+        hurt = [node for node in self.nodes if node.hurt]
+        for node in hurt:
             node.heal()
+        if hurt:
+            self._together()
 
     def forget_everything(self) -> None:
         for table in ("holdfast_locks", "holdfast_items"):
