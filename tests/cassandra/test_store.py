@@ -69,7 +69,7 @@ def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandr
     grants = 8 * rounds
     assert count == grants
     assert fences == sorted(fences)
-    assert sum(wire(locks).sent for locks in clients) / grants <= 4.5
+    assert sum(wire(locks).sent for locks in clients) / grants <= 3.5
     for locks in clients:
         locks.close()
 

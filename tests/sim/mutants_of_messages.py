@@ -32,9 +32,9 @@ MUTANTS = [
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "take_seat(desk, hold, seat, pushed.fence, answer.at, window)",
+        "take_seat(desk, hold, seat, pushed.fence, at, window)",
         "take_seat(desk, hold, seat, pushed.fence, desk.clock(), window)",
-        (ACQUIRE, "if desk.clock() < answer.at + window / 4e6:", "if window:"),
+        (ACQUIRE, "if desk.clock() < at + window / 4e6:", "if window:"),
     ),
     Mutant(
         "a push grants a whole lease",

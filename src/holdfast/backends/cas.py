@@ -16,7 +16,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from ..doorman import EMPTY, Command, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
+from ..doorman import EMPTY, Command, Enter, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
 from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
 from .names import SEPARATOR, glob
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
 TRIES = 3  # of a step that is made at once
+WAYS = 4  # who gives way pauses for so many times a write at most, and as many more with each conflict
+LONGEST_WAY = 1.0  # seconds
 CACHED = 1024  # names whose last record is remembered
 
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class CasBackend:
         self._shown_by_hint: Callable[[str], Seen | None] | None = getattr(store, "shown", None)
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._checks_time: bool = getattr(store, "checks_time", True)
+        self._gives_way: bool = getattr(store, "gives_way", False)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
         self._pools: CasPools | None = None
@@ -138,6 +141,7 @@ class CasBackend:
                 self._remember(key, start[0])
                 return Answer(reply, at, again)
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
+            sent = self.colour.clock()
             try:
                 result = await store.write(row, version, now, woken)
             except Unknown:
@@ -161,10 +165,16 @@ class CasBackend:
                     "Spread the work over more names, or use a store with a server."
                 )
             stale = result.version == version  # refused for its time, or an old row shown: read again
-            if conflicts > 3:
-                await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * conflicts, 0.002))
+            known = self._know(result)
+            pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
+            if self._gives_way and type(command) is Enter and known[0].line:
+                # Of all who try again at once but one fails. As long as nobody stands in line there is no choice: who
+                # was quick enough is in and out in the meantime, and whoever pauses never gets his turn.
+                pause = min((self.colour.clock() - sent) * WAYS * conflicts, LONGEST_WAY)
+            if pause:
+                await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * pause)
                 stale = True  # what was shown before the pause would only conflict again
-            start, fresh = None if stale else (self._know(result), result.now, result.at), True
+            start, fresh = None if stale else (known, result.now, result.at), True
 
     def _recall(self, key: str) -> _Start | None:
         """What an optimistic step can start from: what is known of this one, if that is good enough, and a time.

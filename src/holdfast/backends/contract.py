@@ -87,11 +87,14 @@ class Written(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """A wake-up that arrived. fence > 0 only from a store whose pushes are sent inside the step and name the grant."""
+    """A wake-up that arrived. fence > 0 only from a store whose pushes are sent inside the step and name the grant, or
+    that was read there afterwards; then `until` is when, by the client's clock, that grant ends unless it is confirmed.
+    """
 
     ticket: str
     place: int = 0
     fence: int = 0
+    until: float = 0.0
 
 
 class Sample(NamedTuple):
@@ -161,6 +164,9 @@ class Store(Protocol):
     # A store whose `write` cannot compare `now` with its clock says so, and may then give by now() a time that is only
     # likely not to be ahead: nobody is dropped by it, for that the row is read, and with it the time.
     # checks_time = False
+
+    # A store where a refused write is dear says so: then newcomers keep out of each other's way for a while.
+    # gives_way = True
 
     # A store that hears hints may also have
     # def hinted(self, tickets) -> Collection[str]

@@ -1,8 +1,8 @@
 """Waiting at stores that push nothing: pause, look, pause again. Only reads; what keeps a place is the flow's business.
 
 The pause begins with a few milliseconds for the first in line and is longer for those behind, doubles while nothing
-changes and begins anew when something does. A row that shows the asker inside is as good as a push that names the
-grant: it was read after the write that made it.
+changes and begins anew when something does. A row that shows the asker inside is better than a push that names the
+grant: it was read after the write that made it, and tells for how long it is good.
 """
 
 import os
@@ -27,23 +27,26 @@ class Ahead(NamedTuple):
     due: float = LONGEST
 
 
-def standing(body: str | None, ticket: str) -> Pushed | Ahead:
-    """How this ticket stands, by the body of a row: at a door, or in the line of a pool."""
+def standing(body: str | None, ticket: str, sample: tuple[int, float] | None = None) -> Pushed | Ahead:
+    """How this ticket stands, by the body of a row: at a door, or in the line of a pool. `sample`: what time it was
+    when the row was read, by the store's clock and, before that, by the client's."""
     if body is None:
         return Pushed(ticket)
     try:
-        return _in_pool(body, ticket) if body.startswith('["line') else _at_door(body, ticket)
+        return _in_pool(body, ticket) if body.startswith('["line') else _at_door(body, ticket, sample)
     except ValueError:
         return Pushed(ticket)  # whoever asks will be told
 
 
-def _at_door(body: str, ticket: str) -> Pushed | Ahead:
+def _at_door(body: str, ticket: str, sample: tuple[int, float] | None) -> Pushed | Ahead:
     record = wire.decode(body)
     ahead = record.standing(ticket)
     if ahead is not None:
         return Ahead(ahead)
     seat = record.seat(ticket)
-    return Pushed(ticket, seat.place, seat.fence) if seat is not None else Pushed(ticket)
+    if seat is None:
+        return Pushed(ticket)
+    return Pushed(ticket, seat.place, seat.fence, sample[1] + (seat.expires - sample[0]) / 1e6 if sample else 0.0)
 
 
 def _in_pool(body: str, ticket: str) -> Pushed | Ahead:

@@ -166,8 +166,9 @@ async def _lead(desk: Desk, hold: Hold, seat: Seat, until: float | None, trying:
             if pushed is not None and pushed.fence and pushed.place == seat.place and backend.pushes_grants:
                 # Sent after the grant was made, and for the place we hold since our last answered poll.
                 window = min(seat.wish.span, WINDOW)
-                if desk.clock() < answer.at + window / 4e6:  # else little of it may be left: ask
-                    if take_seat(desk, hold, seat, pushed.fence, answer.at, window):
+                at = pushed.until - window / 1e6 if pushed.until else answer.at  # it was made then, or later
+                if desk.clock() < at + window / 4e6:  # else little of it may be left: ask
+                    if take_seat(desk, hold, seat, pushed.fence, at, window):
                         return True
             continue
         if isinstance(reply, Gone):

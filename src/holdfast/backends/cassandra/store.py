@@ -34,6 +34,7 @@ NOBODY: frozenset[str] = frozenset()
 class CassandraStore:
     span = "machines"
     ear = ""
+    gives_way = True
     trust = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
 
     def __init__(self, wire: Wire, colour: Colour, *, skew: float = 0.0) -> None:
@@ -123,8 +124,9 @@ class CassandraStore:
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
         async def look() -> Pushed | Ahead:
+            at = self._colour.clock()
             found = await self.wire.read(cql.READ, (key,))
-            result = standing(found[0].body if found else None, ticket)
+            result = standing(found[0].body, ticket, (self.note(found[0].now, at), at)) if found else Pushed(ticket)
             if isinstance(result, Ahead) and result.wants is not None and not result.number:
                 return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
             return result

@@ -46,6 +46,7 @@ class OciStore:
     ear = ""
     trust = 5.0
     checks_time = False
+    gives_way = True
 
     def __init__(self, table: Table, colour: Colour, *, skew: float = 0.0) -> None:
         self.table = table
@@ -108,7 +109,7 @@ class OciStore:
         async def look() -> Pushed | Ahead:
             kept = await self.table.get(key)
             row = _row(key, kept.value)
-            found = standing(row.body if row is not None else None, ticket)
+            found = standing(row.body if row is not None else None, ticket, self.now())
             if isinstance(found, Ahead) and found.wants is not None and not found.number:
                 return told(ticket, found, await self.items.due_in(key, found.wants))
             return found
