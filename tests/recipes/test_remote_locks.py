@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,23 +14,29 @@ from holdfast.doorman import Leave
 from holdfast.flow.run import run
 from holdfast.recipes import RemoteLocks
 
-STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb"]
+STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb", "cassandra", "fake_nosql"]
 Make = Callable[..., RemoteLocks]
 
 
 @pytest.fixture(params=STORES)
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Each call is one more process that knows the store."""
+    """Each call is one more process that knows the store; to Cassandra by one session, for to connect takes long."""
+    more: dict[str, Any] = {}
+    url: Any
     if request.param == "memory":
         url = f"memory://{tmp_path.name}"
     elif request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/locks.db"
+    elif request.param == "fake_nosql":
+        url = request.getfixturevalue(request.param).url()
+    elif request.param == "cassandra":
+        url, more = request.getfixturevalue(request.param).session(), {"keyspace": "holdfast"}
     else:
         url = request.getfixturevalue(request.param).url
     clients: list[holdfast.Locks] = []
 
     def make(lease: float = 30, **options: float) -> RemoteLocks:
-        clients.append(holdfast.connect(url, lease=lease, owner=f"process {len(clients)}"))
+        clients.append(holdfast.connect(url, lease=lease, owner=f"process {len(clients)}", **more))
         return RemoteLocks(clients[-1], **options)
 
     yield make
