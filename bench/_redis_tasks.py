@@ -8,14 +8,17 @@ from urllib.parse import urlsplit
 
 from _redis_contenders import RELEASE, ask, pack, wire
 
-Cycle = Callable[[int], Awaitable[None]]
+Cycle = Callable[[], Awaitable[None]]
 
 
 class TaskContender:
     name: str
 
-    async def open(self, url: str) -> Cycle:
-        """What one task does once: take its own lock and give it back."""
+    async def open(self, url: str) -> None:
+        raise NotImplementedError
+
+    def task(self, number: int) -> Cycle:
+        """What this task does again and again: take its own lock and give it back."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -25,13 +28,16 @@ class TaskContender:
 class Holdfast(TaskContender):
     name = "holdfast"
 
-    async def open(self, url: str) -> Cycle:
+    async def open(self, url: str) -> None:
         from holdfast import aio
 
-        self._locks = locks = aio.connect(url)
+        self._locks = aio.connect(url)
 
-        async def cycle(number: int) -> None:
-            async with locks.lock(f"t{number}"):
+    def task(self, number: int) -> Cycle:
+        lock = self._locks.lock(f"t{number}")
+
+        async def cycle() -> None:
+            async with lock:
                 pass
 
         return cycle
@@ -43,13 +49,16 @@ class Holdfast(TaskContender):
 class RedisAsyncio(TaskContender):
     name = "redis.asyncio"
 
-    async def open(self, url: str) -> Cycle:
+    async def open(self, url: str) -> None:
         from redis.asyncio import BlockingConnectionPool, Redis
 
-        self._client = client = Redis(connection_pool=BlockingConnectionPool.from_url(url, max_connections=100))
+        self._client = Redis(connection_pool=BlockingConnectionPool.from_url(url, max_connections=100))
 
-        async def cycle(number: int) -> None:
-            async with client.lock(f"ra{number}", timeout=30):
+    def task(self, number: int) -> Cycle:
+        lock = self._client.lock(f"ra{number}", timeout=30)
+
+        async def cycle() -> None:
+            async with lock:
                 pass
 
         return cycle
@@ -61,13 +70,16 @@ class RedisAsyncio(TaskContender):
 class Aioredlock(TaskContender):
     name = "aioredlock"
 
-    async def open(self, url: str) -> Cycle:
+    async def open(self, url: str) -> None:
         from aioredlock import Aioredlock
 
-        self._maker = maker = Aioredlock([url])
+        self._maker = Aioredlock([url])
 
-        async def cycle(number: int) -> None:
-            async with await maker.lock(f"ar{number}", lock_timeout=30):
+    def task(self, number: int) -> Cycle:
+        maker = self._maker
+
+        async def cycle() -> None:
+            async with await maker.lock(f"ar{number}", lock_timeout=30):  # it has no object to use again
                 pass
 
         return cycle
@@ -79,16 +91,20 @@ class Aioredlock(TaskContender):
 class Coredis(TaskContender):
     name = "coredis"
 
-    async def open(self, url: str) -> Cycle:
+    async def open(self, url: str) -> None:
         import coredis
-        from coredis.patterns.lock import Lock
 
         parts = urlsplit(url)
         self._client: Any = coredis.Redis(host=parts.hostname, port=parts.port)
-        client = await self._client.__aenter__()
+        self._entered = await self._client.__aenter__()
 
-        async def cycle(number: int) -> None:
-            async with Lock(client, f"co{number}", timeout=30):
+    def task(self, number: int) -> Cycle:
+        from coredis.patterns.lock import Lock
+
+        lock: Any = Lock(self._entered, f"co{number}", timeout=30)
+
+        async def cycle() -> None:
+            async with lock:
                 pass
 
         return cycle
@@ -102,19 +118,23 @@ class Glide(TaskContender):
 
     name = "glide, bare"
 
-    async def open(self, url: str) -> Cycle:
+    async def open(self, url: str) -> None:
         import glide
 
         parts = urlsplit(url)
         where = [glide.NodeAddress(parts.hostname, parts.port)]
         config = glide.GlideClientConfiguration(where, request_timeout=60000)
-        self._client = client = await glide.GlideClient.create(config)
-        script = glide.Script(RELEASE)
+        self._client = await glide.GlideClient.create(config)
+        self._script = glide.Script(RELEASE)
+
+    def task(self, number: int) -> Cycle:
+        import glide
+
+        client, script, key = self._client, self._script, f"gl{number}"
         free = glide.ConditionalChange.ONLY_IF_DOES_NOT_EXIST
         expiry = glide.ExpirySet(glide.ExpiryType.SEC, 30)
 
-        async def cycle(number: int) -> None:
-            key = f"gl{number}"
+        async def cycle() -> None:
             await client.set(key, "t", conditional_set=free, expiry=expiry)
             await client.invoke_script(script, keys=[key], args=["t"])
 
@@ -130,15 +150,25 @@ TASKS: tuple[type[TaskContender], ...] = (Holdfast, RedisAsyncio, Aioredlock, Co
 async def rate(kind: type[TaskContender], url: str, tasks: int, seconds: float) -> float:
     """Cycles per second, of so many tasks at once."""
     one = kind()
-    cycle = await one.open(url)
+    await one.open(url)
+    done = 0
+    over = False
+
+    async def work(cycle: Cycle) -> None:
+        nonlocal done
+        while not over:
+            await cycle()
+            done += 1
+
     try:
-        await asyncio.gather(*[cycle(number) for number in range(tasks)])
+        cycles = [one.task(number) for number in range(tasks)]
+        await asyncio.gather(*[cycle() for cycle in cycles])
         begun = time.monotonic()
-        done = 0
-        while time.monotonic() - begun < seconds:
-            await asyncio.gather(*[cycle(number) for number in range(tasks)])
-            done += tasks
-        return done / (time.monotonic() - begun)
+        crowd = [asyncio.create_task(work(cycle)) for cycle in cycles]
+        await asyncio.sleep(seconds)
+        over, found = True, done / (time.monotonic() - begun)
+        await asyncio.gather(*crowd)
+        return found
     finally:
         await one.close()
 

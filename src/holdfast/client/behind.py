@@ -8,22 +8,24 @@ itself.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING
 
 from ..flow.acquire import called
 from ..flow.desk import Desk
 from ..flow.events import heeded
 from ..flow.party import stand_by
 from ..flow.short import enter
-from .colour import ThreadEvent
 from .lease import Lease
+
+if TYPE_CHECKING:
+    from .colour import ThreadEvent
 
 LONGEST = 0.5  # seconds; who waits longer is in no hurry, and `acquire` may have something to say to him
 
 
 def behind(desk: Desk, lease: Lease, limit: float | None) -> bool:
     """Whether this one has it; False: go on with `get`. On any exception: undo."""
-    event = cast(ThreadEvent, desk.colour.event())
+    event: ThreadEvent = desk.colour.event()  # type: ignore[assignment]
     with desk.mutex:
         seat = desk.seats.get(lease._wish.key)
         if seat is None:
