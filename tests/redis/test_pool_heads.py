@@ -11,7 +11,7 @@ from holdfast.pool.line import SLEEP_CAP
 from tests.redis.test_heads import FOLDER, TYPES, body, declared_keys, head, section
 
 STEP = ("pool.lua", "pool_line.lua", "pool_order.lua", "pool_close.lua")
-SHORT = ("pool_take.lua", "pool_keep.lua")
+SHORT = ("pool_take.lua", "pool_keep.lua", "pool_finish.lua")
 LOOKS = ("pool_look.lua", "pool_count.lua", "pool_line_look.lua")
 FILES = (*STEP, *SHORT, *LOOKS)
 
@@ -49,22 +49,24 @@ def test_the_others_of_a_pool_use_the_keys_in_their_heads_as_what_they_are(name:
 
 def test_the_fields_of_a_pool_are_those_in_the_head() -> None:
     said = section("pool.lua", "KEYS").split("--   2 ")[0].split("hash  ")[1]
-    fields = set(re.findall(r"(?:^|· |-- +)([a-z]|[=:>][A-Z]+) ", said))
-    assert {field[0] for field in fields} == set("=:>spg")
+    fields = set(re.findall(r"(?:^|· |-- +)([a-z]|[=#:>][A-Z]+) ", said))
+    assert {field[0] for field in fields} == set("=#:>sp")
     code = body(*STEP)
     calls = " ".join(re.findall(r"call\('H\w+', ITEMS, (.*?)\)", code, re.S))
-    assert set(re.findall(r"'([^']+)'", calls)) == set("=:>spg")
+    assert set(re.findall(r"'([^']+)'", calls)) == set("=#:>sp")
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_the_short_cuts_of_a_pool_read_and_write_the_fields_in_their_heads(name: str) -> None:
-    written, read = section(name, "KEYS").split("hash  ")[1].split("\n")[0].split(" are written, ")
-    code = body(name)
-    fields = lambda call: set(re.findall(r", '([=:>a-z])'", call))  # noqa: E731
-    set_ = set().union(*map(fields, re.findall(r"call\('(?:HSET|HDEL)'(.*?)\)", code))) - {"g"}
+    written, _, read = section(name, "KEYS").split("hash  ")[1].split("\n")[0].partition(" are written")
+    ticket = re.search(r"(\d) colon and ticket", section(name, "ARGV"))
+    assert ticket
+    code = body(name).replace(f"ARGV[{ticket[1]}]", "':'")
+    fields = lambda call: set(re.findall(r", '([=#:>a-z])'", call))  # noqa: E731
+    set_ = set().union(*map(fields, re.findall(r"call\('(?:HSET|HDEL)'(.*?)\)", code)))
     got = set().union(*map(fields, re.findall(r"call\('HMGET'(.*?)\)", code)))
     assert set(written.split()) == set_
-    assert set(read.split()[:1]) == got - set_
+    assert set(read.removeprefix(",").split()[:1]) == got - set_
 
 
 def test_who_waits_is_packed_and_unpacked_in_the_order_in_the_head() -> None:

@@ -34,12 +34,7 @@ end
 
 in_use = (lined > 0 and 'l' or '') .. (watched > 0 and 'w' or '')
 if there > 0 or in_use ~= '' then
-    call('HSET', ITEMS, 's', NOW, 'p', text(places))
-    if in_use == '' and was_in_use ~= '' then
-        call('HDEL', ITEMS, 'g')
-    elseif in_use ~= '' then
-        call('HSET', ITEMS, 'g', in_use)
-    end
+    call('HSET', ITEMS, 's', in_use .. NOW, 'p', text(places))
     if there == 0 then
         for _, key in ipairs(KEYS) do
             call('PEXPIRE', key, IDLE)

@@ -21,8 +21,8 @@ if ARGV[1] ~= '0' then
 end
 local resting, taken, expired = 0, 0, 0
 for n = 1, #page, 2 do
-    local row = redis.call('HGET', KEYS[1], '=' .. page[n])
-    local owned = row and string.match(row, '^%d+ %d+ %S')
+    local head = redis.call('HGET', KEYS[1], '=' .. page[n])
+    local owned = head and string.match(head, '^%d+:%S')
     if tonumber(page[n + 1]) > now then
         resting, taken = resting + (owned and 0 or 1), taken + (owned and 1 or 0)
     else

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ...pool import (
+    DONE,
     Absent,
     Added,
     Answered,
@@ -32,11 +33,11 @@ from ...pool import (
     Worker,
 )
 from .layout import PREFIX, tag
-from .scripts import load
+from .scripts import Script, load
 
 PARTS = ("items", "due", "line", "ends", "watch")
 
-TAKE, KEEP = load("pool_take.lua"), load("pool_keep.lua")
+TAKE, KEEP, FINISH = load("pool_take.lua"), load("pool_keep.lua"), load("pool_finish.lua")
 STEP = load("pool.lua", "pool_line.lua", "pool_order.lua", "pool_close.lua")
 LOOK, COUNT, LINE = load("pool_look.lua"), load("pool_count.lua"), load("pool_line_look.lua")
 
@@ -46,7 +47,7 @@ SIMPLE: dict[bytes, Answered] = {
 }  # fmt: skip
 NUMBERS: dict[bytes, Any] = {b"added": Added, b"busy": Busy, b"touched": Touched, b"waiting": Waiting}
 
-_row = re.compile(rb"(\d+) (\d+) (\S*) (\d+) (\d+) ")
+_head = re.compile(rb"(\d+):(\S*) (\d+) (\d+) (\d+) ")
 
 
 def keys(namespace: str, name: str) -> list[str]:
@@ -67,13 +68,28 @@ def words(order: Order) -> list[str | int]:
     return ["quit", *order]
 
 
-def short(command: object) -> list[str | int] | None:
-    """A command for the short cut, all but the key, which is to be second; None: it is not for it."""
-    if type(command) is Give:
-        return ["give", command.ticket, command.fence, command.after, command.body or ""]
-    if type(command) is Touch or type(command) is Finish:
-        return [type(command).__name__.lower(), command.ticket, command.fence, 0, command.body or ""]
-    return None
+def cut(order: Order) -> Script | None:
+    """The short cut that is for this order, if there is one."""
+    if type(order) is Seek:
+        return None if order.key or order.again else TAKE
+    command = order.command if type(order) is On else None
+    if type(command) is Finish and command.body is None:
+        return FINISH
+    return KEEP if type(command) in (Touch, Give, Finish) else None
+
+
+def short(order: Any) -> list[str | bytes | int]:
+    """What the short cut for it is told."""
+    if type(order) is Seek:
+        owner, note = order.owner.encode(), order.note.encode()
+        head = b" %d %d %d %b%b" % (order.lease, len(owner), len(note), owner, note)
+        return [":" + order.ticket, order.lease, head]
+    key, command = order
+    mine: list[str | bytes | int] = [":" + command.ticket, f"{command.fence} {key}", key]
+    if type(command) is Finish and command.body is None:
+        return mine
+    after = command.after if type(command) is Give else 0
+    return [type(command).__name__.lower(), *mine, after, command.body or ""]
 
 
 def reply(raw: list[Any], order: Order) -> Answered:
@@ -97,18 +113,18 @@ def _looked(key: str, fields: list[bytes]) -> Item:
     return Item(key, int(score), int(fence), ticket.decode(), int(lease), owner, note, body)
 
 
-def item(key: bytes, score: bytes, row: bytes) -> Item:
+def item(key: bytes, score: bytes, head: bytes, body: bytes) -> Item:
     """What pool_look.lua gave. ValueError if it is no item."""
-    found = _row.match(row)
+    due = int(float(score))
+    if not head:
+        return Item(key.decode(), due, body=body.decode())
+    found = _head.match(head)
     if found is None:
-        raise ValueError(f"not an item of a pool: {row[:80]!r}")
-    at = found.end()
-    middle = at + int(found[4])
-    end = middle + int(found[5])
-    return Item(
-        key.decode(), int(float(score)), int(found[1]), found[3].decode(), int(found[2]), row[at:middle].decode(),
-        row[middle:end].decode(), row[end:].decode(),
-    )  # fmt: skip
+        raise ValueError(f"not an item of a pool: {head[:80]!r}")
+    ticket = found[2].decode() if due != DONE else ""
+    middle = found.end() + int(found[4])
+    owner, note = head[found.end() : middle].decode(), head[middle:].decode()
+    return Item(key.decode(), due, int(found[1]), ticket, int(found[3]), owner, note, body.decode())
 
 
 def line(raw: list[Any]) -> Line:

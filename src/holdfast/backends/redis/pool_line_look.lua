@@ -17,4 +17,4 @@ for n = 1, #ends, 2 do
     end
 end
 local values = redis.call('HMGET', KEYS[1], 's', 'p')
-return {values[1] or '0', values[2] or '0', found}
+return {string.match(values[1] or '0', '%d+'), values[2] or '0', found}

@@ -40,7 +40,7 @@ if ORDER == 'put' then
 
 elseif ORDER == 'quit' then
     out(asker)
-    local i = found[4] and item(found[4])
+    local i = has and item(has)
     if i and i.ticket == asker then
         i.score, i.ticket, i.lease, i.owner, i.note = now, '', 0, '', ''
         put(i)
@@ -78,8 +78,8 @@ elseif seeking and ARGV[9] ~= '' then
     end
 
 elseif seeking then
-    local i = found[4] and item(found[4])
-    local stands = found[5] and call('ZSCORE', LINE, asker)
+    local i = has and item(has)
+    local stands = waits and call('ZSCORE', LINE, asker)
     if i and i.ticket == asker then
         had(i)
         out(asker)

@@ -23,7 +23,7 @@ def commands() -> list[str]:
 
     found = set(SENT)
     p = pool_layout
-    pools = (p.TAKE, p.KEEP, p.STEP, p.LOOK, p.COUNT, p.LINE)
+    pools = (p.TAKE, p.KEEP, p.FINISH, p.STEP, p.LOOK, p.COUNT, p.LINE)
     for script in (scripts.ENTER, scripts.LEAVE, scripts.STEP, scripts.LOOK, *pools):
         for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
             found.add(f"{command}|{sub}".lower() if command == "PUBSUB" else command.lower())

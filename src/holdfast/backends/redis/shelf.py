@@ -15,55 +15,52 @@ from ...errors import BackendError
 from ...pool import STATES, Finish, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
 from ..pool_contract import PoolAnswer
 from . import layout, pool_layout, trouble
-from .at_once import NUMBER, PING, new
+from .at_once import PING, new
 from .courier import Parcel
 from .door import LEAST, MOST, USUAL, _words, command_of
-from .pool_layout import COUNT, KEEP, LINE, LOOK, SIMPLE, STEP, TAKE
-from .reading import Said
+from .pool_layout import COUNT, FINISH, LINE, LOOK, SIMPLE, STEP, TAKE, cut
+from .reading import NOT_YET, Said
 
 KNOWN = 1024
-PLAIN: dict[Any, tuple[Any, ...]] = {Finish: (None,), Give: (0, None)}  # behind the fence: at once, and the body stays
 ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}
 
 
 class Pool:
     """What is remembered about one pool: its keys, where they live, and its commands as far as they repeat."""
 
-    __slots__ = ("_ends", "_keep", "_last", "_step", "_take", "crowded", "keys", "slot")
+    __slots__ = ("_begin", "_finish", "_last", "_step", "_take", "crowded", "keys", "slot")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = pool_layout.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
-        self._take = command_of(TAKE, self.keys[:2], 4)
+        self._take = command_of(TAKE, self.keys[:2], 3) + b"$33\r\n:"
         self._last: tuple[tuple[Any, ...], bytes] = (), b""  # a Seek's fields, and what comes behind its ticket
-        self._keep = command_of(KEEP, self.keys[:2], 6)
-        self._ends: dict[Any, bytes] = {Finish: self._keep + _words("finish"), Give: self._keep + _words("give")}
+        self._finish = command_of(FINISH, self.keys[:2], 3) + b"$33\r\n:"
         self._step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # somebody waits there: the full step is worth sending first
 
     def quick(self, order: Order) -> bytes | None:
-        """This order for the scripts with two keys; None: it is not for them."""
+        """This order for one of the short cuts; None: it is not for them."""
         if type(order) is Seek:
-            ticket = order[0].encode()
+            ticket = order[0]
             fields, rest = self._last  # one look: another thread may come with others
-            if order[1:] != fields:
-                if order.again or order.key:
-                    return None
-                rest = _words(order.lease, order.owner, order.note)
-                self._last = order[1:], rest
-            return b"%b$%d\r\n%b\r\n%b" % (self._take, len(ticket), ticket, rest)
-        if type(order) is not On:
+            if order[1:] == fields and len(ticket) == USUAL:
+                return b"%b%b\r\n%b" % (self._take, ticket.encode(), rest)
+        elif type(order) is On and type(order[1]) is Finish:
+            ticket, fence, body = order[1]
+            if body is None and LEAST <= fence <= MOST and len(ticket) == USUAL:
+                key = order[0].encode()
+                size = len(key)
+                return b"%b%b\r\n$%d\r\n%d %b\r\n$%d\r\n%b\r\n" % (
+                    self._finish, ticket.encode(), size + 17, fence, key, size, key
+                )  # fmt: skip
+        script = cut(order)
+        if script is None:
             return None
-        key = order.key
-        command: Any = order.command
-        kind = type(command)
-        if kind in PLAIN and command[2:] == PLAIN[kind] and LEAST <= command[1] <= MOST and len(command[0]) == USUAL:
-            word, ticket = key.encode(), command[0].encode()
-            return b"%b$%d\r\n%b\r\n$32\r\n%b\r\n$16\r\n%d\r\n$1\r\n0\r\n$0\r\n\r\n" % (
-                self._ends[kind], len(word), word, ticket, command[1]
-            )  # fmt: skip
-        words = pool_layout.short(command)
-        return None if words is None else self._keep + _words(words[0], key, *words[1:])
+        words = pool_layout.short(order)
+        if type(order) is Seek:
+            self._last = order[1:], _words(*words[1:])
+        return command_of(script, self.keys[:2], len(words)) + _words(*words)
 
     def full(self, order: Order) -> bytes:
         words = pool_layout.words(order)
@@ -99,10 +96,9 @@ class RedisPools:
     async def _short(self, one: Pool, order: Order, at: float) -> PoolAnswer | None:
         """The commonest steps, while nobody waits; None: it is not as simple as that, and nothing was done."""
         backend = self._backend
-        payload = None if backend._confirm else one.quick(order)
+        payload, script = None if backend._confirm else one.quick(order), cut(order)
         if payload is None:
             return None
-        script = TAKE if type(order) is Seek else KEEP
         return _read(order, (await backend._courier.bring(Parcel(one.slot, payload, script)))[0], at)
 
     def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
@@ -122,16 +118,10 @@ class RedisPools:
         payload = one.quick(order)
         if payload is None:
             return None
-        if type(order) is Seek:
-            found = node.tell(payload, 1)
-            if not found or type(found[0]) is Said:
-                return None
-            answer = _read(order, found[0], at)
-        else:
-            raw = node.say(payload)
-            if not raw:
-                return None
-            answer = _read(order, raw[1:] if raw[0] == NUMBER else None, at)
+        found = node.hear(payload)
+        if found is NOT_YET or type(found) is Said:
+            return None
+        answer = _read(order, found, at)
         if answer is None:
             one.crowded = True  # or something else than plain: `ask` need not try the same again
         return answer
@@ -195,14 +185,15 @@ class RedisPools:
 
 
 def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:
-    """What a script with two keys has said. Named tuples without the function that each has for being made."""
+    """What a short cut has said. Named tuples without the function that each has for being made."""
     if raw is None:
         return None
     if type(order) is Seek:
-        key, fence, body = raw
+        mine, _, body = raw.partition(b"\0")
+        fence, _, key = mine.partition(b" ")
         reply = new(Taken, (int(fence), order[1], body.decode(), key.decode()))
     else:
-        reply = ENDED.get(type(order[1])) or Touched(int(raw))
+        reply = ENDED.get(type(order[1])) or Touched(raw)
     return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
 
 

@@ -87,6 +87,28 @@ class ThreadNode:
             self._give()
         return found
 
+    def hear(self, payload: bytes) -> Any:
+        """One command at once, and its reply. NOT_YET: nothing was said, for no connection is at hand."""
+        try:
+            tie = self._free.pop()
+        except IndexError:
+            return NOT_YET
+        try:
+            tie.send(payload)
+            data = tie.recv(USUAL)
+            if not data:
+                raise EOFError
+            tie.reader.feed(data)
+            found = tie.reader.gets()
+            if found is NOT_YET:
+                found = tie.read()
+        except BaseException as error:
+            raise self._broken(tie, error) from None
+        self._free.append(tie)
+        if self._thirsty:
+            self._give()
+        return found
+
     def tell(self, payload: bytes, replies: int) -> list[Any] | None:
         """The same as `talk`, at once. None: nothing was said, for no connection is at hand."""
         try:

@@ -112,7 +112,7 @@ class TestWaitingForItems(PoolBehaviours):
         assert (await waiting.result(within=3.0)).key == "a"
 
     async def test_who_gives_up_makes_room_for_the_next(self, world: World) -> None:
-        first = world.go(world.connect().pool("jobs").acquire(timeout=0.3))
+        first = world.go(world.connect().pool("jobs").acquire(timeout=0.8))
         await world.workers("jobs", 1)
         second = world.go(get(world.connect().pool("jobs")))
         await world.workers("jobs", 2)
