@@ -116,7 +116,7 @@ class TestWaitingForItems(PoolBehaviours):
         await world.workers("jobs", 1)
         second = world.go(get(world.connect().pool("jobs")))
         await world.workers("jobs", 2)
-        assert await first.result(within=0.301) is None
+        assert await first.result(within=0.801) is None
         await world.workers("jobs", 1)
         await world.connect().pool("jobs").add("a")
         assert (await second.result()).key == "a"
