@@ -32,6 +32,7 @@ class House:
         self.rules = module("doorman.rules")
         self.contract = module("backends.contract")
         self.cas = module("backends.cas")
+        self.polling = module("backends.polling")
         self.errors = module("errors")
         self.desk = module("flow.desk")
         self.seat = module("flow.seat")

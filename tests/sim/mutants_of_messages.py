@@ -2,7 +2,7 @@
 
 from tests.sim import scene_doubt as doubt
 from tests.sim import scene_time as time
-from tests.sim.mutant import ACQUIRE, CAS, CHANGE, DESK, KEEP, RELEASE, SEAT, Mutant
+from tests.sim.mutant import ACQUIRE, CAS, CHANGE, DESK, KEEP, POLLING, RELEASE, SEAT, Mutant
 
 MUTANTS = [
     Mutant(
@@ -35,6 +35,18 @@ MUTANTS = [
         "take_seat(desk, hold, seat, pushed.fence, at, window)",
         "take_seat(desk, hold, seat, pushed.fence, desk.clock(), window)",
         (ACQUIRE, "if desk.clock() < at + window / 4e6:", "if window:"),
+    ),
+    Mutant(
+        "a row that shows the grant counts from the moment when it has come",
+        time.a_row_that_shows_us_inside_grants_only_what_is_left, ACQUIRE,
+        "at = pushed.until - window / 1e6 if pushed.until else answer.at",
+        "at = desk.clock() if pushed.until else answer.at",
+    ),
+    Mutant(
+        "what a row shows counts from its answer",
+        time.a_row_that_shows_us_inside_grants_only_what_is_left, POLLING,
+        "sample[1] + (seat.expires - sample[0]) / 1e6 if sample else 0.0",
+        "sample[1] + 0.9 + (seat.expires - sample[0]) / 1e6 if sample else 0.0",
     ),
     Mutant(
         "a push grants a whole lease",

@@ -3,8 +3,9 @@
 A write may conflict, be applied although the client was told nothing, or be applied long after the client gave up
 waiting for it: only its version condition protects the row then. Wake-ups are sent by the writer after the write, get
 lost and come late. Reads fail, too. `estimates` is how the client knows the time without asking: not at all, by a
-shared clock (SQLite's boot clock), or by the last sample plus what has passed since. "embedded" is a shared clock,
-too, half of the writes and reads need no wire, and hints name the grant.
+shared clock (SQLite's boot clock), or by the last sample plus what has passed since ("elapsed"; there whoever is woken
+reads the row, and if it shows him inside, that is the grant). "embedded" is a shared clock, too, half of the writes and
+reads need no wire, and hints name the grant.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class RowStore:
         rows.stores[self.ear] = self
         if rows.estimates == "embedded":
             self.put, self.get = self._put, self._get
-            self.pushes_grants = True
+        self.pushes_grants = rows.estimates in ("embedded", "elapsed")
 
     def now(self) -> Any:
         if self.rows.estimates in ("shared", "embedded"):
@@ -236,6 +237,18 @@ class RowStore:
     async def changed(self, key: str, ticket: str, timeout: float, ears: Any) -> Any:
         if self.rows.refuses:
             raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")
+        if self.rows.estimates != "elapsed":
+            return await self._hint(key, ticket, timeout)
+        if await self._hint(key, ticket, timeout) is None and self.rows.hints:
+            return None
+        try:
+            seen = await self.read(key)
+        except (self.contract.Unknown, self.house.errors.BackendError):
+            return self.contract.Pushed(ticket)
+        found = self.house.polling.standing(seen.row.body if seen.row else None, ticket, (seen.now, seen.at))
+        return found if isinstance(found, self.contract.Pushed) else self.contract.Pushed(ticket)
+
+    async def _hint(self, key: str, ticket: str, timeout: float) -> Any:
         if not self.rows.hints:
             return await self._poll(key, timeout)
         if ticket not in self._hints:

@@ -157,6 +157,27 @@ def a_push_grants_only_the_window(house: House) -> None:
     stage.expect(stage.inside() == ["c"], "the next one had its turn")
 
 
+def a_row_that_shows_us_inside_grants_only_what_is_left(house: House) -> None:
+    """Its answer was long on the way, and nobody hears from the client after that."""
+    stage = Stage(house, "seen", 3)
+    a, b, c = stage.clients
+    stay = stage.holding(a, 0.1, lease=8.0)
+    stage.go(b, b.get(b.wish(lease=8.0)))
+    stage.until(0.2)
+    stage.go(c, c.get(c.wish(lease=8.0)))
+    stage.until(0.3)
+    b.backend.store.time_out = 5.0
+    stage.store.pushes.weather = stage.store.pushes.weather._replace(least=0.05, jitter=0)
+    stage.go(a, a.give_back(stay))
+    stage.until(0.34)
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.9, jitter=0)
+    stage.until(0.4)
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.0002)
+    b.backend.store.fates = b.backend.store.write_fates = [("lost", "")] * 99
+    stage.until(6.0)
+    stage.expect(stage.inside() == ["c"], "the next one had its turn")
+
+
 def a_hint_is_no_grant(house: House) -> None:
     """A forged or stale hint only makes the client look again."""
     stage = Stage(house)

@@ -18,7 +18,7 @@ STAGES: list[Stage] = []  # to be closed after each test
 
 class Stage:
     """`store`: hints or grants (a server), rows (a table), cached (a table whose clock and rows clients know),
-    embedded (the same, and half of the writes need no wire)."""
+    embedded (the same, and half of the writes need no wire), seen (a table that one reads when one is woken)."""
 
     def __init__(self, house: House, store: str = "hints", clients: int = 2, seed: int = 1) -> None:
         self.house = house
@@ -28,6 +28,8 @@ class Stage:
         self.store: Any
         if store == "rows":
             self.store = Rows(self.world, house)
+        elif store == "seen":
+            self.store = Rows(self.world, house, "elapsed", 10.0)
         elif store in ("cached", "embedded"):
             self.store = Rows(self.world, house, "shared" if store == "cached" else store, 10.0)
         else:

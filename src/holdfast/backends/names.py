@@ -12,6 +12,12 @@ def line_key(pool: str) -> str:
     return f"{namespace}{separator}{SEPARATOR}{name}"
 
 
+def is_line(key: str) -> bool:
+    """Whether this is the key of such a line, and not that of a lock."""
+    before, separator, _ = key.rpartition(SEPARATOR)
+    return bool(separator) and (not before or before.endswith(SEPARATOR))
+
+
 def glob(pattern: str) -> Callable[[str], bool]:
     """A test for names: * is anything, ? is one character, the rest is itself."""
     text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)

@@ -41,6 +41,9 @@ class SqlStore:
         self.where = address.where
         self.hands = self._make_hands(address, colour)
         self.dialect = self.hands.dialect
+        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = colour.blocking
         self._colour = colour
         self._clock = colour.clock
         self._sample: tuple[int, float, float] | None = None
@@ -234,13 +237,16 @@ class SqlStore:
             return await poll(self, self._colour, key, ticket, timeout)
         return await listen(self, self._colour, ear, key, ticket, timeout)
 
-    def tell(self, key: str, said: str) -> None:
-        """A hint has brought the row as it was written then."""
-        version, _, body = said.partition(" ")
-        if version.isdigit() and body:
-            if len(self._told) > 1000:
-                self._told.clear()
-            self._told[key] = Seen(Row(key, 0, "", body), int(version), 0, self._clock())
+    def tell(self, key: str, said: str | Seen) -> None:
+        """A hint has brought the row as it was written then, or a look has."""
+        if isinstance(said, str):
+            version, _, body = said.partition(" ")
+            if not version.isdigit() or not body:
+                return
+            said = Seen(Row(key, 0, "", body), int(version), 0, self._clock())
+        if len(self._told) > 1000:
+            self._told.clear()
+        self._told[key] = said
 
     def shown(self, key: str) -> Seen | None:
         return self._told.pop(key, None)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...doorman import Wake
+from ...errors import BackendError
 from .. import polling
-from ..contract import Colour, Pushed
+from ..contract import Colour, Pushed, Unknown
+from ..names import is_line
 from ..polling import Ahead, pool_of, standing
 
 if TYPE_CHECKING:
@@ -36,21 +38,32 @@ async def listen(
             await event.wait(max(end - colour.clock(), 0))
     finally:
         said = ear.leave(ticket, event)
-    if said:
-        store.tell(key, said)
-    return Pushed(ticket) if said is not None or colour.clock() < end else None
+    if said is None and colour.clock() >= end:
+        return None
+    if not store.pushes_grants or is_line(key):
+        if said:
+            store.tell(key, said)
+        return Pushed(ticket)
+    try:
+        shown = await look(store, key, ticket)
+    except (Unknown, BackendError):
+        return Pushed(ticket)
+    return shown if isinstance(shown, Pushed) else Pushed(ticket)
 
 
 async def poll(store: "SqlStore", colour: Colour, key: str, ticket: str, timeout: float) -> Pushed | None:
-    async def look() -> Pushed | Ahead:
-        seen = await store.read(key)
-        found = standing(seen.row.body if seen.row is not None else None, ticket)
-        if isinstance(found, Ahead) and found.wants is not None and not found.number:
-            if await store.items.is_due(pool_of(key), found.wants):
-                return Pushed(ticket)
-        return found
+    return await polling.poll(colour, ticket, timeout, lambda: look(store, key, ticket), FIRST, NEXT, BEHIND)
 
-    return await polling.poll(colour, ticket, timeout, look, FIRST, NEXT, BEHIND)
+
+async def look(store: "SqlStore", key: str, ticket: str) -> Pushed | Ahead:
+    seen = await store.read(key)
+    found = standing(seen.row.body if seen.row is not None else None, ticket, (seen.now, seen.at))
+    if isinstance(found, Ahead) and found.wants is not None and not found.number:
+        if await store.items.is_due(pool_of(key), found.wants):
+            return Pushed(ticket)
+    if isinstance(found, Pushed):
+        store.tell(key, seen)
+    return found
 
 
 def hints_of(woken: Sequence[Wake], version: int = 0, body: str = "") -> tuple[list[str], list[str]] | None:
