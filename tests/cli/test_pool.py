@@ -186,7 +186,7 @@ def test_a_run_that_is_killed_loses_the_item_to_the_next_after_its_lease(holdfas
 def test_forever_goes_on_until_nothing_is_left(holdfast: Tool, tmp_path: Path) -> None:
     holdfast("pool", "add", "jobs", *"abcd")
     work = f'echo $HOLDFAST_ITEM >> {tmp_path}/seen; test "$HOLDFAST_ITEM" != b'
-    done = holdfast("pool", "run", "--forever", "-n", "jobs", "-c", work)
+    done = holdfast("pool", "run", "--forever", "-n", "--back-off", "1h", "jobs", "-c", work)
     assert said(done) == (0, "", "")
     assert (tmp_path / "seen").read_text().split() == list("abcd")
     assert states(holdfast) == {"a": "done", "b": "resting", "c": "done", "d": "done"}
