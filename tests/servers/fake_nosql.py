@@ -45,6 +45,13 @@ class FakeTable:
         self.columns = columns
         self.indexed = indexed
         self.rows: dict[str, tuple[dict[str, Any], str]] = {}
+        self.copies: dict[str, tuple[dict[str, Any], str] | None] = {}
+        """Each row as it was before the last write: what a read may show that is content with any copy."""
+
+    def read(self, consistency: str | None) -> dict[str, tuple[dict[str, Any], str]]:
+        if consistency == "ABSOLUTE":
+            return self.rows
+        return {key: kept for key, kept in (self.rows | self.copies).items() if kept is not None}
 
 
 class FakeNosql:
@@ -121,7 +128,7 @@ class FakeNosql:
             return getattr(self, f"_{method.lower()}")(table, query, head, body)
 
     def _get(self, table: FakeTable, query: dict[str, list[str]], head: Any, body: Any) -> Any:
-        kept = table.rows.get(_key(query))
+        kept = table.read(query.get("consistency", [None])[0]).get(_key(query))
         if kept is None:
             return {}, {"value": None}
         return {"etag": kept[1]}, {"value": kept[0], "version": kept[1]}
@@ -141,6 +148,7 @@ class FakeNosql:
         elif body.get("option") == "IF_PRESENT" and kept is None:
             return {}, {"version": None}
         version = base64.b64encode(os.urandom(24)).decode()
+        table.copies[row["key"]] = kept
         table.rows[row["key"]] = json.loads(json.dumps(row, sort_keys=True)), version
         return {"etag": version}, {"version": version}
 
@@ -150,6 +158,7 @@ class FakeNosql:
             _check(kept, head["if-match"])
         if kept is not None:
             del table.rows[_key(query)]
+            table.copies[_key(query)] = kept
         return {}, {"isSuccess": kept is not None}
 
     def _query(self, body: Any, query: dict[str, list[str]]) -> Any:
@@ -164,7 +173,7 @@ class FakeNosql:
             raise No(400, "InvalidParameter", "Error: ORDER BY cannot be performed because there is no index")
         where = parsed["where"].split(" AND ") if parsed["where"] else []
         conditions = [_condition(text, body.get("variables") or {}) for text in where]
-        rows = [row for row, _ in table.rows.values() if all(fits(row) for fits in conditions)]
+        rows = [row for row, _ in table.read(body.get("consistency")).values() if all(fits(row) for fits in conditions)]
         if order:
             rows.sort(key=lambda row: row[order.removeprefix("t.")])
         rows = rows[: int(limit)] if limit else rows

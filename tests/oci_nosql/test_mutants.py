@@ -1,0 +1,100 @@
+"""What guards a lock in OCI NoSQL is broken on purpose, on a fake of the service: each time a test fails."""
+
+import time
+
+import pytest
+
+import holdfast
+from holdfast.backends.contract import Row, Seen, Written
+from holdfast.doorman import ALL, Admitted, Enter, Waiting
+from holdfast.flow.run import run
+from tests.broken import Mutant, put_to_the_test, rebuild
+from tests.oci_nosql import test_store as store
+from tests.oci_nosql import test_trouble as trouble
+from tests.servers.fake_nosql import FakeNosql
+
+TABLE, STORE, CLOCK = (f"backends/oci_nosql/{name}.py" for name in ("table", "store", "clock"))
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, an answer tells the time: or what is remembered would not be used at all."""
+    monkeypatch.setattr("holdfast.backends.oci_nosql.clock.VAGUE", 60.0)
+
+
+def enter(ticket: str, lease: int = 5_000_000) -> Enter:
+    return Enter(ticket, ALL, ALL, lease, True, True, 1, "", "somebody", "")
+
+
+def test_nobody_is_dropped_by_a_guess_from_what_is_remembered(fake_nosql: FakeNosql) -> None:
+    """Whoever wrote last remembers the row, and would write it again without a look."""
+    with holdfast.connect(fake_nosql.url()) as locks:
+        backend = locks._desk.backend
+        assert isinstance(run(backend.ask("x", enter("a"))).reply, Admitted)
+        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
+        ahead = int(time.time() * 1e6) + 60_000_000
+        backend.store.clock._known = (ahead, *[backend.colour.clock()] * 2)  # type: ignore[attr-defined]
+        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
+
+
+def test_what_is_remembered_is_worth_nothing_once_others_have_written(fake_nosql: FakeNosql) -> None:
+    with holdfast.connect(fake_nosql.url()) as one, holdfast.connect(fake_nosql.url()) as other:
+        one.lock("x").acquire().release()
+        assert other.lock("x").acquire(blocking=False)
+        assert one.lock("x").acquire(blocking=False) is None
+
+
+def test_of_two_who_make_a_row_one_has_made_it(fake_nosql: FakeNosql) -> None:
+    with holdfast.connect(fake_nosql.url()) as locks:
+        rows = locks._desk.backend.store  # type: ignore[attr-defined]
+        assert isinstance(run(rows.write(Row("x", 1, "me", "[1]"), None, 0, ())), Written)
+        shown = run(rows.write(Row("x", 2, "you", "[2]"), None, 0, ()))
+        assert isinstance(shown, Seen) and shown.row is not None and shown.row.body == "[1]"
+
+
+def test_what_is_read_is_what_was_written_last(fake_nosql: FakeNosql) -> None:
+    """The service keeps copies, and unless told otherwise it shows one that may be old."""
+    with holdfast.connect(fake_nosql.url()) as locks:
+        for number in range(2):
+            with locks.lock("x"):
+                assert locks.snapshot("x").resources[0].inside, "by a query"
+                assert locks.lock("x").locked(), "by its key"
+            assert not locks.snapshot("x").resources[0].inside
+            assert not locks.lock("x").locked(), number
+
+
+MUTANTS = [
+    Mutant("who remembers the row trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
+           ((STORE, "checks_time = False", "checks_time = True"),)),
+    Mutant("who reads the row trusts a guess of the time", trouble.test_nobody_is_dropped_by_a_guess_of_the_time,
+           ((STORE, "if guess is not None and not rests_on_it(row, guess[0]):", "if guess is not None:"),)),
+    Mutant("the etag is not named", test_what_is_remembered_is_worth_nothing_once_others_have_written,
+           ((TABLE, 'more = {"if_match": etag} if etag else {}', "more = {}"),)),
+    Mutant("a row is made although there is one", test_of_two_who_make_a_row_one_has_made_it,
+           ((TABLE, 'option=None if etag else "IF_ABSENT"', "option=None"),)),
+    Mutant("any copy of a row will do", test_what_is_read_is_what_was_written_last,
+           ((TABLE, 'consistency="ABSOLUTE", **self._place()', 'consistency="EVENTUAL", **self._place()'),)),
+    Mutant("any copy of all rows will do", test_what_is_read_is_what_was_written_last,
+           ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),)),
+    Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
+           ((TABLE, "            if writes:\n                return Unknown(said)\n", ""),), (500,)),
+    Mutant("no answer is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
+           ((TABLE, "return Unknown(what) if writes else self._gone(what)", "return self._gone(what)"),), ("lost",)),
+    Mutant("too many requests are taken for a no", trouble.test_too_many_requests_are_waited_out,
+           ((TABLE, "if error.status != 429:", "if error.status:"),)),
+    Mutant("another etag is an error", test_what_is_remembered_is_worth_nothing_once_others_have_written,
+           ((TABLE, "if error.status == 412:", "if error.status == 0:"),)),
+    Mutant("the SDK tries again by itself", store.test_somebody_elses_client_is_used_without_its_retries,
+           (("backends/oci_nosql/address.py", "retry_strategy=oci.retry.NoneRetryStrategy(),",
+             "retry_strategy=None,"),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.what for mutant in MUTANTS])
+def test_the_mistake_is_noticed(mutant: Mutant, fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_to_the_test(mutant, fake_nosql, monkeypatch)
+
+
+def test_a_mutant_whose_words_have_drifted_away_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LookupError, match="0 times"):
+        rebuild(monkeypatch, (TABLE, "words that nobody would write", ""))
