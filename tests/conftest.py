@@ -27,7 +27,8 @@ settings.load_profile("holdfast")
 # dearest servers one is enough for all files. What shares nothing goes to whoever is idle.
 SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite")
 DEAR = ("redis_sentinel", "redis_cluster", "cassandra")
-FILES_OF_DEAR = {"tests/cassandra/test_store.py": "cassandra", "tests/cassandra/test_trouble.py": "cassandra"}
+ONE_NODE = ("guards", "options", "store", "trouble")
+FILES_OF_DEAR = {f"tests/cassandra/test_{name}.py": "cassandra" for name in ONE_NODE}
 
 
 def shared_by(test: str) -> str:

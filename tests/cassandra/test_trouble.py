@@ -2,6 +2,9 @@
 
 import os
 import socket
+import subprocess
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from cassandra.protocol import ErrorMessage
 
 import holdfast
 from holdfast import BackendError, ConfigError
-from holdfast.backends.cassandra import trouble
+from holdfast.backends.cassandra import cql, trouble
 from tests.servers.cassandra import Ring
 
 
@@ -49,6 +52,54 @@ def test_a_user_without_rights_and_one_who_is_nobody(cassandra: Ring) -> None:
     no = refusal(cassandra.url.replace("cassandra:cassandra", "reader:wrong"))
     assert isinstance(no, BackendError) and no.refused
     assert "user or password" in str(no) and "wrong" not in str(no)
+
+
+def test_a_right_that_is_taken_away_and_given_back_loses_nothing(cassandra: Ring) -> None:
+    session = cassandra.session()
+    session.execute("CREATE ROLE IF NOT EXISTS locker WITH PASSWORD = 'open-sesame' AND LOGIN = true")
+    for right in ("SELECT", "MODIFY"):
+        session.execute(f"GRANT {right} ON KEYSPACE holdfast TO locker")
+    with holdfast.connect(cassandra.url.replace("cassandra:cassandra", "locker:open-sesame")) as locks:
+        lease = locks.lock("x").acquire(timeout=30)
+        locks.pool("jobs").add("a")
+        item = locks.pool("jobs").acquire(blocking=False)
+        assert lease is not None and item is not None
+        session.execute("REVOKE MODIFY ON KEYSPACE holdfast FROM locker")
+        time.sleep(0.3)  # the node looks again after a tenth of that
+        for action in (lease.renew, lease.release, item.done, lambda: locks.lock("y").acquire(timeout=5)):
+            with pytest.raises(BackendError, match="GRANT MODIFY ON KEYSPACE holdfast") as no:
+                action()
+            assert no.value.refused
+        assert not lease.lost and not item.lost
+        session.execute("GRANT MODIFY ON KEYSPACE holdfast TO locker")
+        time.sleep(0.3)
+        item.done()
+        lease.release()
+        assert locks.pool("jobs").counts().done == 1
+        assert locks.lock("x").acquire(blocking=False)
+
+
+def test_too_few_replicas(cassandra: Ring) -> None:
+    """Of a keyspace with three copies on one node, until it has only as many as there are nodes."""
+    session = cassandra.session()
+    copies = "WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {}}}"
+    session.execute(f"CREATE KEYSPACE IF NOT EXISTS thrice {copies.format(3)}")
+    session.execute(cql.LOCKS.format(keyspace="thrice"))
+    with holdfast.connect(cassandra.url.replace("/holdfast", "/thrice")) as locks:
+        with pytest.raises(BackendError, match=r"too few replicas: 2 of a row are needed and 1 is alive") as no:
+            locks.lock("x").acquire()
+        assert not no.value.refused
+        session.execute(f"ALTER KEYSPACE thrice {copies.format(1)}")
+        with locks.lock("x").hold(timeout=10):
+            assert locks.lock("x").locked()
+
+
+def test_the_tool_says_it_in_one_line(cassandra: Ring) -> None:
+    url = cassandra.url.replace("/holdfast", "/nowhere")
+    words = [sys.executable, "-m", "holdfast", "-u", url, "run", "x", "--", "true"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 78
+    assert done.stderr.startswith("holdfast: There is no keyspace nowhere") and done.stderr.count("\n") == 1
 
 
 def test_nobody_there() -> None:

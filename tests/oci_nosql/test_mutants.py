@@ -64,9 +64,9 @@ def test_what_is_read_is_what_was_written_last(fake_nosql: FakeNosql) -> None:
 
 
 MUTANTS = [
-    Mutant("who remembers the row trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
+    Mutant("who remembers trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
            ((STORE, "checks_time = False", "checks_time = True"),)),
-    Mutant("who reads the row trusts a guess of the time", trouble.test_nobody_is_dropped_by_a_guess_of_the_time,
+    Mutant("who reads trusts a guess of the time", trouble.test_nobody_is_dropped_by_a_guess_of_the_time,
            ((STORE, "if guess is not None and not rests_on_it(row, guess[0]):", "if guess is not None:"),)),
     Mutant("the etag is not named", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((TABLE, 'more = {"if_match": etag} if etag else {}', "more = {}"),)),

@@ -68,6 +68,7 @@ memtable_flush_writers: 1
 file_cache_size: 32MiB
 authenticator: {authenticator}
 authorizer: {authorizer}
+permissions_validity: 100ms
 data_file_directories: [{folder}/data]
 commitlog_directory: {folder}/commitlog
 saved_caches_directory: {folder}/saved_caches

@@ -61,6 +61,13 @@ def explain(error: BaseException, where: str, keyspace: str) -> Exception:
         if isinstance(each, InvalidRequest):
             return _invalid(_short(each), where, keyspace)
     names = ", ".join(sorted({_short(each) for each in errors})) or "no host"
+    if "CERTIFICATE_VERIFY_FAILED" in names:
+        return ConfigError(
+            f"Nobody whom this machine trusts vouches for the certificate of {where}. Name the file of who does: "
+            "SSL_CERT_FILE=…"
+        )
+    if "WRONG_VERSION_NUMBER" in names:
+        return ConfigError(f"{where} does not encrypt, and ssl=true was said. Leave it out, or let the node encrypt.")
     return BackendError(f"{where} does not answer ({names}). Is it there, and can it be reached?")
 
 
