@@ -60,8 +60,9 @@ def locks(url: str) -> Iterator[holdfast.Locks]:
     with holdfast.connect(url) as client:
         jobs = client.pool("jobs")
         jobs.add("warm")
-        with jobs.hold(finish=True):
-            pass  # the name is known, and the scripts are there
+        for finish in (False, True):
+            with jobs.hold(finish=finish):
+                pass  # the name is known, and the scripts are there
         jobs.remove("warm")
         yield client
 

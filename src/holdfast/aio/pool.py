@@ -23,9 +23,10 @@ class Item(Held):
     If it is lost inside the block, the task that entered is cancelled there and LeaseLost raised in its place.
     """
 
-    _text = "null"
-    _done = False
-    _back_off = 0.0
+    __slots__ = ("_back_off", "_done", "_text")
+    _text: str
+    _done: bool
+    _back_off: float
 
     @property
     def _what(self) -> str:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 class Item(Hold):
     """An item that is yours, for as long as it is renewed. Any thread may use it. `with item:` gives it back."""
 
-    _text = "null"
-    _done = False
-    _back_off = 0.0
+    __slots__ = ("_back_off", "_done", "_text")
+    _text: str
+    _done: bool
+    _back_off: float
 
     @property
     def _what(self) -> str:
@@ -156,7 +157,9 @@ class Pool:
         None or -1 = wait for ever, 0 or blocking=False = try. renew=False: it is yours for one lease, unless you renew
         it. ConfigError if the one of this key is done. Ctrl-C leaves nothing behind.
         """
-        return self._get(self._seeker(key, renew), check.blocking(blocking, timeout))
+        seeker = Seeker(self._any) if key is None and renew is True else self._seeker(key, renew)
+        plain = blocking is True and (timeout is None or (type(timeout) is int and timeout == 0))
+        return self._get(seeker, timeout if plain else check.blocking(blocking, timeout))  # type: ignore[arg-type]
 
     def hold(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import BackendError
-from ..pool import Finish, Finished, Give, Given, On, Remove, Removed
+from ..pool import Finish, Finished, Give, Given, Remove, Removed
 from .desk import FORGET, Debt, Desk
 from .events import warn
 from .orders import order as say
@@ -38,7 +38,7 @@ async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet:
         lost = bool(hold._reason)
         if not lost:
             seat.leaving = True
-            seat.order = On(seat.key, command)
+            seat.end_by = command
     if lost:
         over(hold)
         if not quiet and hold._reason != "forked":
@@ -47,9 +47,10 @@ async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet:
     first = not seat.going
     clock = desk.clock()
     seat.going = seat.going or clock
-    debt = Debt(seat.name, seat.ticket, False, clock + 0.1, clock + max(seat.lease, FORGET), seat.order)
+    order = seat.order
+    debt = Debt(seat.name, seat.ticket, False, clock + 0.1, clock + max(seat.lease, FORGET), order)
     try:
-        answer = await say(desk, seat.name, seat.order)
+        answer = await say(desk, seat.name, order)
     except BackendError as error:
         with desk.mutex:
             desk.owe(debt)

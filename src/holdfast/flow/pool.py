@@ -18,6 +18,7 @@ from ..errors import BackendError, ConfigError, LockTimeout
 from ..pool import (
     Absent,
     Busy,
+    Finish,
     Finished,
     Give,
     Look,
@@ -25,6 +26,7 @@ from ..pool import (
     Nothing,
     On,
     Quit,
+    Remove,
     Seek,
     Taken,
     Touch,
@@ -76,17 +78,34 @@ class Seeker:
 
 
 class ItemSeat(Seat):
-    """One item that is ours."""
+    """One item that is ours. Nobody shares it, and it is there only when it is inside: so it needs little of a seat."""
 
-    __slots__ = ("key", "renews")
+    __slots__ = ("end_by", "key", "renews")
+
+    # What never changes of an item's seat is the same for all of them.
+    weight, leader, line, answer = 1, None, None, None
+    sent = doubtful = waited = lowered = False
+    place = ahead = given = 0
 
     def __init__(self, want: Want, key: str, ticket: str, fence: int, skew: float) -> None:
-        super().__init__(want.wish, ticket, skew)
+        wish = self.wish = want.wish
+        self.name = wish.name
+        lease = self.lease = wish.lease
+        self.margin = lease / 10 + skew
+        self.ticket = self.filed = ticket
         self.fence = fence
         self.key = key
         self.renews = want.renew
-        # How it is let go if nobody says otherwise
-        self.order: On = named(On, (key, named(Give, (ticket, fence, 0, None))))
+        self.end_by: Give | Finish | Remove | None = None
+        self.cap = NEVER
+        self.deadline = self.failed = self.going = 0.0
+        self.leaving = self.left = self.watched = False
+        self.reason = self.story = ""
+
+    @property
+    def order(self) -> On:  # type: ignore[override]
+        """How it is let go: given back, if nobody said otherwise."""
+        return On(self.key, self.end_by or Give(self.ticket, self.fence))
 
     def confirm(self, at: float, left: int) -> None:
         super().confirm(at, left)
@@ -163,22 +182,28 @@ def say_seek(desk: Desk, seeker: Seeker, trying: bool, again: bool = False) -> S
 def have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     """It is ours, unless the time for which it was is over already."""
     want = seeker.want
-    seat = ItemSeat(want, reply.key, seeker.ticket, reply.fence, desk.backend.skew)
-    seat.confirm(at, reply.left)
+    fence, left, body, key = reply
+    seat = ItemSeat(want, key, seeker.ticket, fence, desk.backend.skew)
+    seat.confirm(at, left)
     clock = desk.clock()
     if clock >= seat.deadline:
         return None
     seat.admitted = clock
     hold: Any = desk.item(desk, want.wish, seeker.who)
-    hold._text = reply.body
-    seat.give(hold, reply.fence, clock)
+    hold._text = body
+    hold._done = False
+    hold._back_off = 0.0
+    hold._seat = seat
+    hold._since = clock
+    hold.fence = fence
+    seat.holds = [hold]
     seeker.hold = hold
     desk.seats[seat.ticket] = seat
     if seat.renew_at < desk.wake_at:
         desk.seated(seat)
     if desk.on_event is not None or heeded("acquired"):
-        desk.tell("acquired", want.pool, seat.ticket, reply.fence, reply.key)
-    return seeker.hold
+        desk.tell("acquired", want.pool, seat.ticket, fence, key)
+    return hold  # type: ignore[no-any-return]
 
 
 async def withdraw(desk: Desk, seeker: Seeker) -> None:

@@ -25,11 +25,13 @@ def take(desk: Desk, seeker: Seeker, trying: bool) -> Hold | None:
     """What he has got; None: go on with `seek`. On any exception: `withdraw`."""
     if desk.closing or desk.down:
         return None
-    pools = getattr(desk.backend, "pools", None)
-    if pools is None:
+    backend: Any = desk.backend
+    try:
+        at_once = backend.pools.at_once
+    except AttributeError:
         return None
     try:
-        answer = pools.at_once(seeker.want.pool, say_seek(desk, seeker, trying))
+        answer = at_once(seeker.want.pool, say_seek(desk, seeker, trying))
     except Unknown:
         return None  # it was said, and perhaps heard: `seek` says it again, by the same ticket
     if answer is None:
@@ -54,9 +56,9 @@ def let_go(desk: Desk, hold: Hold, command: Finish | Give | Remove) -> bool:
             return False
         seat.leaving = True
         seat.going = clock
-        seat.order = named(On, (seat.key, command))
+        seat.end_by = command
     try:
-        answer = desk.backend.pools.at_once(seat.name, seat.order)  # type: ignore[attr-defined]
+        answer = desk.backend.pools.at_once(seat.name, named(On, (seat.key, command)))  # type: ignore[attr-defined]
     except Unknown:
         return False  # the long way says it again, and knows that it is not the first time
     if answer is None or type(answer.reply) not in KEPT:
@@ -64,9 +66,10 @@ def let_go(desk: Desk, hold: Hold, command: Finish | Give | Remove) -> bool:
         return False
     desk.heard = answer.at
     seat.left = True
-    with desk.mutex:
-        desk.debts.pop(seat.ticket, None)
-        desk.seats.pop(seat.ticket, None)
+    if desk.debts:
+        with desk.mutex:
+            desk.debts.pop(seat.ticket, None)
+    desk.seats.pop(seat.ticket, None)
     over(hold)
     if desk.on_event is not None or heeded("released"):
         desk.tell("released", seat.name, seat.ticket, hold.fence, seat.key)

@@ -119,6 +119,11 @@ class RedisPools:
         if payload is None:
             return None
         found = node.hear(payload)
+        if type(found) is bytes:
+            mine, _, body = found.partition(b"\0")
+            return new(PoolAnswer, (  # type: ignore[no-any-return]
+                new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode())), at, False
+            ))  # fmt: skip
         if found is NOT_YET or type(found) is Said:
             return None
         answer = _read(order, found, at)

@@ -19,6 +19,7 @@ from .trouble import cannot_connect, lost
 MOST = 64  # connections; who needs one more waits for one of them
 CHUNK = 65536
 USUAL = 4096  # bytes for which room is made for the reply to a step; what is longer comes in pieces
+SMALL = 448  # bytes; so many Python has ready, and most items are no larger
 SHORT = 32  # bytes; more has no reply of the quickest scripts, and so few are made ready quicker
 PLAIN = {b":", b"$", b"_"}  # numbers, and two ways to say that there is none
 END = b"\r\n"
@@ -95,11 +96,12 @@ class ThreadNode:
             return NOT_YET
         try:
             tie.send(payload)
-            data = tie.recv(USUAL)
+            data = tie.recv(SMALL)
             if not data:
                 raise EOFError
-            tie.reader.feed(data)
-            found = tie.reader.gets()
+            reader = tie.reader
+            reader.feed(data)
+            found = reader.gets()
             if found is NOT_YET:
                 found = tie.read()
         except BaseException as error:
