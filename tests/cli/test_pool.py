@@ -4,10 +4,12 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from holdfast.cli.run import REMARK_AFTER
 from tests.cli.conftest import TOOL, Tool, until
 
 
@@ -215,6 +217,24 @@ def test_forever_passes_its_end_on_to_the_command(holdfast: Tool) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert states(holdfast) == {"a": "resting"}
+
+
+def test_forever_says_on_a_terminal_what_it_gives_back_when_it_is_stopped(holdfast: Tool) -> None:
+    main, other = os.openpty()
+    command = [*TOOL, "pool", "run", "--forever", "--give-back", "gpus", "-c", 'echo > "$HOLDFAST_ITEM"; sleep 60']
+    running = subprocess.Popen(
+        command, env=holdfast.env, cwd=holdfast.folder, stderr=other, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    time.sleep(REMARK_AFTER + 0.5)  # whoever waits for so long says so, unless there is a line that does
+    holdfast("pool", "add", "gpus", "gpu0")
+    until((holdfast.folder / "gpu0").exists)
+    running.terminate()
+    assert running.wait(20) == 128 + signal.SIGTERM
+    shown = os.read(main, 10_000).decode()
+    os.close(main)
+    os.close(other)
+    assert shown.endswith("gpus: 0 used; stopped, and gpu0 given back\r\n")
+    assert "holdfast:" not in shown, "one line, which nothing else runs into"
 
 
 def test_forever_shows_how_far_it_is_on_a_terminal(holdfast: Tool) -> None:

@@ -114,7 +114,10 @@ def test_a_usage_error_exits_64_with_one_line(capfd: pytest.CaptureFixture[str])
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["help"], *[[name, "--help"] for name in COMMANDS], ["help", "run"]])
+HELPS = [["--help"], ["help"], *[[*name.split(), "--help"] for name in COMMANDS], ["help", "run"]]
+
+
+@pytest.mark.parametrize("argv", [*HELPS, ["pool", "--help"], ["help", "pool"], ["help", "pool", "add"]])
 def test_help_fits_a_terminal_and_goes_to_stdout(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     out, err = capfd.readouterr()

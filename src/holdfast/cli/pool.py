@@ -37,6 +37,8 @@ def rows_of(said: Said) -> list[tuple[str, Any]]:
         return [(key, said["body"]) for key in keys]
     if said["body"] is not None:
         raise exits.Usage("--body goes with keys on the command line; a line of stdin brings its own.")
+    if sys.stdin.isatty() and not said["quiet"]:
+        say.err("one item a line: a name, or {\"key\": …, \"body\": …}; Ctrl-D ends.")
     return list(read(sys.stdin))
 
 

@@ -76,7 +76,8 @@ class PoolRun(Run):
             lease.done()
 
     def remark(self) -> None:
-        if self.locks is not None and not self.said["quiet"] and (self.said["verbose"] or os.isatty(2)):
+        told = self.tell >= 0 and not self.said["verbose"]  # the line of --forever says so already
+        if self.locks is not None and not self.said["quiet"] and not told and (self.said["verbose"] or os.isatty(2)):
             say.err(f"waiting for an item of {self.name!r}.")
 
 
@@ -86,19 +87,21 @@ class Progress:
     def __init__(self, said: Said) -> None:
         self.pool = said.words[0]
         self.shown = os.isatty(2) and not said["quiet"]
+        self.does = "used" if said["give_back"] else "done"
         self.done = self.failed = 0
 
     def show(self, now: str, end: str = "") -> None:
         if self.shown:
             failed = f", {self.failed} given back after a failure" if self.failed else ""
-            line = f"{self.pool}: {self.done} done{failed}; {now}"
+            line = f"{self.pool}: {self.done} {self.does}{failed}; {now}"
             sys.stderr.write(f"\r\x1b[K{say.plain(line)}{end}")
             sys.stderr.flush()
 
 
 def forever(said: Said, file: str, command: list[str]) -> int:
     """Until a signal comes, or nothing is to be had in the time that -n or -w allows."""
-    pid = stopped = 0
+    pid = stopped = code = 0
+    key = ""
     progress = Progress(said)
     typed = child.terminal()
 
@@ -132,12 +135,12 @@ def forever(said: Said, file: str, command: list[str]) -> int:
         os.close(reading)
         if key:
             progress.done += code == 0
-            progress.failed += code != 0
+            progress.failed += code != 0 and not stopped
         elif not stopped:
             nothing = exits.NOT_ACQUIRED if said["conflict"] is None else said["conflict"]
             progress.show("nothing left" if code == nothing else "ended", "\n")
             return 0 if code == nothing else code
-    progress.show("stopped", "\n")
+    progress.show(f"stopped, and {key} given back" if key and code else "stopped", "\n")
     return exits.BY_SIGNAL + stopped
 
 

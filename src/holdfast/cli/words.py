@@ -117,6 +117,9 @@ GLOBAL = (
 HELP = (Option("help", ("-h", "--help"), ""), Option("version", ("-V", "--version"), ""))
 
 
+FAMILIES = {"pool": "a set of named items, of which each worker takes any that is free"}
+
+
 def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     """Find the command and sort what belongs to it. Usage, with a sentence, if it makes no sense.
 
@@ -132,9 +135,13 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     word = rest.pop(0)
     if word == "help":
         options["help"] = True
-        return Said(commands.get(" ".join(rest[:2]), commands.get(rest[0], nothing)) if rest else nothing, options, [])
+        found = [" ".join(rest[:2]), rest[0]] if rest else []
+        several = family(rest[0], commands) if rest else None
+        return Said(next((commands[name] for name in found if name in commands), several or nothing), options, [])
     parts = [name.partition(" ")[2] for name in commands if name.startswith(f"{word} ")]
     if parts:  # one of several: `pool add`
+        if rest and rest[0] in HELP[0].names:
+            return Said(family(word, commands) or nothing, {**options, "help": True}, [])
         if not rest or rest[0] not in parts:
             raise Usage(f"It is `holdfast {word} {'|'.join(parts)} …`; `holdfast {word} {parts[0]} --help` says more.")
         word = f"{word} {rest.pop(0)}"
@@ -152,6 +159,18 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     if options.get("quiet") and options.get("verbose"):
         raise Usage("-q says less and -v says more: take one of them.")
     return Said(command, options, words)
+
+
+def family(word: str, commands: dict[str, Command]) -> Command | None:
+    """`pool` as if it were a command, so that there is help for it; None if there is no such family."""
+    those = [command for name, command in commands.items() if name.startswith(f"{word} ")]
+    if not those:
+        return None
+    uses = [f"{command.name} {command.words.split(' | ')[0]}" for command in those]
+    width = max(map(len, uses))
+    lines = [f"  {use:<{width}}  {command.summary}" for use, command in zip(uses, those, strict=True)]
+    more = "\n".join([*lines, "", f"`holdfast {those[0].name} --help` says more, and so for the others.", ""])
+    return Command(word, "COMMAND …", FAMILIES[word], (), 0, 0, more=more)
 
 
 def take(argv: list[str], table: tuple[Option, ...], into: dict[str, Any], stop: bool) -> list[str]:
