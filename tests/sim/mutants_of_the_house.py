@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "a conflict on the short way counts as written",
         rows.a_conflict_on_the_short_way_is_no_grant, CAS,
-        "                if version is not None:\n                    self._cache[key]",
-        "                if key:\n                    self._cache[key]",
+        "if said is not None and not isinstance(said, Seen):",
+        "if key:",
     ),
     Mutant(
         "the short way out does not look at what it is told",

@@ -185,14 +185,14 @@ class RowStore:
             await self.wake(woken)
         return result
 
-    def _put(self, key: str, score: int, owner: str, body: str, expected: Any, woken: Any, at: float) -> Any:
+    def _put(self, key: str, score: int, owner: str, body: str, expected: Any, woken: Any, at: float, now: int) -> Any:
         rows = self.rows
         self._count()
         if rows.refuses or rows.world.random.random() < 0.5:
             return None
         result = self._swap(self.contract.Row(key, score, owner, body), expected, rows.now(), at)
         if not isinstance(result, self.contract.Written):
-            return None
+            return result if rows.world.random.random() < 0.5 else None
         rows.send(woken)
         return result.version
 

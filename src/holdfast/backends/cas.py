@@ -50,7 +50,7 @@ class CasBackend:
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._cache: dict[str, _Known] = {}
         self._get: Callable[[str], Seen | None] | None = getattr(store, "get", None)
-        self._put: Callable[..., int | str | None] | None = getattr(store, "put", None)
+        self._put: Callable[..., int | str | Seen | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
         self._shown_by_hint: Callable[[str], Seen | None] | None = getattr(store, "shown", None)
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
@@ -103,15 +103,19 @@ class CasBackend:
             if not _same(record, before):
                 if version is None:
                     return None
+                body = wire.encode(record)
                 try:
-                    version = self._put(key, record.fence, wire.owners(record), wire.encode(record), version, woken, at)
+                    said = self._put(key, record.fence, wire.owners(record), body, version, woken, at, now)
                 except BaseException:
                     self._doubt(key)
                     raise
-                if version is not None:
-                    self._cache[key] = (record, version, at)
+                if said is not None and not isinstance(said, Seen):
+                    self._cache[key] = (record, said, at)
                     return Answer(reply, at)
                 self.conflicts += 1
+                if said is not None and said.version != version:
+                    start, fresh = (self._know(said), said.now, said.at), True
+                    continue
             elif fresh:
                 self._remember(key, start[0])
                 return Answer(reply, at)

@@ -140,9 +140,10 @@ class Store(Protocol):
 
     # A store whose statements need no waiting may also have
     # def get(self, key) -> Seen | None
-    # def put(self, key, score, owner, body, expected, woken, at) -> int | str | None
-    # which do what `read` and `write` do, at once or not at all: what is there or the new version, or None. `at` is the
-    # client's clock.
+    # def put(self, key, score, owner, body, expected, woken, at, now) -> int | str | Seen | None
+    # which do what `read` and `write` do, at once or not at all: what is there or the new version (or, of a write that
+    # was refused, what is there instead), or None. `at` is the client's clock. One round trip of a blocking client is
+    # no waiting; Unknown, if its answer did not come.
 
     async def scan(self, prefix: str) -> list[Seen]:
         """All rows whose key begins so."""

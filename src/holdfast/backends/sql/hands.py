@@ -36,6 +36,7 @@ class Hands:
         self._timeout = address.timeout
         self._parked: list[tuple[Any, Any]] = []
         self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
+        self._quick = self._parks and address.engine.dialect.driver == "psycopg"
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
         self._open: list[Any] = []
@@ -44,7 +45,7 @@ class Hands:
         on_connect(self.engine, self._opened)
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
-        return self._run(statement, values)
+        return self.say(statement, values)
 
     async def make_tables(self) -> None:
         """If that is allowed. Somebody else may do the same at the same time."""
@@ -54,18 +55,17 @@ class Hands:
             except (trouble.Exists, trouble.Conflict):
                 pass
 
-    def _run(self, statement: Statement, values: dict[str, Any]) -> Told:
+    def say(self, statement: Statement, values: dict[str, Any]) -> Told:
         again = statement.reads
         while True:
             lent, cursor = self._lend()
             try:
                 self.statements += 1
-                if values:
-                    cursor.execute(statement.text, statement.fill(values))
+                if self._quick and values:
+                    rows = cursor.say(statement, values)
+                    met, now = cursor.rowcount, 0
                 else:
-                    cursor.execute(statement.text)
-                rows = list(cursor.fetchall()) if statement.shows else []
-                met, now = self.dialect.outcome(cursor)
+                    rows, met, now = self._by_cursor(lent.cursor() if self._quick else cursor, statement, values)
             except BaseException as error:
                 if not trouble.is_over(self.dialect, error):
                     cursor.close()
@@ -87,6 +87,14 @@ class Hands:
                 lent.close()
             return Told(rows, met, now)
 
+    def _by_cursor(self, cursor: Any, statement: Statement, values: dict[str, Any]) -> Told:
+        if values:
+            cursor.execute(statement.text, statement.fill(values))
+        else:
+            cursor.execute(statement.text)
+        rows = list(cursor.fetchall()) if statement.shows else []
+        return Told(rows, *self.dialect.outcome(cursor))
+
     def _lend(self) -> tuple[Any, Any]:
         """A connection and its cursor. What was used last is at hand; the pool is asked for what is more than that."""
         if self._parked:
@@ -96,9 +104,17 @@ class Hands:
                 pass  # another thread was quicker
         try:
             lent = self.engine.raw_connection()
-            return lent, lent.cursor()
+            return lent, self._quickly(lent) if self._quick else lent.cursor()
         except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
             raise trouble.cannot_connect(self.dialect, self.where, error) from None
+
+    def _quickly(self, lent: Any) -> Any:
+        found = lent.info.get("holdfast")
+        if found is None:
+            from .quick import Quick
+
+            found = lent.info["holdfast"] = Quick(lent.driver_connection, self._timeout, not self.pooled)
+        return found
 
     def drop_idle(self) -> None:
         while self._parked:
@@ -119,6 +135,8 @@ class Hands:
         # psycopg would wait for ever for a server that hangs.
         driver.wait = partial(type(driver).wait, driver, timeout=self._timeout)
         cursor = connection.cursor()
+        if driver.info.encoding != "utf-8":  # what is stored may be less, but what is said is always the same
+            cursor.execute("SET client_encoding TO 'UTF8'")
         cursor.execute("SELECT pg_backend_pid()")
         session = cursor.fetchone()[0]
         cursor.close()

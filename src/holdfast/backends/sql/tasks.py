@@ -14,7 +14,7 @@ class TaskHands(Hands):
     async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
         try:
             async with asyncio.timeout(self._timeout * 2):  # drivers that have no limit of their own
-                return await greenlet_spawn(self._run, statement, values)
+                return await greenlet_spawn(self.say, statement, values)
         except TimeoutError:
             raise Unknown("no answer came in time") from None
 

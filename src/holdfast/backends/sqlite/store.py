@@ -185,7 +185,7 @@ class SqliteStore:
         return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
 
     def put(
-        self, key: str, score: int, owner: str, body: str, expected: int, woken: Sequence[Wake], at: float
+        self, key: str, score: int, owner: str, body: str, expected: int, woken: Sequence[Wake], at: float, now: int = 0
     ) -> int | None:
         """Write, if there is nothing else to do and nobody to wait for. The new version; None: it was not written."""
         keeping = self._keeping

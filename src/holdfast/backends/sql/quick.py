@@ -1,0 +1,140 @@
+"""The shortest way to PostgreSQL and back for threads: psycopg's own layer over libpq, without its cursor.
+
+A cursor of psycopg finds out with each statement what we know of ours once and for all: which values are numbers, what
+an answer looks like, that it has been prepared. That takes as long as everything else that the client does for a lock.
+A statement is prepared when it is said for the second time on a connection, unless there is a pooler between.
+"""
+
+import select
+import time
+from typing import Any
+
+from psycopg import OperationalError, errors, pq
+
+from .tables import Statement, by_number
+
+INT8 = 20
+NUMBERS = (20, 21, 23, 26)
+BINARY, TEXT = 1, 0
+TOO_MANY = 200  # statements of different text on one connection: items that are added come by the number
+
+
+class Known:
+    """A statement as this connection knows it."""
+
+    __slots__ = ("decoders", "formats", "name", "order", "text", "types", "used")
+
+    def __init__(self, statement: Statement, values: dict[str, Any]) -> None:
+        text, self.order = by_number(statement.text)
+        self.text = text.encode()
+        self.types = [INT8 if type(values[name]) is int else 0 for name in self.order]
+        self.formats = [TEXT if type(values[name]) is list else BINARY for name in self.order]
+        self.name = b""  # as long as it is not prepared
+        self.used = False
+        self.decoders: list[Any] = []
+
+
+class Quick:
+    """One connection. It does what a cursor would: execute, fetchall, rowcount, close."""
+
+    def __init__(self, connection: Any, timeout: float, prepares: bool) -> None:
+        self._pgconn = connection.pgconn
+        self._timeout = timeout
+        self._prepares = prepares
+        self._known: dict[str, Known] = {}
+        self._poll = select.poll()
+        self._poll.register(self._pgconn.socket, select.POLLIN)
+        self._sends = select.poll()
+        self._sends.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
+        self.rowcount = 0
+
+    def say(self, statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Its rows. Errors are psycopg's; TimeoutError if no answer came in time."""
+        pgconn = self._pgconn
+        known = self._known.get(statement.text)
+        if known is None:
+            if len(self._known) >= TOO_MANY:
+                return self._once(Known(statement, values), values)
+            known = self._known[statement.text] = Known(statement, values)
+        if not known.name:
+            return self._once(known, values)
+        pgconn.send_query_prepared(known.name, _filled(known, values), known.formats, TEXT)
+        return self._rows(self._answer(), known)
+
+    def _once(self, known: Known, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        pgconn = self._pgconn
+        if known.used and self._prepares:
+            name = b"holdfast_%d" % len(self._known) + b"_%d" % id(known)
+            pgconn.send_prepare(name, known.text, known.types)
+            self._answer()
+            known.name = name
+            pgconn.send_query_prepared(name, _filled(known, values), known.formats, TEXT)
+        else:
+            pgconn.send_query_params(known.text, _filled(known, values), known.types, known.formats, TEXT)
+        rows = self._rows(self._answer(), known)
+        known.used = True
+        return rows
+
+    def _answer(self) -> Any:
+        """What has come back."""
+        pgconn = self._pgconn
+        end = 0.0
+        while pgconn.flush():
+            end = self._wait(self._sends, end)
+            pgconn.consume_input()
+        end = self._wait(self._poll, end)
+        pgconn.consume_input()
+        while pgconn.is_busy():
+            end = self._wait(self._poll, end)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        while True:  # until it says that this was all
+            while pgconn.is_busy():
+                end = self._wait(self._poll, end)
+                pgconn.consume_input()
+            if pgconn.get_result() is None:
+                break
+        if result is None:
+            raise OperationalError("the connection is closed")
+        if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+            raise errors.error_from_result(result)
+        return result
+
+    def _wait(self, poll: Any, end: float) -> float:
+        now = time.monotonic()
+        end = end or now + self._timeout
+        if end <= now or not poll.poll((end - now) * 1000):
+            raise TimeoutError("no answer in time")
+        return end
+
+    def _rows(self, result: Any, known: Known) -> list[tuple[Any, ...]]:
+        number = result.ntuples
+        if not known.decoders:
+            known.decoders = [int if result.ftype(n) in NUMBERS else _text for n in range(result.nfields)]
+        self.rowcount = number if known.decoders else result.command_tuples or 0
+        value = result.get_value
+        decoders = tuple(enumerate(known.decoders))
+        return [
+            tuple([None if (raw := value(row, n)) is None else decode(raw) for n, decode in decoders])
+            for row in range(number)
+        ]
+
+    def close(self) -> None:
+        pass
+
+
+def _filled(known: Known, values: dict[str, Any]) -> list[bytes]:
+    return [_encoded(values[name]) for name in known.order]
+
+
+def _encoded(value: Any) -> bytes:
+    if type(value) is str:
+        return value.encode()
+    if type(value) is int:
+        return value.to_bytes(8, signed=True)
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in value)
+    return ("{" + ",".join(f'"{text}"' for text in quoted) + "}").encode()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode()
