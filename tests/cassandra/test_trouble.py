@@ -5,16 +5,18 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cassandra import OperationTimedOut, Unavailable, WriteTimeout, WriteType
 from cassandra.cluster import NoHostAvailable
-from cassandra.protocol import ErrorMessage
+from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 
 import holdfast
 from holdfast import BackendError, ConfigError
 from holdfast.backends.cassandra import cql, trouble
+from tests.killed import a_holder_and_a_waiter_are_killed
 from tests.servers.cassandra import Ring
 
 
@@ -131,6 +133,8 @@ def test_what_the_driver_raises_of_an_outcome_that_nobody_knows() -> None:
     assert not trouble.is_unknown(few)
     assert not trouble.is_unknown(NoHostAvailable("x", {"h1": ConnectionRefusedError()}))
     assert "2 of a row are needed and 1 is alive" in str(trouble.explain(few, "cassandra://h1/k", "k"))
+    busy = OverloadedErrorMessage(0x1001, "Too many requests", None)
+    assert trouble.is_passing(busy) and not trouble.is_unknown(busy), "nothing was done: another try may go well"
 
 
 class Lossy:
@@ -148,16 +152,10 @@ class Lossy:
             return future
         self.after -= 1
         future.result()
-        error = self.error
+        return self.lost()
 
-        class Lost:
-            has_more_pages = False
-            _current_host = None
-
-            def add_callbacks(self, came: Any, failed: Any) -> None:
-                failed(error)
-
-        return Lost()
+    def lost(self) -> Any:
+        return SimpleNamespace(_current_host=None, add_callbacks=lambda came, failed: failed(self.error))
 
 
 @pytest.mark.parametrize("error", [WriteTimeout("x", write_type=WriteType.CAS), ErrorMessage(0x1700, "unknown", {})])
@@ -180,6 +178,66 @@ def test_a_transaction_without_an_answer_is_looked_up_and_not_made_twice(cassand
         lossy.after = 1
         item.done()
         assert locks.pool("jobs").counts().done == 1
+
+
+class Late(Lossy):
+    """One that sends a transaction only when it is told to, long after its client has given up waiting for it."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session, OperationTimedOut())
+        self.kept: list[Any] = []
+
+    def execute_async(self, statement: Any, **how: Any) -> Any:
+        if getattr(statement, "serial_consistency_level", None) is None or not self.after:
+            return self._session.execute_async(statement, **how)
+        self.after -= 1
+        self.kept.append(statement)
+        return self.lost()
+
+
+def test_a_transaction_that_arrives_late_puts_no_ghost_inside(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        locks.lock("x").acquire().release()
+        wire = locks._desk.backend.store.wire  # type: ignore[attr-defined]
+        late = wire._session = Late(wire._session)
+        late.after = 1
+        lease = locks.lock("x").acquire(timeout=10)
+        assert lease is not None
+        lease.release()
+        late.after = 1
+        pool = locks.pool("jobs")
+        pool.add("a")
+        late.after = 1
+        item = pool.acquire(blocking=False)
+        assert item is not None
+        item.done()
+        assert len(late.kept) == 3
+        assert not any(cassandra.session().execute(statement).one()[0] for statement in late.kept), "they are refused"
+        assert not locks.snapshot("x").resources[0].inside
+        assert pool.counts().done == 1
+
+
+def test_a_node_that_hangs_is_no_hanging_client(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.url, timeout=0.4) as locks:
+        locks.lock("x").acquire(timeout=30).release()
+        cassandra.nodes[0].stop()
+        begun = time.monotonic()
+        with pytest.raises(BackendError, match="does not answer"):
+            locks.lock("x").acquire()
+        assert time.monotonic() - begun < 30
+        cassandra.nodes[0].cont()
+        limit = time.monotonic() + 60
+        while True:
+            try:
+                with locks.lock("x").hold(timeout=10):
+                    break
+            except BackendError:
+                assert time.monotonic() < limit, "it does not go on"
+                time.sleep(0.2)
+
+
+def test_a_holder_and_a_waiter_are_killed(cassandra: Ring) -> None:
+    a_holder_and_a_waiter_are_killed(cassandra.url)
 
 
 def test_a_forked_child_connects_anew(cassandra: Ring) -> None:

@@ -171,7 +171,7 @@ class CasBackend:
             stale = result.version == version  # refused for its time, or an old row shown: read again
             known = self._know(result)
             pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
-            if self._gives_way and type(command) is Enter and known[0].line:
+            if self._gives_way and type(command) is Enter and _crowd(before, known[0], result, stale):
                 # Of all who try again at once but one fails. As long as nobody stands in line there is no choice: who
                 # was quick enough is in and out in the meantime, and whoever pauses never gets his turn.
                 pause = min((self.colour.clock() - sent) * WAYS * conflicts, LONGEST_WAY)
@@ -317,6 +317,11 @@ class CasBackend:
 
     def schema(self) -> str:
         return self.store.schema()
+
+
+def _crowd(before: Record, there: Record, shown: Seen, stale: bool) -> bool:
+    """Whether a write was refused because of others, who stand in line."""
+    return bool(before.line) if shown.row is None else bool(there.line) and not stale
 
 
 def _same(one: Record, other: Record) -> bool:

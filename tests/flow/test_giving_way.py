@@ -1,0 +1,120 @@
+"""Where a refused write is dear, newcomers who have met others in line keep out of each other's way."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.backends.cas import LONGEST_WAY, WAYS, CasBackend
+from holdfast.backends.contract import Row, Seen, Written
+from holdfast.client.colour import ThreadColour
+from holdfast.doorman import ALL, EMPTY, Command, Enter, Leave, Record, apply, wire
+from holdfast.flow.run import run
+
+NOW = 1_800_000_000_000_000
+
+
+def enter(ticket: str) -> Enter:
+    return Enter(ticket, ALL, ALL, 5_000_000, True, True, 1, "", "somebody", "")
+
+
+def after(*commands: Command) -> Record:
+    record = EMPTY
+    for command in commands:
+        record, _, _ = apply(record, command, NOW)
+    return record
+
+
+class Clock(ThreadColour):
+    def __init__(self) -> None:
+        super().__init__()
+        self.here, self.naps = 100.0, []  # type: ignore[var-annotated]
+
+    def clock(self) -> float:
+        return self.here
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.here += seconds
+
+
+class Crowded:
+    """A store in which others are quicker, as often as told; what they have written is `there`."""
+
+    where, span, ear, skew, trust = "crowded://", "machines", "", 0.0, 0.0
+    gives_way = True
+
+    def __init__(self, colour: Clock, there: Record, refusals: int) -> None:
+        self.colour, self.there, self.refusals = colour, there, refusals
+        self.version, self.reads, self.shows, self.late = 1, 0, True, False
+
+    def now(self) -> None:
+        return None
+
+    def _seen(self) -> Seen:
+        return Seen(Row("x", 0, "", wire.encode(self.there)), self.version, NOW, self.colour.here)
+
+    async def read(self, key: str, settle: bool = False) -> Seen:
+        self.reads += 1
+        return self._seen()
+
+    async def write(self, row: Row, expected: Any, now: int, woken: Any) -> Written | Seen:
+        self.colour.here += 0.01
+        self.version += not self.late
+        if self.refusals:
+            self.refusals -= 1
+            return self._seen() if self.shows else Seen(None, expected, now, self.colour.here)
+        return Written(self.version, now, self.colour.here)
+
+    def silent(self, ears: Any) -> Any:
+        return frozenset(), frozenset()
+
+
+def told(
+    there: Record, command: Command, refusals: int = 3, gives_way: bool = True, shows: bool = True, late: bool = False
+) -> tuple[list[float], int]:
+    """For how long the asker paused, and how often it read."""
+    colour = Clock()
+    store = Crowded(colour, there, refusals)
+    store.gives_way, store.shows, store.late = gives_way, shows, late
+    run(CasBackend(store, colour).ask("x", command))  # type: ignore[arg-type]
+    return colour.naps, store.reads
+
+
+def test_who_comes_while_others_stand_in_line_pauses_longer_each_time_and_looks_again() -> None:
+    there = after(enter("a"), enter("b"))
+    several = [told(there, enter("me")) for _ in range(40)]
+    for naps, reads in several:
+        assert len(naps) == 3 and reads == 4, "what was shown before the pause is not used"
+        assert all(nap <= 0.01 * WAYS * turn + 1e-9 for turn, nap in enumerate(naps, 1))
+    means = [sum(naps[turn] for naps, _ in several) / len(several) for turn in range(3)]
+    assert means == sorted(means), "longer each time"
+    assert len({naps[0] for naps, _ in several}) > 30, "by lot, or all would come back at the same instant"
+
+
+def test_a_store_that_does_not_show_what_is_there() -> None:
+    """Then what was read before tells whether others stand in line."""
+    assert len(told(after(enter("a"), enter("b")), enter("me"), shows=False)[0]) == 3
+    assert told(after(enter("a")), enter("me"), shows=False) == ([], 4)
+
+
+def test_a_write_that_was_refused_for_its_time_is_made_again_at_once() -> None:
+    assert told(after(enter("a"), enter("b")), enter("me"), late=True) == ([], 4)
+
+
+def test_a_pause_has_an_end() -> None:
+    naps, _ = told(after(enter("a"), enter("b")), enter("me"), refusals=150)
+    assert 0.01 * WAYS * 150 > LONGEST_WAY
+    assert max(naps) <= LONGEST_WAY
+
+
+def test_as_long_as_nobody_stands_in_line_whoever_pauses_would_never_get_his_turn() -> None:
+    assert told(after(enter("a")), enter("me")) == ([], 1)
+
+
+def test_who_leaves_does_not_wait_for_those_who_come() -> None:
+    assert told(after(enter("me"), enter("b")), Leave("me")) == ([], 1)
+
+
+@pytest.mark.parametrize("refusals", [1, 3])
+def test_where_a_refusal_costs_nothing_nobody_pauses(refusals: int) -> None:
+    assert told(after(enter("a"), enter("b")), enter("me"), refusals, gives_way=False) == ([], 1)
