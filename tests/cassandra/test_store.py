@@ -6,9 +6,12 @@ import subprocess
 import sys
 import threading
 
+import pytest
+from cassandra.concurrent import execute_concurrent_with_args
+
 import holdfast
 from holdfast import aio
-from holdfast.backends.cassandra import shelf
+from holdfast.backends.cassandra import cql, shelf
 from tests.servers.cassandra import Ring
 
 
@@ -86,6 +89,35 @@ def test_items_are_spread_over_buckets_and_each_is_had_once(cassandra: Ring) -> 
         for bucket in range(shelf.BUCKETS):  # within a bucket: first come, first served
             mine = [key for key in had if shelf.bucket_of(key) == bucket]
             assert mine == [key for key in keys if shelf.bucket_of(key) == bucket]
+
+
+def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are known to be next; and what is added meanwhile comes behind them."""
+    monkeypatch.setattr(shelf, "AHEAD", 16)
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(shelf.AHEAD + 20)]
+        insert = cassandra.session().prepare(cql.ADD.format(keyspace="holdfast").removesuffix(" IF NOT EXISTS"))
+        rows = [("jobs", shelf.bucket_of(key), key, number, "null") for number, key in enumerate(keys)]
+        execute_concurrent_with_args(cassandra.session(), insert, rows)  # at once, for this is not about adding
+        for number, key in enumerate(keys[: shelf.AHEAD + 5]):
+            item = pool.acquire(blocking=False)
+            assert item is not None and item.key == key
+            if number == 3:
+                item.release()
+                pool.add("late")
+        rest = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
+        assert rest[:15] == keys[-15:]
+        assert rest[15:] == ["late", keys[3]]
+
+
+def test_who_waits_for_an_item_writes_nothing_into_the_log(cassandra: Ring, caplog: pytest.LogCaptureFixture) -> None:
+    """Cassandra warns of some questions, and the driver passes it on."""
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        assert locks.pool("jobs").acquire(timeout=0.3) is None
+        locks.pool("jobs").add("a")
+        assert locks.pool("jobs").acquire(timeout=5) is not None
+        assert locks.pool("jobs").acquire(timeout=0.1) is None
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_a_removed_item_is_gone_and_its_fence_is_not(cassandra: Ring) -> None:

@@ -36,7 +36,8 @@ OPENS = (
     "jdk.management/com.sun.management.internal"
 )
 FLAGS = [
-    "-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:+UseSerialGC", "-Xshare:auto", "-Xms256m", "-Xmx512m", "-Xss512k",
+    "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC", "-Xshare:auto", "-Xms256m", "-Xmx512m", "-Xss512k",
     "-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true",
     "-Djava.net.preferIPv4Stack=true", "-Dchronicle.analytics.disable=true", "-Dcassandra.ring_delay_ms=1000",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",

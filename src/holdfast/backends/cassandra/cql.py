@@ -60,21 +60,24 @@ PUT = (
     "WHERE pool = ? AND bucket = ? AND key = ? "
     "IF score = ? AND fence = ? AND ticket = ? AND zero <= toTimestamp(now()) - (duration) ?"
 )
-DUE_IN_BUCKET = (
-    f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "
-    "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? LIMIT 64 ALLOW FILTERING"
+LEAST = (
+    "SELECT min(score) AS score FROM {keyspace}.holdfast_items "
+    "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? ALLOW FILTERING"
+)
+WITH_SCORE = (
+    "SELECT key FROM {keyspace}.holdfast_items WHERE pool = ? AND bucket = ? AND score = ? LIMIT 1 ALLOW FILTERING"
 )
 DUE = (
-    f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "
-    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? LIMIT 256 ALLOW FILTERING"
+    "SELECT key, score FROM {keyspace}.holdfast_items "
+    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? ALLOW FILTERING"
 )
 OF = (
     f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "
     "WHERE pool = ? AND bucket IN ? AND score > ? AND score <= ? AND ticket = ? ALLOW FILTERING"
 )
-NEXT = (
-    "SELECT min(score) AS score FROM {keyspace}.holdfast_items "
-    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? ALLOW FILTERING"
+SOON = (  # not min(score): of several partitions that is a warning of the server in everybody's log
+    "SELECT score FROM {keyspace}.holdfast_items "
+    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? LIMIT 256 ALLOW FILTERING"
 )
 ALL = f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items WHERE pool = ? AND bucket IN ?"
 SCORES = "SELECT key, score, ticket FROM {keyspace}.holdfast_items WHERE pool = ? AND bucket IN ?"

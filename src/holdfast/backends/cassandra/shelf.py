@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -29,7 +30,9 @@ BUCKETS = 16
 REMOVED = -2
 TRIES = 400  # more in a row than any real crowd causes
 DOUBTS = 3
-CROWDED = 2.0  # seconds for which one who has lost a race keeps out of the way
+CROWDED = 2.0  # seconds for which one who has lost a race keeps out of the way, and who has not knows what is next
+AHEAD = 256  # so many are known to be next
+POOLS = 64  # in so many pools
 ITEM = Item._fields
 
 
@@ -111,28 +114,44 @@ class CassandraShelf:
                 return None
         crowded = line != "" and self.buckets > 1 and self._clock() < self._store.crowded
         for turn in range(TRIES):
-            lot = os.urandom(2)
-            found = await self._due(pool, [lot[0] % self.buckets] if crowded else self._all)
-            if not found and not crowded:
-                return None
-            # Somebody new may have any of them, and two who try the same one only get in each other's way.
-            took = await self._take(pool, found[lot[1] % len(found) if turn and line else 0], take) if found else None
-            if took is not None:
-                return took
-            if found:
+            if crowded:
+                key = await self._least(pool, os.urandom(1)[0] % self.buckets)
+            else:
+                key = await self._next(pool, by_lot=bool(turn and line))
+            if key is not None:
+                took = await self._take(pool, await self.get(pool, key), take)
+                if took is not None:
+                    return took
+                self._store.ahead.pop(pool, None)
                 self._store.crowded = self._clock() + CROWDED
+            elif not crowded:
+                return None
             crowded = False
         return None
 
-    async def _due(self, pool: str, buckets: list[int]) -> list[SeenItem]:
-        at = self._clock()
-        now = await self._store.time()
-        if len(buckets) == 1:
-            rows = await self._wire.read(cql.DUE_IN_BUCKET, (pool, buckets[0], 0, now))
-        else:
-            rows = await self._wire.read(cql.DUE, (pool, buckets, 0, now))
-        items = sorted((_item(row) for row in rows), key=lambda item: (item.score, item.key))
-        return [SeenItem(item, item, now, at) for item in items[:BUCKETS]]
+    async def _least(self, pool: str, bucket: int) -> str | None:
+        """What has been due for longest in this bucket."""
+        (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, await self._store.time()))
+        if found.score is None:
+            return None
+        rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score))
+        return rows[0].key if rows else None
+
+    async def _next(self, pool: str, by_lot: bool) -> str | None:
+        """What has been due for longest in all buckets. Others that were due then are remembered for a while: whatever
+        is added, given back or expires from now on has a greater score. By lot: one of the first, as in a crowd two
+        who try the same one only get in each other's way."""
+        until, keys = self._store.ahead.get(pool, (0.0, []))
+        if by_lot or not keys or self._clock() > until:
+            rows = await self._wire.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
+            keys = [row.key for row in nsmallest(AHEAD, rows, key=lambda row: (row.score, row.key))][::-1]
+            if len(self._store.ahead) > POOLS:
+                self._store.ahead.clear()
+            self._store.ahead[pool] = self._clock() + CROWDED, keys
+        try:
+            return keys.pop(-1 - os.urandom(1)[0] % min(len(keys), BUCKETS) if by_lot and keys else -1)
+        except IndexError:  # nothing is due; or another thread was quicker
+            return None
 
     async def _take(self, pool: str, one: SeenItem, take: Take) -> SeenItem | None:
         """Take this one, unless somebody was quicker. After an unknown outcome the same one again and no other: or what
@@ -164,8 +183,8 @@ class CassandraShelf:
 
     async def coming(self, pool: str, span: int) -> int | None:
         now = await self._store.time()
-        (found,) = await self._wire.read(cql.NEXT, (pool, self._all, now + 1, now + span))
-        return None if found.score is None else max(found.score - now, 1)
+        rows = await self._wire.read(cql.SOON, (pool, self._all, now + 1, now + span))
+        return max(min(row.score for row in rows) - now, 1) if rows else None
 
     async def due_in(self, pool: str, key: str) -> float:
         """In how many seconds there is something to be had in this pool; with a key: when that is."""
@@ -174,8 +193,8 @@ class CassandraShelf:
             score, now = (seen.item.score if seen.item is not None else -1), seen.now
         else:
             now = await self._store.time()
-            (found,) = await self._wire.read(cql.NEXT, (pool, self._all, 0, now + int(LONGEST * 1e6)))
-            score = -1 if found.score is None else found.score
+            rows = await self._wire.read(cql.SOON, (pool, self._all, 0, now + int(LONGEST * 1e6)))
+            score = min((row.score for row in rows), default=-1)
         return (score - now) / 1e6 if score >= 0 else LONGEST
 
     async def all(self, pool: str) -> tuple[list[Item], int]:

@@ -46,6 +46,7 @@ class CassandraStore:
         self.pushes_grants = colour.blocking
         self._colour = colour
         self.crowded = 0.0  # until when other workers may be in our way at the items
+        self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
         self.added = 0  # the time of the last item added
         self._known: tuple[int, float, float] | None = None  # the time told, and ours before and after
 
