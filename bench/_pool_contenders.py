@@ -133,6 +133,35 @@ class Holdfast(Contender):
         return one
 
 
+class OurScripts(Holdfast):
+    """Our two scripts on a bare socket: all that the server does for an item, and nothing of what the client does."""
+
+    name = "holdfast's scripts, bare socket"
+
+    def open(self, place: str) -> Callable[[], bool]:
+        from holdfast.backends.redis.pool_layout import FINISH, TAKE, keys
+
+        sock = wire(place)
+        for script in (TAKE, FINISH):
+            ask(sock, "SCRIPT", "LOAD", script.text)
+        where = keys("", "bench")[:2]
+        me = os.urandom(12).hex()
+        count = 0
+
+        def one() -> bool:
+            nonlocal count
+            count += 1
+            ticket = f":{me}{count:08x}"
+            found = ask(sock, "EVALSHA", TAKE.sha, 2, *where, ticket, LEASE, f" {LEASE} 5 0 bench")
+            if found[:2] in (b"$-", b"_\r"):
+                return False
+            mine = found.split(b"\r\n")[1].partition(b"\0")[0].decode()
+            ask(sock, "EVALSHA", FINISH.sha, 2, *where, ticket, mine, mine.partition(" ")[2])
+            return True
+
+        return one
+
+
 class HoldfastSqlite(Holdfast):
     name = "holdfast, sqlite"
     store = "sqlite"
@@ -258,5 +287,5 @@ def _file(place: str, name: str) -> str:
 
 
 CONTENDERS: tuple[type[Contender], ...] = (
-    RawSocket, RawScript, Holdfast, Rq, Arq, HoldfastSqlite, Huey, LiteQueue,
+    RawSocket, OurScripts, RawScript, Holdfast, Rq, Arq, HoldfastSqlite, Huey, LiteQueue,
 )  # fmt: skip

@@ -38,6 +38,7 @@ Rounds = list[dict[str, dict[str, float]]]
 RATIOS = [  # ours, the other, what is wanted
     ("holdfast, redis", "raw scripts, redis-py", "≥ 0.8"),
     ("holdfast, redis", "raw scripts, bare socket", ""),
+    ("holdfast's scripts, bare socket", "raw scripts, bare socket", ""),
     ("holdfast, redis", "rq", ""),
     ("holdfast, redis", "arq", ""),
     ("holdfast, sqlite", "litequeue, sqlite", ""),
