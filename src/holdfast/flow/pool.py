@@ -108,7 +108,7 @@ class ItemSeat(Seat):
         return On(self.key, self.end_by or Give(self.ticket, self.fence))
 
     def confirm(self, at: float, left: int) -> None:
-        super().confirm(at, left)
+        Seat.confirm(self, at, left)
         if not self.renews:
             self.renew_at = NEVER
 

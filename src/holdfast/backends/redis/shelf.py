@@ -45,7 +45,7 @@ class Pool:
             ticket = order[0]
             fields, rest = self._last  # one look: another thread may come with others
             if order[1:] == fields and len(ticket) == USUAL:
-                return b"%b%b\r\n%b" % (self._take, ticket.encode(), rest)
+                return self._take + ticket.encode() + rest
         elif type(order) is On and type(order[1]) is Finish:
             ticket, fence, body = order[1]
             if body is None and LEAST <= fence <= MOST and len(ticket) == USUAL:
@@ -59,7 +59,7 @@ class Pool:
             return None
         words = pool_layout.short(order)
         if type(order) is Seek:
-            self._last = order[1:], _words(*words[1:])
+            self._last = order[1:], b"\r\n" + _words(*words[1:])
         return command_of(script, self.keys[:2], len(words)) + _words(*words)
 
     def full(self, order: Order) -> bytes:
