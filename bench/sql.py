@@ -1,199 +1,224 @@
-"""holdfast on PostgreSQL and MariaDB beside what one would write by hand, in one run.
+"""holdfast on PostgreSQL and MariaDB beside what one would write by hand, and two libraries, in one run.
 
-    ./dev bench sql [--rounds N] [--seconds S]
+    ./dev bench sql [--rounds N] [--into FOLDER] [--only MEASURE …]
 
 Every round measures every contender once, one right after the other and each time in another order; ratios are taken
-within a round, and of those the median. The servers are the bench's own and do not wait for the disk, so that the way
-of working shows and not the disk. Prints a table.
+within a round, and of those the median. All contenders are processes of their own. The servers are the bench's own and
+do not wait for the disk, so that the way of working shows and not the disk. Prints a table; with --into also writes
+sql.json (all figures of all rounds), and the table into bench.md, if that has a place for it.
 """
 
-import argparse
-import os
-import random
-import statistics
 import sys
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 sys.path.append(sys.path.pop(0))  # or redis.py beside this file would be found as the driver of that name
+
+import argparse
+import json
+import re
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
 sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import _crowd
+from _about import about
+from _sql_contenders import (
+    POOL,
+    AdvisoryAnew,
+    AdvisoryKept,
+    ByPsycopg,
+    ForUpdate,
+    Holdfast,
+    OnSql,
+    Pals,
+    RawWorker,
+    Tooz,
+    Worker,
+)
 
 import holdfast
 from tests.servers.fixtures import sql_program
 from tests.servers.sql import MariaDB, PostgreSQL
 
-Measure = Callable[[float], float]
+ROUNDS = 5
+PACKAGES = ("psycopg", "sqlalchemy", "pymysql", "pals", "tooz")
+MEASURES = ("alone", "crowd", "idle", "pool", "mariadb")
+ITEMS = 20_000  # more than 16 workers have in their time
+Figures = dict[str, dict[str, float]]  # by measure, by contender
+Rounds = list[Figures]
+
+ALONE, CROWD, IDLE, ITEM, MARIADB = (
+    "alone, cycles/s", "64 processes, 5 ms inside, grants/s", "idle while one waits, ms", "16 workers, items/s",
+    "MariaDB, alone, cycles/s",
+)  # fmt: skip
+RATIOS = [  # measure, the other, what is wanted
+    (ALONE, ByPsycopg.name, "≥ 0.8"),
+    (ALONE, AdvisoryAnew.name, "≥ 4"),
+    (ALONE, Pals.name, "> 1"),
+    (ALONE, Tooz.name, "> 1"),
+    (CROWD, AdvisoryKept.name, "≥ 0.5"),
+    (IDLE, ForUpdate.name, "≤ 2.5"),
+    (ITEM, RawWorker.name, "≥ 0.8"),
+    (MARIADB, Tooz.name, "> 1"),
+]
 
 
-def rate(step: Callable[[], None], seconds: float) -> float:
-    for _ in range(20):
-        step()
-    done, begun = 0, time.perf_counter()
-    while time.perf_counter() - begun < seconds:
-        step()
-        done += 1
-    return done / (time.perf_counter() - begun)
+def alone(kinds: Sequence[type[OnSql]], url: str, missing: dict[str, str]) -> dict[str, float]:
+    """In turns of a few milliseconds, all of them in one process."""
+    found = [kind(url) for kind in kinds if kind.name not in missing]
+    rates = _crowd.cycles(found, "", 3.0)
+    return {one.name: same for one, (_, same) in zip(found, rates, strict=True)}
 
 
-def crowd(make: Callable[[], Callable[[], Any]], clients: int, seconds: float) -> float:
-    """Grants per second of so many, each of whom stays inside for 5 ms."""
-    counts = [0] * clients
-    ready = threading.Barrier(clients)
-    end = [0.0]
+def drain(kind: type[Worker], url: str) -> float:
+    """Items per second that 16 processes take and finish together."""
+    with holdfast.connect(url) as locks:
+        for item in range(0, ITEMS, 5000):
+            locks.pool(POOL).add_many(f"item {n}" for n in range(item, item + 5000))
+    state, ready, counts = _crowd.board(1), _crowd.board(16), _crowd.board(16)
 
-    def work(number: int) -> None:
-        enter = make()
-        if ready.wait() == 0:
-            end[0] = time.perf_counter() + seconds
-        time.sleep(0.01)
-        while time.perf_counter() < end[0]:
-            with enter():
-                counts[number] += 1
-                time.sleep(0.005)
+    def work(me: int) -> None:
+        worker = kind(url)
+        for _ in range(5):
+            worker()
+        ready[me] = 1
+        _crowd.wait_until(lambda: state[0] > 0)
+        end = state[0] / 1e9 + 1.5
+        while time.monotonic() < end:
+            if not worker():
+                raise RuntimeError("there was nothing left to take")
+            counts[me] += 1
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return sum(counts) / seconds
-
-
-class Raw:
-    """The statements of holdfast, sent by psycopg with nothing around them."""
-
-    def __init__(self, url: str) -> None:
-        import psycopg
-
-        with holdfast.connect(url) as locks, locks.lock("raw"):
-            store = locks._desk.backend.store  # type: ignore[attr-defined]
-            self.text = store.dialect.write.text
-        self.db = psycopg.connect(url, autocommit=True, prepare_threshold=2)
-        row = self.db.execute("SELECT score, owner, body, version FROM holdfast_locks WHERE key = 'raw'").fetchone()
-        assert row is not None
-        self.score, self.owner, self.body, self.version = row
-
-    def write(self) -> None:
-        version = int.from_bytes(os.urandom(8)) >> 2
-        values = {
-            "v_key": "raw", "v_score": self.score, "v_owner": self.owner, "v_body": self.body, "v_version": version,
-            "v_expected": self.version, "v_now": time.time_ns() // 1000 - 1000,
-        }  # fmt: skip
-        written = self.db.execute(self.text, values).fetchone()
-        assert written is not None and written[5] == version, "it was refused"
-        self.version = version
-
-    def cycle(self) -> None:
-        self.write()
-        self.write()
+    with _crowd.Crowd(16, work):
+        _crowd.wait_until(lambda: sum(ready) == 16)
+        state[0] = time.monotonic_ns()
+    return sum(counts) / 1.5
 
 
-class Advisory:
-    """A session's advisory lock, on a connection that is kept."""
+class Servers:
+    def __init__(self) -> None:
+        self.postgresql = PostgreSQL(sql_program("postgres", "psycopg"))
+        self.mariadb = MariaDB(sql_program("mariadbd", "pymysql"))
+        self.clear()
 
-    def __init__(self, url: str) -> None:
-        import psycopg
+    def clear(self) -> None:
+        self.postgresql.forget_everything()
+        self.mariadb.forget_everything()
+        self.postgresql.run("DROP TABLE IF EXISTS bench_rows")
+        self.postgresql.run("CREATE TABLE bench_rows AS SELECT 1 AS n")
+        self.postgresql.run("GRANT ALL ON bench_rows TO app")
+        with holdfast.connect(self.postgresql.url) as locks:
+            locks.pool(POOL).add("first")
+            locks.lock("x").acquire(False)
 
-        self.db = psycopg.connect(url, autocommit=True, prepare_threshold=2)
-
-    def __call__(self) -> "Advisory":
-        return self
-
-    def __enter__(self) -> None:
-        self.db.execute("SELECT pg_advisory_lock(42)")
-
-    def __exit__(self, *_: object) -> None:
-        self.db.execute("SELECT pg_advisory_unlock(42)")
-
-
-def advisory_anew(url: str) -> None:
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute("SELECT pg_advisory_lock(43)")
+    def end(self) -> None:
+        self.postgresql.end()
+        self.mariadb.end()
 
 
-def contenders(url: str) -> dict[str, dict[str, Measure]]:
-    locks = holdfast.connect(url)
-    raw = Raw(url)
-    alone = locks.lock("alone")
-
-    def cycle() -> None:
-        with alone:
-            pass
-
-    def ours() -> Callable[[], Any]:
-        lock = holdfast.connect(url).lock("crowd")
-        return lambda: lock
-
-    return {
-        "alone: cycles/s": {
-            "holdfast": lambda s: rate(cycle, s),
-            "the same statements by psycopg": lambda s: rate(raw.cycle, s),
-            "advisory lock, new connection": lambda s: rate(lambda: advisory_anew(url), s),
-        },
-        "16 clients, 5 ms inside: grants/s": {
-            "holdfast": lambda s: crowd(ours, 16, s),
-            "advisory lock, kept connection": lambda s: crowd(lambda: Advisory(url), 16, s),
-        },
-    }
+def turned(kinds: Sequence[type], number: int) -> list[type]:
+    turn = number % len(kinds)
+    return [*kinds[turn:], *kinds[:turn]]
 
 
-def named(url: str) -> dict[str, dict[str, Measure]]:
-    import pymysql
-    from sqlalchemy.engine import make_url
+def a_round(number: int, servers: Servers, only: list[str], missing: dict[str, str]) -> Figures:
+    url, maria = servers.postgresql.url, servers.mariadb.url
+    found: Figures = {}
+    if "alone" in only:
+        kinds = turned((Holdfast, ByPsycopg, AdvisoryAnew, Pals, Tooz), number)
+        found[ALONE] = alone(kinds, url, missing)
+    if "crowd" in only:
+        found[CROWD] = {}
+        for kind in turned((Holdfast, AdvisoryKept), number):
+            found[CROWD][kind.name] = _crowd.fight(kind(url), "", 64, 4.0, 0.005).cycles
+    if "idle" in only:
+        found[IDLE] = {}
+        for kind in turned((Holdfast, ForUpdate), number):
+            found[IDLE][kind.name] = statistics.median(_crowd.idle(kind(url), "", 0.02, 120, 6.0)) * 1e3
+    if "pool" in only:
+        found[ITEM] = {}
+        for worker in turned((Worker, RawWorker), number):
+            servers.clear()
+            found[ITEM][worker.name] = drain(worker, url)
+    if "mariadb" in only:
+        found[MARIADB] = alone(turned((Holdfast, Tooz), number), maria, missing)
+    return found
 
-    where = make_url(url)
-    alone = holdfast.connect(url).lock("alone")
-    login: dict[str, Any] = {
-        "host": where.host, "port": where.port, "user": where.username, "password": where.password,
-        "database": where.database, "autocommit": True, "ssl_disabled": True,
-    }  # fmt: skip
-    cursor = pymysql.connect(**login).cursor()
 
-    def cycle() -> None:
-        with alone:
-            pass
+def lacking() -> dict[str, str]:
+    missing = {}
+    for kind, module in ((Pals, "pals"), (Tooz, "tooz")):
+        try:
+            __import__(module)
+            __import__("psycopg2")
+        except ImportError as error:
+            missing[kind.name] = str(error)
+    return missing
 
-    def get_lock() -> None:
-        cursor.execute("SELECT GET_LOCK('x', 5)")
-        cursor.execute("SELECT RELEASE_LOCK('x')")
 
-    return {
-        "MariaDB, alone: cycles/s": {
-            "holdfast": lambda s: rate(cycle, s),
-            "GET_LOCK, kept connection": lambda s: rate(get_lock, s),
-        }
-    }
+def spread(found: list[float], digits: int) -> str:
+    middle = f"{statistics.median(found):,.{digits}f}"
+    return middle if len(found) == 1 else f"{middle} ({min(found):,.{digits}f} to {max(found):,.{digits}f})"
+
+
+def tables(results: Rounds) -> list[list[list[str]]]:
+    ratios = [["holdfast", "wanted", "median (lowest to highest)"]]
+    for measure, other, wanted in RATIOS:
+        pairs = [(r[measure]["holdfast"], r[measure].get(other)) for r in results if measure in r]
+        if found := [ours / its for ours, its in pairs if its]:
+            ratios.append([f"{measure.rpartition(',')[0]}: of {other}", wanted, spread(found, 2)])
+    figures = [["", "who", "median (lowest to highest)"]]
+    for measure in (ALONE, CROWD, IDLE, ITEM, MARIADB):
+        for name in results[0].get(measure, {}):
+            digits = 2 if measure == IDLE else 0
+            figures.append([measure, name, spread([r[measure][name] for r in results if name in r[measure]], digits)])
+    return [ratios, figures]
+
+
+def markdown(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def show(rows: list[list[str]]) -> str:
+    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--rounds", type=int, default=5)
-    words.add_argument("--seconds", type=float, default=2.0)
-    said = words.parse_args()
-    servers = [PostgreSQL(sql_program("postgres", "psycopg")), MariaDB(sql_program("mariadbd", "pymysql"))]
+    words.add_argument("--rounds", type=int, default=ROUNDS)
+    words.add_argument("--into", type=Path, help="write sql.json here, and the table into bench.md")
+    words.add_argument("--only", nargs="*", default=[], choices=MEASURES, metavar="MEASURE")
+    wanted = words.parse_args()
+    begun = time.monotonic()
+    missing = lacking()
+    results: Rounds = []
+    servers = Servers()
     try:
-        found: dict[str, dict[str, list[float]]] = {}
-        measures = {**contenders(servers[0].url), **named(servers[1].url)}
-        for _ in range(said.rounds):
-            for what, who in measures.items():
-                for name in random.sample(list(who), len(who)):
-                    found.setdefault(what, {}).setdefault(name, []).append(who[name](said.seconds))
-        for what, figures in found.items():
-            print(f"\n{what}")
-            for name, values in figures.items():
-                ratios = [mine / its for mine, its in zip(figures["holdfast"], values, strict=True)]
-                figure, of_it = statistics.median(values), statistics.median(ratios)
-                print(f"  {name:<34}{figure:>9.0f}   holdfast has {of_it:.2f} of it")
+        for number in range(wanted.rounds):
+            results.append(a_round(number, servers, wanted.only or list(MEASURES), missing))
+            print(f"round {number + 1} of {wanted.rounds}", file=sys.stderr, flush=True)
     finally:
-        for server in servers:
-            server.end()
-    sys.stdout.flush()
-    os._exit(0)  # clients that were left open have nobody to talk to any more
+        servers.end()
+    run_by = about(wanted.rounds, begun, PACKAGES)
+    made = tables(results)
+    said = ", ".join(f"{name}: {value}" for name, value in run_by.items())
+    print("\n\n".join(map(show, made)))
+    for name, why in missing.items():
+        print(f"not measured: {name}: {why}")
+    print("\n" + said)
+    if wanted.into:
+        wanted.into.mkdir(parents=True, exist_ok=True)
+        data = {"about": run_by, "not measured": missing, "rounds": results}
+        (wanted.into / "sql.json").write_text(json.dumps(data, indent=1) + "\n")
+        page = wanted.into / "bench.md"
+        if page.exists():
+            text = "\n\n".join([*map(markdown, made), f"Median (lowest to highest) of the rounds. {said}."])
+            between = r"(<!-- figures of SQL -->\n).*?(\n<!-- end of figures of SQL -->)"
+            page.write_text(re.sub(between, lambda m: f"{m[1]}\n{text}\n{m[2]}", page.read_text(), flags=re.S))
 
 
 if __name__ == "__main__":

@@ -97,13 +97,14 @@ SITTER = Sitter()
 class Server:
     scheme = "redis"
     user: int | None = None  # whom it runs as, if not as the tests do
+    home: str | None = None  # where its folder is, if not where all are
 
     def __init__(self, program: str | Path, *options: str, password: str = "", folder: Path | None = None) -> None:
         self.program = str(program)
         self.options = options
         self.password = password
         self._own_folder = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="holdfast-server-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="holdfast-server-", dir=self.home))
         if self._own_folder:
             SITTER.watch(self.folder)
         self.log = self.folder / "log"

@@ -14,8 +14,8 @@ The items are on a shelf: `item_rows` has one for every store that can find rows
 """
 
 import os
-from collections.abc import Awaitable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from ..doorman import Wake
 from ..errors import BackendError
@@ -42,6 +42,7 @@ from ..pool import (
     Seek,
     Take,
     Taken,
+    Touched,
     Waiting,
     apply,
 )
@@ -49,11 +50,12 @@ from ..pool import line as lines
 from ..pool.wire import decode_line, encode_line
 from .contract import Colour, Row, Seen, Store, Unknown, Written
 from .names import SEPARATOR, line_key
-from .pool_contract import PoolAnswer, Shelf
+from .pool_contract import PoolAnswer, PutAndLook, SeenItem, Shelf
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 T = TypeVar("T")
 
+REMEMBERED = 1024  # items that were taken
 SERVED = 16  # of those behind him the first in line serves so many in one step
 
 
@@ -74,6 +76,10 @@ class CasPools:
         self.colour = colour
         self.prefix = prefix
         self._ahead: dict[str, str] = {}  # by ticket: the ear of the first in line, whose death concerns him
+        self._mine: dict[tuple[str, str], Item] = {}  # by pool and key: what was taken, as it was written
+        self._knows: bool = getattr(shelf, "by_content", False)
+        self._looks: PutAndLook | None = getattr(shelf, "put_and_look", None)
+        self._tried = ""  # the ticket by which something was sought a moment ago, and nothing found
 
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
         at = self.colour.clock()
@@ -87,6 +93,21 @@ class CasPools:
         return await (self._seek_named(name, order) if order.key else self._seek(name, order))
 
     def at_once(self, pool: str, order: Order) -> PoolAnswer | None:
+        if not self._knows or not self.colour.blocking:
+            return None
+        name = self.prefix + pool
+        try:
+            if type(order) is Seek:
+                if order.key or order.again:
+                    return None
+                got = through(self._take_due(name, take_of(order), line_key(name)))
+                if got is None:
+                    self._tried = order.ticket
+                return PoolAnswer(*got) if got is not None else None
+            if type(order) is On and (name, order.key) in self._mine:
+                return through(self._on(name, order.key, order.command))
+        except BackendError:
+            pass  # nothing was done: who asks again is told
         return None
 
     async def changed(self, pool: str, ticket: str, timeout: float) -> None:
@@ -118,20 +139,54 @@ class CasPools:
         return Added(new)
 
     async def _on(self, pool: str, key: str, command: Command) -> PoolAnswer:
+        if self._looks is not None and type(command) is Finish:
+            done = await self._finish(pool, key, command, self._looks)
+            if done is not None:
+                return done
         reply, at, again = await self._apply(pool, key, command)
         if isinstance(reply, Given | Finished | Removed) and isinstance(command, Give | Finish | Remove):
             await self._stir(pool, {key}, isinstance(command, Give))
         return PoolAnswer(reply, at, again)
 
+    async def _finish(self, pool: str, key: str, command: Finish, put: "PutAndLook") -> PoolAnswer | None:
+        """In one step with the look at the line, for at most somebody who wants this very item is to be told; and if he
+        comes just then and is overlooked, he looks for himself before long. None: it takes more."""
+        seen = self._known(pool, key)
+        if seen is None:
+            return None
+        item, reply = apply(seen.item, command, seen.now, key)
+        if not isinstance(reply, Finished) or item is None or item == seen.item:
+            return None
+        done, text = await put(pool, key, item, seen, line_key(pool))
+        if not done:
+            return None
+        line = self._decoded(pool, text)
+        if line.watchers:
+            await self._wake(lines.hints(line, line, line, {key}, False))
+        return PoolAnswer(reply, seen.at)
+
+    def _known(self, pool: str, key: str) -> SeenItem | None:
+        """What is known of this one without asking, to be used once: only its end tells what is there."""
+        item = self._mine.pop((pool, key), None)
+        sample = self.store.now() if item is not None else None
+        return SeenItem(item, None, *sample) if sample is not None else None
+
     async def _apply(self, pool: str, key: str, command: Command) -> tuple[Reply, float, bool]:
         settle = again = False
+        known = self._known(pool, key)
         for turn in range(CONFLICTS):
-            seen = await self.shelf.get(pool, key, settle)
+            seen = known or await self.shelf.get(pool, key, settle)
             item, reply = apply(seen.item, command, seen.now, key)
             if item == seen.item:
-                return reply, seen.at, again
+                if known is None:
+                    return reply, seen.at, again
+                known = None  # it would change nothing that a comparison could contradict
+                continue
+            known = None
             try:
                 if await self.shelf.put(pool, key, item, seen):
+                    if self._knows and item is not None and isinstance(reply, Touched):
+                        self._mine[pool, key] = item
                     return reply, seen.at, again
             except Unknown:
                 if again:
@@ -146,14 +201,21 @@ class CasPools:
         if seen is None or seen.item is None:
             return None
         item = seen.item
+        if self._knows and not take.window:
+            if len(self._mine) >= REMEMBERED:
+                self._mine.clear()
+            self._mine[pool, item.key] = item
         return Taken(item.fence, item.score - seen.now, item.body, item.key), seen.at
 
     # -- the line
 
     async def _line(self, pool: str, settle: bool = False) -> tuple[Line, Seen]:
         seen = await self.store.read(line_key(pool), settle)
+        return self._decoded(pool, seen.row.body if seen.row is not None else None), seen
+
+    def _decoded(self, pool: str, text: str | None) -> Line:
         try:
-            return decode_line(seen.row.body if seen.row is not None else None), seen
+            return decode_line(text)
         except ValueError as bad:
             raise BackendError(f"The line of {pool!r} in {self.store.where} cannot be read: {bad}.") from None
 
@@ -211,8 +273,8 @@ class CasPools:
     # -- seeking
 
     async def _seek(self, pool: str, seek: Seek) -> PoolAnswer:
-        take = Take(seek.ticket, seek.lease, seek.owner, seek.note)
-        if not seek.again:
+        take = take_of(seek)
+        if not seek.again and seek.ticket != self._tried:
             got = await self._take_due(pool, take, line_key(pool))
             if got is not None:
                 return PoolAnswer(*got)
@@ -283,7 +345,7 @@ class CasPools:
             await self._leave_line(pool, {asker, *(h.ticket for h in served)}, asker, [h for h in served if h.ear])
 
     async def _seek_named(self, pool: str, seek: Seek) -> PoolAnswer:
-        take = Take(seek.ticket, seek.lease, seek.owner, seek.note)
+        take = take_of(seek)
         watched = False
         for turn in range(CONFLICTS):
             reply, at, again = await self._apply(pool, seek.key, take)
@@ -322,3 +384,17 @@ class CasPools:
             f"{what!r} of {name!r} changed {CONFLICTS} times while one step was tried. "
             "Spread the work over more pools, or use a store with a server."
         )
+
+
+def take_of(seek: Seek) -> Take:
+    return Take(seek.ticket, seek.lease, seek.owner, seek.note)
+
+
+def through(work: Coroutine[Any, Any, T]) -> T:
+    """Under the thread colour nothing ever suspends."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("a step for threads was to be waited for")

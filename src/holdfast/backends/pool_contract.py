@@ -53,6 +53,11 @@ class SeenItem(NamedTuple):
     at: float  # the client's clock, before the request
 
 
+class PutAndLook(Protocol):
+    async def __call__(self, pool: str, key: str, item: Item, seen: SeenItem, line: str) -> tuple[bool, str | None]:
+        """As `put`, and what is in the line's row; who comes to it at the same moment may be overlooked."""
+
+
 class Shelf(Protocol):
     """Where a store keeps the items of its pools. `pool` is complete (namespace included). Raises as `Store` does."""
 
@@ -80,3 +85,10 @@ class Shelf(Protocol):
     async def all(self, pool: str) -> tuple[list[Item], int]: ...
 
     async def count(self, pool: str) -> dict[str, int]: ...
+
+    # A shelf whose `put` compares what is in the item, and not a version, may say so:
+    # by_content = True
+    # Then what was taken is written again without being read, with a time of the store's `now()`.
+
+    # A shelf that can do so in one step may also have
+    # put_and_look: PutAndLook

@@ -49,6 +49,12 @@ class Items:
         now = self._now()
         self.get = self._say(sa.select(now, *COLUMNS).select_from(just.outerjoin(ITEMS, _this)), True)
         self.put = self._say(sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new))
+        self.put_and_look: Statement | None = None
+        if dialect.name == "PostgreSQL":
+            put = sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new)
+            done = put.returning(ITEMS.c.fence).cte("done")
+            both = just.outerjoin(done, sa.true()).outerjoin(LOCKS, LOCKS.c.key == value("line"))
+            self.put_and_look = self._say(sa.select(done.c.fence, LOCKS.c.body).select_from(both))
         self.delete = self._say(sa.delete(ITEMS).where(same))
         due = sa.and_(_here, ITEMS.c.score >= NONE, ITEMS.c.score <= now)
         alone = ~sa.exists().where(LOCKS.c.key == value("line"), LOCKS.c.score > NONE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...pool import STATES, Item, Take, Taken, apply
-from ..pool_contract import SeenItem
+from ..pool_contract import PutAndLook, SeenItem
 from .dialects import SCANNED
 from .items import Items
 from .tables import Statement
@@ -20,6 +20,8 @@ TRIES = 400  # more in a row than any real crowd causes
 
 
 class SqlShelf:
+    by_content = True
+
     def __init__(self, store: "SqlStore", say: Items) -> None:
         self._store = store
         self._say = say
@@ -35,9 +37,21 @@ class SqlShelf:
             ticket, owner, note = ("" if text == self._nobody else text for text in (ticket, owner, note))
         return Item(key, int(score), int(fence), ticket, int(lease), owner, note, body)
 
-    def _columns(self, item: Item, old: str = "") -> dict[str, Any]:
-        named = {f"{old}{name}": value for name, value in item._asdict().items() if name != "key"}
-        return {name: self._nobody if value == "" else value for name, value in named.items()}
+    def _same(self, pool: str, item: Item) -> dict[str, Any]:
+        """What tells that it is still this one."""
+        return {
+            "v_pool": pool, "v_key": item.key, "v_old_score": item.score, "v_old_fence": item.fence,
+            "v_old_ticket": item.ticket or self._nobody,
+        }  # fmt: skip
+
+    def _written(self, pool: str, item: Item, seen: SeenItem) -> dict[str, Any]:
+        assert seen.item is not None  # what is new comes by `add`
+        nobody = self._nobody
+        _, score, fence, ticket, lease, owner, note, body = item
+        return self._same(pool, seen.item) | {
+            "v_score": score, "v_fence": fence, "v_ticket": ticket or nobody, "v_lease": lease,
+            "v_owner": owner or nobody, "v_note": note or nobody, "v_body": body or nobody, "v_now": seen.now,
+        }  # fmt: skip
 
     async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
         told, at = await self._ask(self._say.get, pool=pool, key=key)
@@ -45,16 +59,30 @@ class SqlShelf:
         return SeenItem(self._item(row) if row[0] is not None else None, None, self._store.sampled(now, at), at)
 
     async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
-        assert seen.item is not None  # what is new comes by `add`
-        old = self._columns(seen.item._replace(body="", owner="", note=""), "old_")
-        values = {"pool": pool, "key": key, **{name: old[name] for name in ("old_score", "old_fence", "old_ticket")}}
+        assert seen.item is not None
         try:
             if item is None:
-                return (await self._ask(self._say.delete, **values))[0].met > 0
-            told, _ = await self._ask(self._say.put, **values, **self._columns(item), now=seen.now)
-            return told.met > 0
+                return (await self._store.ask(self._say.delete, self._same(pool, seen.item))).met > 0
+            return (await self._store.ask(self._say.put, self._written(pool, item, seen))).met > 0
         except Conflict:
             return False
+
+    @property
+    def put_and_look(self) -> PutAndLook | None:
+        return self._put_and_look if self._say.put_and_look is not None else None
+
+    async def _put_and_look(
+        self, pool: str, key: str, item: Item, seen: SeenItem, line: str
+    ) -> tuple[bool, str | None]:
+        assert self._say.put_and_look is not None
+        values = self._written(pool, item, seen)
+        values["v_line"] = line
+        try:
+            told = await self._store.ask(self._say.put_and_look, values)
+        except Conflict:
+            return False, None
+        fence, text = told.rows[0]
+        return fence is not None, text
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0
@@ -79,9 +107,9 @@ class SqlShelf:
 
     async def take(self, pool: str, take: Take, line: str) -> SeenItem | None:
         statement = self._say.take_if_alone if line else self._say.take
-        values: dict[str, Any] = {"pool": pool, "line": line} if line else {"pool": pool}
         if self._store.dialect.shows:
-            return await self._take_at_once(statement, values, take)
+            return await self._take_at_once(statement, pool, line, take)
+        values: dict[str, Any] = {"pool": pool, "line": line} if line else {"pool": pool}
         for turn in range(TRIES):
             told, at = await self._ask(statement, **values)
             if not told.rows:
@@ -96,12 +124,18 @@ class SqlShelf:
                 return SeenItem(item, None, now, at)
         raise self._store.crowded()
 
-    async def _take_at_once(self, statement: Statement, values: dict[str, Any], take: Take) -> SeenItem | None:
+    async def _take_at_once(self, statement: Statement, pool: str, line: str, take: Take) -> SeenItem | None:
         span = min(take.window, take.lease) if take.window else take.lease
-        who = {"ticket": take.ticket, "lease": take.lease, "owner": take.owner, "note": take.note}
+        said = {
+            "v_pool": pool, "v_ticket": take.ticket, "v_lease": take.lease, "v_owner": take.owner, "v_note": take.note,
+            "v_span": span,
+        }  # fmt: skip
+        if line:
+            said["v_line"] = line
         for _ in range(TRIES):
+            at = self._store.client_clock()
             try:
-                told, at = await self._ask(statement, **values, **who, span=span)
+                told = await self._store.ask(statement, said)
             except Conflict:
                 continue
             if not told.rows:

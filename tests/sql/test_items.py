@@ -1,0 +1,94 @@
+"""What a worker has taken is written without being read again: only as long as it is still the same."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import holdfast
+from tests.servers.sql import Database, PostgreSQL
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue(request.param)
+    return found
+
+
+def taken(locks: holdfast.Locks) -> holdfast.Item:
+    item = locks.pool("jobs").acquire(False)
+    assert item is not None
+    return item
+
+
+@pytest.mark.parametrize("let_go", ["done", "release", "delete", "renew"])
+@pytest.mark.parametrize("another", ["ticket = 'other'", "fence = fence + 1", "score = score - 1000, ticket = 'o'"])
+def test_what_is_anothers_by_now_is_left_alone(database: Database, let_go: str, another: str) -> None:
+    with holdfast.connect(database.url) as locks:
+        locks.pool("jobs").add("a")
+        item = taken(locks)
+        database.run(f"UPDATE holdfast_items SET {another}")
+        before = database.run("SELECT score, ticket, fence FROM holdfast_items")
+        with pytest.raises(holdfast.LeaseLost):
+            getattr(item, let_go)()
+        assert database.run("SELECT score, ticket, fence FROM holdfast_items") == before
+
+
+def test_what_was_touched_in_between_is_known_too(database: Database) -> None:
+    with holdfast.connect(database.url) as locks:
+        jobs = locks.pool("jobs")
+        jobs.add("a", {"n": 1})
+        item = taken(locks)
+        item.renew()
+        item.update({"n": 2})
+        item.release()
+        item = taken(locks)
+        assert item.body == {"n": 2}
+        item.renew()
+        item.done({"n": 3})
+        (found,) = jobs.items()
+        assert (found.state, found.body) == ("done", {"n": 3})
+
+
+def test_an_item_that_somebody_else_has_changed_is_read_again(database: Database) -> None:
+    """By a renewal of the same take that came by another way, for instance."""
+    with holdfast.connect(database.url) as locks:
+        locks.pool("jobs").add("a")
+        item = taken(locks)
+        database.run("UPDATE holdfast_items SET score = score - 1")
+        item.done()
+        assert [found.state for found in locks.pool("jobs").items()] == ["done"]
+
+
+def test_who_waits_for_this_very_item_is_told_that_it_is_done(postgresql: PostgreSQL) -> None:
+    with holdfast.connect(postgresql.url) as locks, holdfast.connect(postgresql.url) as other:
+        locks.pool("jobs").add("a")
+        item = taken(locks)
+        told: list[str] = []
+
+        def wait() -> None:
+            try:
+                other.pool("jobs").acquire(key="a", timeout=20)
+            except holdfast.ConfigError as error:
+                told.append(str(error))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        limit = time.monotonic() + 20
+        while "jobs" not in str(postgresql.run("SELECT key, body FROM holdfast_locks")):
+            assert time.monotonic() < limit, "nobody waits"
+            time.sleep(0.01)
+        hints: list[str] = []
+        with postgresql.connect() as ear:
+            (channel,) = {
+                name for (body,) in postgresql.run("SELECT body FROM holdfast_locks") for name in body.split('"')
+                if name.startswith("holdfast_")
+            }  # fmt: skip
+            ear.execute(f"LISTEN {channel}")
+            item.done()
+            hints += [hint.payload for hint in ear.notifies(timeout=5, stop_after=1)]
+        waiting.join(20)
+        assert told and "is done" in told[0]
+        assert hints
