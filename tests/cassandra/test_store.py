@@ -110,6 +110,25 @@ def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch:
         assert rest[15:] == ["late", keys[3]]
 
 
+@pytest.mark.parametrize("few", [1, 64])
+def test_in_a_crowd_items_come_in_the_order_of_their_bucket(
+    cassandra: Ring, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Whether there are few in it or more than are read at once."""
+    monkeypatch.setattr(shelf, "FEW", few)
+    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+        store = locks._desk.backend.store  # type: ignore[attr-defined]
+        pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(40, 0, -1)]
+        pool.add_many([(key, None) for key in keys])
+        store.crowded = locks._desk.clock() + 60
+        had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
+        assert had != keys, "by lot"
+        for bucket in range(shelf.BUCKETS):
+            assert [key for key in had if shelf.bucket_of(key) == bucket] == [
+                key for key in keys if shelf.bucket_of(key) == bucket
+            ]
+
+
 def test_who_waits_for_an_item_writes_nothing_into_the_log(cassandra: Ring, caplog: pytest.LogCaptureFixture) -> None:
     """Cassandra warns of some questions, and the driver passes it on."""
     with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:

@@ -182,6 +182,18 @@ MUTANTS = [
         "(not first or desk.backend.doubles)",
     ),
     Mutant(
+        "a release that is slow is a loss",
+        doubt.a_release_that_takes_longer_than_the_lease_is_no_loss, RELEASE,
+        "if seat.going < seat.deadline <= desk.clock():",
+        "if False:",
+    ),
+    Mutant(
+        "what ended before it was released is no loss",
+        doubt.the_first_leave_tells_of_a_loss, RELEASE,
+        "if seat.going < seat.deadline <= desk.clock():",
+        "if seat.deadline <= desk.clock():",
+    ),
+    Mutant(
         "the engine does not say that it had to ask again",
         doubt.a_release_whose_reply_is_lost_is_no_loss, CAS,
         "start, settle, again = None, True, True",

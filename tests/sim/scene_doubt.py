@@ -124,6 +124,25 @@ def a_release_whose_reply_is_lost_is_no_loss(house: House) -> None:
         stage.expect(not stage.inside(), "and it is out")
 
 
+def a_release_that_takes_longer_than_the_lease_is_no_loss(house: House) -> None:
+    """What was done inside was over in time; only the way out was slow, and somebody else came in meanwhile."""
+    stage = Stage(house, "rows")
+    a, b = stage.clients
+    a.backend.store.time_out = 9.0
+    stay = stage.holding(a, 0.1, lease=2.0)
+    second = stage.go(b, b.get(b.wish()))
+    stage.until(0.3)
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=4.0, jitter=0)
+    task = stage.go(a, house.release.release(a.desk, stay.hold))
+    stage.until(0.32)
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.0002)
+    stage.until(4.0)
+    stage.expect(stage.inside() == ["b"], "the lease has ended")
+    stage.until(6.0)
+    stage.result(second)
+    stage.result(task)
+
+
 def the_first_leave_tells_of_a_loss(house: House) -> None:
     """A holder that was stopped past its lease and releases at once, without looking, must be told."""
     stage = Stage(house)

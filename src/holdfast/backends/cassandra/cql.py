@@ -60,12 +60,17 @@ PUT = (
     "WHERE pool = ? AND bucket = ? AND key = ? "
     "IF score = ? AND fence = ? AND ticket = ? AND zero <= toTimestamp(now()) - (duration) ?"
 )
+DUE_IN_BUCKET = (
+    f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "
+    "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? LIMIT 64 ALLOW FILTERING"
+)
 LEAST = (
     "SELECT min(score) AS score FROM {keyspace}.holdfast_items "
     "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? ALLOW FILTERING"
 )
 WITH_SCORE = (
-    "SELECT key FROM {keyspace}.holdfast_items WHERE pool = ? AND bucket = ? AND score = ? LIMIT 1 ALLOW FILTERING"
+    f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "
+    "WHERE pool = ? AND bucket = ? AND score = ? LIMIT 1 ALLOW FILTERING"
 )
 DUE = (
     "SELECT key, score FROM {keyspace}.holdfast_items "

@@ -32,6 +32,7 @@ TRIES = 400  # more in a row than any real crowd causes
 DOUBTS = 3
 CROWDED = 2.0  # seconds for which one who has lost a race keeps out of the way, and who has not knows what is next
 AHEAD = 256  # so many are known to be next
+FEW = 64  # that come at once: see cql
 POOLS = 64  # in so many pools
 ITEM = Item._fields
 
@@ -112,44 +113,57 @@ class CassandraShelf:
             seen = await self._store.read(line)
             if seen.row is not None and seen.row.score > 0:
                 return None
-        crowded = line != "" and self.buckets > 1 and self._clock() < self._store.crowded
+        crowded = self._crowded(line) and self._clock() < self._store.crowded
         for turn in range(TRIES):
-            if crowded:
-                key = await self._least(pool, os.urandom(1)[0] % self.buckets)
-            else:
-                key = await self._next(pool, by_lot=bool(turn and line))
-            if key is not None:
-                took = await self._take(pool, await self.get(pool, key), take)
-                if took is not None:
-                    return took
-                self._store.ahead.pop(pool, None)
-                self._store.crowded = self._clock() + CROWDED
-            elif not crowded:
-                return None
-            crowded = False
+            one = await self._of_a_bucket(pool) if crowded else None
+            if one is None:
+                key = await self._next(pool, by_lot=line != "" and turn > 0)
+                if key is None:
+                    return None
+                one = await self.get(pool, key)
+            took = await self._take(pool, one, take)
+            if took is not None:
+                return took
+            self._store.ahead.pop(pool, None)
+            self._store.crowded = self._clock() + CROWDED
+            crowded = self._crowded(line)
         return None
 
-    async def _least(self, pool: str, bucket: int) -> str | None:
-        """What has been due for longest in this bucket."""
-        (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, await self._store.time()))
-        if found.score is None:
-            return None
-        rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score))
-        return rows[0].key if rows else None
+    def _crowded(self, line: str) -> bool:
+        """Whether others may be in our way: in a line only the first one takes."""
+        return line != "" and self.buckets > 1
+
+    async def _of_a_bucket(self, pool: str) -> SeenItem | None:
+        """What has been due for longest in a bucket drawn by lot. Few are read at once; of many the nodes find it."""
+        bucket = os.urandom(1)[0] % self.buckets
+        now, at = await self._store.sample()
+        rows = await self._wire.read(cql.DUE_IN_BUCKET, (pool, bucket, 0, now))
+        if len(rows) >= FEW:
+            (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, now))
+            if found.score is not None:
+                rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score)) or rows
+        first = min((_item(row) for row in rows), key=lambda item: (item.score, item.key), default=None)
+        return SeenItem(first, first, now, at) if first is not None else None
 
     async def _next(self, pool: str, by_lot: bool) -> str | None:
         """What has been due for longest in all buckets. Others that were due then are remembered for a while: whatever
-        is added, given back or expires from now on has a greater score. By lot: one of the first, as in a crowd two
-        who try the same one only get in each other's way."""
+        is added, given back or expires from now on has a greater score. By lot: the first of any bucket, as in a crowd
+        two who try the same one only get in each other's way."""
         until, keys = self._store.ahead.get(pool, (0.0, []))
         if by_lot or not keys or self._clock() > until:
             rows = await self._wire.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
             keys = [row.key for row in nsmallest(AHEAD, rows, key=lambda row: (row.score, row.key))][::-1]
             if len(self._store.ahead) > POOLS:
                 self._store.ahead.clear()
-            self._store.ahead[pool] = self._clock() + CROWDED, keys
+            if not by_lot:
+                self._store.ahead[pool] = self._clock() + CROWDED, keys
+        if by_lot and keys:
+            key = keys[-1 - os.urandom(1)[0] % min(len(keys), BUCKETS)]
+            if self.buckets > 1:
+                key = next(each for each in reversed(keys) if bucket_of(each) == bucket_of(key))
+            return key
         try:
-            return keys.pop(-1 - os.urandom(1)[0] % min(len(keys), BUCKETS) if by_lot and keys else -1)
+            return keys.pop()
         except IndexError:  # nothing is due; or another thread was quicker
             return None
 
@@ -176,8 +190,7 @@ class CassandraShelf:
         return None
 
     async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
-        at = self._clock()
-        now = await self._store.time()
+        now, at = await self._store.sample()
         found = await self._wire.read(cql.OF, (pool, self._all, now, now + span, ticket))
         return SeenItem(_item(found[0]), _item(found[0]), now, at) if found else None
 

@@ -73,13 +73,16 @@ class CassandraStore:
         self._known = now, before, self._colour.clock()
         return now
 
-    async def time(self) -> int:
-        """What time it is, by the last answer or by asking."""
+    async def sample(self) -> tuple[int, float]:
+        """What time it is, by the last answer or by asking, and when it was that by our clock at the earliest."""
         sample = self.now()
         if sample is not None:
-            return sample[0]
+            return sample
         before = self._colour.clock()
-        return self.note((await self.wire.read(cql.CLOCK))[0].now, before)
+        return self.note((await self.wire.read(cql.CLOCK))[0].now, before), before
+
+    async def time(self) -> int:
+        return (await self.sample())[0]
 
     # -- rows
 

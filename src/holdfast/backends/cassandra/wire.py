@@ -18,11 +18,13 @@ from cassandra.query import SimpleStatement
 
 from ...errors import BackendError, ConfigError, LockError
 from ..contract import Colour, Unknown
-from . import trouble
+from . import cql, trouble
 from .address import Address
 
 TRIES = 4  # of a read
 FIRST_PAUSE = 0.03
+QUIET = 0.7  # seconds after which a node that has not answered is asked for a sign of life
+ALIVE = 0.6  # seconds for that sign
 GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for its word
 
 
@@ -117,7 +119,10 @@ class Wire:
             event.set()
 
         future.add_callbacks(came, failed)
-        await event.wait(self._address.timeout + GRACE)
+        timeout = self._address.timeout
+        quiet = min(QUIET, timeout)
+        if not await event.wait(quiet) and (timeout <= quiet + ALIVE or await self._lives(future._current_host)):
+            await event.wait(timeout - quiet + GRACE)
         if not told:
             told.append(OperationTimedOut())
         if told[0] is not None:
@@ -125,6 +130,28 @@ class Wire:
                 self._address.route.suspect(future._current_host)
             raise told[0]
         return rows
+
+    async def _lives(self, host: Any) -> bool:
+        """Whether a node that is slow to answer answers at all. One that hangs would cost everybody his whole timeout,
+        and whoever is inside on the word of a row has less time than that."""
+        if host is None or self._session is None:
+            return True
+        event = self.colour.event()
+        statement = SimpleStatement(cql.CLOCK, is_idempotent=True, retry_policy=RETHROW)
+        future = self._session.execute_async(statement, timeout=ALIVE, host=host)
+        heard: list[bool] = []
+
+        def came(page: Any) -> None:
+            heard.append(True)
+            event.set()
+
+        def failed(error: Any) -> None:
+            heard.append(not isinstance(error, OperationTimedOut))
+            event.set()
+
+        future.add_callbacks(came, failed)
+        await event.wait(ALIVE)
+        return bool(heard) and heard[0]
 
     # -- beginning and end
 
