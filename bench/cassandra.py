@@ -56,7 +56,7 @@ def drain(ring: Ring, buckets: int, workers: int, items: int) -> tuple[float, fl
 
 def main() -> None:
     said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("nodes", 1), ("workers", 16), ("items", 96), ("rounds", 3)):
+    for name, default in (("nodes", 1), ("workers", 16), ("items", 256), ("rounds", 3)):
         said.add_argument(f"--{name}", type=int, default=default)
     asked = said.parse_args()
     if what := missing():

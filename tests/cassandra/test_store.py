@@ -169,3 +169,6 @@ def test_the_tool_works_by_its_url_alone(cassandra: Ring) -> None:
         "There are few copies (replication_factor 1): if one node is down its locks are, too. Three are usual."
     ]
     assert "CREATE TABLE" in tool("schema").stdout
+    assert tool("pool", "add", "jobs", "one").returncode == 0
+    assert tool("pool", "run", "jobs", "-c", "echo $HOLDFAST_ITEM").stdout == "one\n"
+    assert "1 done" in tool("pool", "ls", "jobs").stdout

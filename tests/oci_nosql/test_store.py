@@ -92,3 +92,6 @@ def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     assert doctor.returncode == 0, doctor.stderr
     assert {check["level"] for check in json.loads(doctor.stdout)["checks"]} <= {"ok", "note"}
     assert "CREATE TABLE" in tool("schema").stdout
+    assert tool("pool", "add", "jobs", "one").returncode == 0
+    assert tool("pool", "run", "jobs", "-c", "echo $HOLDFAST_ITEM").stdout == "one\n"
+    assert "1 done" in tool("pool", "ls", "jobs").stdout

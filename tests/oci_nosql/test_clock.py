@@ -1,0 +1,59 @@
+"""The clock of OCI's NoSQL service, a fake of it, is another one than ours, and is set back: only its own counts."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+import holdfast
+from holdfast.backends.oci_nosql import clock
+from holdfast.flow.run import run
+from tests.servers.fake_nosql import FakeNosql
+
+
+@pytest.mark.parametrize("hours", [-30, 30])
+def test_it_may_be_far_from_ours(fake_nosql: FakeNosql, hours: int) -> None:
+    fake_nosql.now = lambda: time.time() + hours * 3600
+    with holdfast.connect(fake_nosql.url(), lease=20) as locks, holdfast.connect(fake_nosql.url()) as others:
+        with locks.lock("x") as lease:
+            assert 10 < lease.remaining() <= 20
+            assert others.lock("x").acquire(blocking=False) is None
+            assert abs(others.snapshot("x").now - fake_nosql.now()) < 10
+        assert others.lock("x").acquire(timeout=5)
+        told = run(locks._desk.backend.doctor())
+    assert any(level == "note" and f"{hours * 3600:+.0f}" in text.replace(".0 s", " s") for level, text in told), told
+
+
+def test_it_is_set_back_and_nobody_is_dropped_or_kept_for_longer(fake_nosql: FakeNosql) -> None:
+    with holdfast.connect(fake_nosql.url(), lease=5) as locks, holdfast.connect(fake_nosql.url(), lease=1) as others:
+        lease = locks.lock("x").acquire()
+        abandoned = others.lock("y").acquire()
+        assert lease is not None and abandoned is not None
+        others._desk.closing = others._desk.closed = True  # as if it were dead: no more renewals
+        fake_nosql.now = lambda: time.time() - 3600
+        lease.renew()
+        assert locks.lock("x").acquire(blocking=False) is None
+        with locks.lock("y").hold(timeout=30) as next_one:  # not after an hour and a second
+            assert next_one.fence > abandoned.fence
+        first = lease.fence
+        lease.release()
+        with locks.lock("x") as lease:
+            assert lease.fence > first
+        others._desk.closing = others._desk.closed = False
+
+
+def test_a_guess_is_never_ahead_and_counts_from_when_it_was_that_at_the_earliest() -> None:
+    """The service read its clock some time between our question and its answer. Whenever that was: it is not yet less
+    than what we guess, and it was not yet more when, as we say, it was that."""
+    begun, took, since = 10.0, clock.VAGUE * 0.9, 0.5
+    guessing = clock.Clock(SimpleNamespace(colour=SimpleNamespace(clock=lambda: begun + took + since)))  # type: ignore[arg-type]
+    guessing._known = 1_000_000_000, begun, begun + took
+    guess = guessing.guess()
+    assert guess is not None
+    for read_at in (begun, begun + took / 2, begun + took):
+        assert guess[0] <= 1_000_000_000 + (begun + took + since - read_at) * 1e6 + 1
+        assert guess[0] >= 1_000_000_000 + (guess[1] - read_at) * 1e6 - 1
+    guessing._known = 1_000_000_000, begun - clock.VAGUE, begun + took
+    assert guessing.guess() is None, "an answer that took longer tells too little"
+    guessing._known = 1_000_000_000, begun - clock.KEPT, begun - clock.KEPT + took
+    assert guessing.guess() is None, "and one of long ago nothing"
