@@ -112,6 +112,32 @@ def test_a_data_centre_is_asked_and_no_other() -> None:
     assert address.read("cassandra://h1/k?skew=0.4", {"timeout": 7}).skew == 0.4
 
 
+def test_what_schema_prints_is_enough_for_a_role_with_these_rights_only(cassandra: Ring) -> None:
+    with holdfast.connect(cassandra.url.replace("/holdfast", "/printed?replication=1")) as locks:
+        printed = locks._desk.backend.schema()
+    statements = [line.removeprefix("-- ") if line.endswith(";") else line for line in printed.splitlines()]
+    session = cassandra.session()
+    session.execute("CREATE ROLE IF NOT EXISTS locker WITH PASSWORD = 'open-sesame' AND LOGIN = true")
+    for statement in "\n".join([*statements, ""]).split(";\n"):
+        if words := [line for line in statement.splitlines() if line and not line.startswith("--")]:
+            session.execute("\n".join(words))
+    url = cassandra.url.replace("cassandra:cassandra", "locker:open-sesame").replace("/holdfast", "/printed")
+    with holdfast.connect(url) as locks, locks.lock("x"):
+        locks.pool("jobs").add("a")
+        assert locks.pool("jobs").acquire(blocking=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "copies"),
+    [("", "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}"),
+     ("?replication=5", "{'class': 'NetworkTopologyStrategy', 'replication_factor': 5}"),
+     ("?replication=east:3,us-west_2:2", "{'class': 'NetworkTopologyStrategy', 'east': 3, 'us-west_2': 2}")],
+)  # fmt: skip
+def test_three_copies_unless_something_else_is_said(said: str, copies: str) -> None:
+    with holdfast.connect(f"cassandra://h1/k{said}") as locks:
+        assert f"-- CREATE KEYSPACE IF NOT EXISTS k WITH replication = {copies};" in locks._desk.backend.schema()
+
+
 class Nodes:
     """A session whose nodes tell these times, in milliseconds from ours; None does not answer."""
 

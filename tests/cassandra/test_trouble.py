@@ -115,7 +115,8 @@ def test_nobody_there() -> None:
     "url",
     ["cassandra://", "cassandra://h1", "cassandra://h1:x/k", "cassandra://h1:1,h2:2/k", "cassandra://u:secret@h1/k;drop",
      "cassandra://h1/k?colour=red", "cassandra://h1/k?consistency=one", "cassandra://h1/k?consistency=local_serial",
-     "cassandra://h1/k?timeout=0"],
+     "cassandra://h1/k?timeout=0", "cassandra://h1/k?replication=0", "cassandra://h1/k?replication=3,east:3",
+     "cassandra://h1/k?replication=a';drop:3"],
 )  # fmt: skip
 def test_a_url_that_makes_no_sense_is_said_at_once(url: str) -> None:
     with pytest.raises(ConfigError) as no:

@@ -7,6 +7,7 @@ row get in each other's way, and have two clocks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -19,11 +20,14 @@ from ...errors import ConfigError
 from .route import SameReplica
 
 FORM = "cassandra://USER:PASSWORD@HOST1,HOST2/KEYSPACE"
-OPTIONS = ("port", "local_dc", "consistency", "timeout", "skew", "ssl")
-SESSION_OPTIONS = ("keyspace", "consistency", "timeout", "skew")
+OPTIONS = ("port", "local_dc", "consistency", "timeout", "skew", "ssl", "replication")
+SESSION_OPTIONS = ("keyspace", "consistency", "timeout", "skew", "replication")
 PORT = 9042
 ANSWER = 3.0  # seconds for each answer: longer than the server itself tries, so that it says what became of it
 SKEW = 0.1  # seconds by which the clocks of the nodes may differ
+COPIES = "3"  # of everything, and so one node of three may be down
+STRATEGY = "NetworkTopologyStrategy"
+REPLICATION = re.compile(r"[1-9]\d?|[\w-]+:[1-9]\d?(,[\w-]+:[1-9]\d?)*")
 CONSISTENCIES = {"serial": ("SERIAL", "QUORUM"), "local_serial": ("LOCAL_SERIAL", "LOCAL_QUORUM")}
 
 
@@ -39,6 +43,8 @@ class Address(NamedTuple):
     skew: float
     route: SameReplica | None
     """Told which nodes do not answer."""
+    replication: str
+    """Of the keyspace, as CQL has it."""
 
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
@@ -77,7 +83,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
             raise
 
     where = f"cassandra://{place}/{keyspace}"
-    return Address(make, None, keyspace, where, consistency, timeout, skew, route)
+    return Address(make, None, keyspace, where, consistency, timeout, skew, route, _replication(said))
 
 
 def of_session(session: Any, options: Mapping[str, Any]) -> Address:
@@ -90,7 +96,8 @@ def of_session(session: Any, options: Mapping[str, Any]) -> Address:
         raise ConfigError("This session has no keyspace: say which, connect(session, keyspace='locks').")
     hosts = ",".join(sorted(str(host) for host in session.cluster.contact_points or ()))
     timeout, skew, consistency = _numbers(said)
-    return Address(None, session, keyspace, f"cassandra://{hosts}/{keyspace}", consistency, timeout, skew, None)
+    where = f"cassandra://{hosts}/{keyspace}"
+    return Address(None, session, keyspace, where, consistency, timeout, skew, None, _replication(said))
 
 
 def _hosts(place: str) -> tuple[list[str], set[str]]:
@@ -111,6 +118,15 @@ def _ssl(said: Mapping[str, Any]) -> Any:
     import ssl
 
     return ssl.create_default_context()
+
+
+def _replication(said: Mapping[str, Any]) -> str:
+    """From 3, or east:3,west:3."""
+    text = str(said.get("replication", COPIES))
+    if not REPLICATION.fullmatch(text):
+        raise ConfigError(f"replication is 3, or for each data centre its number, east:3,west:3. It is not {text!r}.")
+    copies = [part.rpartition(":") for part in text.split(",")]
+    return str({"class": STRATEGY, **{centre or "replication_factor": int(number) for centre, _, number in copies}})
 
 
 def _checked(said: Any, known: tuple[str, ...]) -> dict[str, Any]:

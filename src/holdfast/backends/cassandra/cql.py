@@ -87,8 +87,8 @@ SOON = (  # not min(score): of several partitions that is a warning of the serve
 ALL = f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items WHERE pool = ? AND bucket IN ?"
 SCORES = "SELECT key, score, ticket FROM {keyspace}.holdfast_items WHERE pool = ? AND bucket IN ?"
 
-SCHEMA = """-- A keyspace with three copies of everything; name your data centres, or SimpleStrategy where there is one.
--- CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}};
+SCHEMA = """-- The keyspace, if there is none. How many copies it has: replication=3 or replication=east:3,west:3.
+-- CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication};
 {tables}
 
 -- The rights of a role that locks:

@@ -165,7 +165,7 @@ class CassandraStore:
 
     def schema(self) -> str:
         tables = "\n".join(f"{text.format(keyspace=self.wire.keyspace)};" for text in (cql.LOCKS, cql.ITEMS))
-        return cql.SCHEMA.format(keyspace=self.wire.keyspace, tables=tables)
+        return cql.SCHEMA.format(keyspace=self.wire.keyspace, tables=tables, replication=self.wire.replication)
 
 
 def since_1970(now: int) -> Any:

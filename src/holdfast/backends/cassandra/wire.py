@@ -32,6 +32,7 @@ class Wire:
     def __init__(self, address: Address, colour: Colour) -> None:
         self.where = address.where
         self.keyspace = address.keyspace
+        self.replication = address.replication
         self.colour = colour
         self._address = address
         self._serial, self._quorum = (getattr(ConsistencyLevel, name) for name in address.consistency)
