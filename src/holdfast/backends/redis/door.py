@@ -11,6 +11,7 @@ from redis.crc import key_slot
 
 from ...doorman import Command, Enter, Leave
 from . import layout
+from .layout import packed
 from .scripts import ENTER, LEAVE, STEP, Script
 
 NEVER = float("-inf")
@@ -33,8 +34,8 @@ class Door:
         self._begin = command_of(ENTER, self.keys[:1], 5) + seat
         self._leave = command_of(LEAVE, self.keys[:1], 2) + seat
         self._last: tuple[tuple[Any, ...], bytes] = (), b""  # an Enter's fields, and what comes behind its ticket
-        self._steps = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
-        self.word = _words(self.keys[0])
+        self._steps = packed("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        self.word = packed(self.keys[0])
         self.crowded = False  # others want it, too: the full step is worth sending first
         self.listed = NEVER  # since when the index has it from us
 
@@ -51,12 +52,12 @@ class Door:
                 self._last = command[1:], rest
             if len(ticket) == USUAL:
                 return b"%b%b%b" % (self._begin, ticket, rest)
-            return command_of(ENTER, self.keys[:1], 5) + _words(layout.head(ticket)) + rest[2:]
+            return command_of(ENTER, self.keys[:1], 5) + packed(layout.head(ticket)) + rest[2:]
         if type(command) is Leave and not command[1]:
             ticket, number = command[0].encode(), command[2]
             if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
                 return b"%b%b\r\n$16\r\n%d\r\n" % (self._leave, ticket, number)
-            return command_of(LEAVE, self.keys[:1], 2) + _words(layout.head(ticket), "" if number is None else number)
+            return command_of(LEAVE, self.keys[:1], 2) + packed(layout.head(ticket), "" if number is None else number)
         return None
 
     def step(self, command: Command) -> bytes:
@@ -68,7 +69,7 @@ class Door:
             if tail is None:
                 if len(_step_tails) >= KNOWN:
                     _step_tails.clear()
-                tail = _step_tails[command[1:]] = _words(*layout.words(command)[2:])
+                tail = _step_tails[command[1:]] = packed(*layout.words(command)[2:])
             return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
         if type(command) is Leave:
             ticket, number = command[0].encode(), command[2]
@@ -77,7 +78,7 @@ class Door:
                 size + 4, self._steps, len(ticket), ticket, command[1], len(fence), fence
             )  # fmt: skip
         words = layout.words(command)
-        return b"*%d\r\n%b%b" % (size + len(words), self._steps, _words(*words))
+        return b"*%d\r\n%b%b" % (size + len(words), self._steps, packed(*words))
 
 
 def tail_of(command: Enter) -> bytes:
@@ -90,19 +91,14 @@ def _tail(command: Enter) -> bytes:
     _, capacity, weight, lease, _, _, block, *_ = command
     tail = b""
     if 1 <= weight <= capacity:
-        tail = _words(layout.tail(command), capacity, lease, block if weight == capacity and block > 1 else 1)
+        tail = packed(layout.tail(command), capacity, lease, block if weight == capacity and block > 1 else 1)
     if len(_tails) >= KNOWN:
         _tails.clear()
     _tails[command[1:]] = tail
     return tail
 
 
-def _words(*words: str | bytes | int) -> bytes:
-    data = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
-
-
 def command_of(script: Script, keys: list[str], more: int, *args: str) -> bytes:
     """An EVALSHA with these keys and arguments, to which so many arguments are still to be added."""
     count = 3 + len(keys) + len(args) + more
-    return b"*%d\r\n%b" % (count, _words("EVALSHA", script.sha, len(keys), *keys, *args))
+    return b"*%d\r\n%b" % (count, packed("EVALSHA", script.sha, len(keys), *keys, *args))

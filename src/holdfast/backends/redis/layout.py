@@ -52,11 +52,13 @@ def keys(namespace: str, name: str) -> list[str]:
 
 def pack(*words: str | bytes | int) -> bytes:
     """One command as the wire wants it."""
-    parts = [b"*%d\r\n" % len(words)]
-    for word in words:
-        data = word if isinstance(word, bytes) else str(word).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
-    return b"".join(parts)
+    return b"*%d\r\n%b" % (len(words), packed(*words))
+
+
+def packed(*words: str | bytes | int) -> bytes:
+    """Words of a command."""
+    data = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in data])
 
 
 def head(ticket: bytes) -> bytes:

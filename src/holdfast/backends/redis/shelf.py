@@ -17,7 +17,8 @@ from ..pool_contract import PoolAnswer
 from . import layout, pool_layout, trouble
 from .at_once import PING, new
 from .courier import Parcel
-from .door import LEAST, MOST, USUAL, _words, command_of
+from .door import LEAST, MOST, USUAL, command_of
+from .layout import packed
 from .pool_layout import COUNT, FINISH, LINE, LOOK, SIMPLE, STEP, TAKE, cut
 from .reading import NOT_YET, Said
 
@@ -36,7 +37,7 @@ class Pool:
         self._take = command_of(TAKE, self.keys[:2], 3) + b"$33\r\n:"
         self._last: tuple[tuple[Any, ...], bytes] = (), b""  # a Seek's fields, and what comes behind its ticket
         self._finish = command_of(FINISH, self.keys[:2], 3) + b"$33\r\n:"
-        self._step = _words("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
+        self._step = packed("EVALSHA", STEP.sha, len(self.keys), *self.keys, layout.EARS)
         self.crowded = False  # somebody waits there: the full step is worth sending first
 
     def quick(self, order: Order) -> bytes | None:
@@ -59,12 +60,12 @@ class Pool:
             return None
         words = pool_layout.short(order)
         if type(order) is Seek:
-            self._last = order[1:], b"\r\n" + _words(*words[1:])
-        return command_of(script, self.keys[:2], len(words)) + _words(*words)
+            self._last = order[1:], b"\r\n" + packed(*words[1:])
+        return command_of(script, self.keys[:2], len(words)) + packed(*words)
 
     def full(self, order: Order) -> bytes:
         words = pool_layout.words(order)
-        return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self._step, _words(*words))
+        return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self._step, packed(*words))
 
 
 class RedisPools:
