@@ -99,6 +99,34 @@ def test_a_read_that_fails_is_told_and_nothing_is_held(fake_nosql: FakeNosql) ->
         assert locks.lock("x").acquire(blocking=False)
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "said"),
+    [(401, BackendError, "refuses these credentials .* prints the rights"),
+     (403, BackendError, "refuses these credentials .* prints the rights"),
+     (404, ConfigError, "not there, or may not be seen .* which rights it takes"),
+     (400, ConfigError, "Its columns must be these")],
+)  # fmt: skip
+def test_a_right_that_is_taken_away_and_given_back_loses_nothing(
+    fake_nosql: FakeNosql, status: int, kind: type[Exception], said: str
+) -> None:
+    """Or a table; the service itself tells them apart only in part."""
+    with connect(fake_nosql) as locks:
+        lease = locks.lock("x").acquire()
+        locks.pool("jobs").add("a")
+        item = locks.pool("jobs").acquire(blocking=False)
+        assert lease is not None and item is not None
+        fake_nosql.faults["PUT"].extend([status] * 99)  # also for the keeper, who goes on trying
+        for action in (lease.renew, lease.release, item.done):
+            with pytest.raises(kind, match=said):
+                action()
+        fake_nosql.heal()
+        assert not lease.lost and not item.lost
+        item.done()
+        lease.release()
+        assert locks.pool("jobs").counts().done == 1
+        assert locks.lock("x").acquire(blocking=False)
+
+
 def test_a_service_that_hangs_is_no_hanging_client(fake_nosql: FakeNosql) -> None:
     with connect(fake_nosql, timeout=0.3) as locks:
         fake_nosql.faults["GET"].append("hang")
