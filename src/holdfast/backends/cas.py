@@ -56,6 +56,7 @@ class CasBackend:
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._checks_time: bool = getattr(store, "checks_time", True)
         self._gives_way: bool = getattr(store, "gives_way", False)
+        self._tells_holders: bool = getattr(store, "tells_holders", False)
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
         self._pools: CasPools | None = None
@@ -104,6 +105,8 @@ class CasBackend:
                 if version is None:
                     return None
                 body = wire.encode(record)
+                if self._tells_holders and record.line:
+                    woken = _and_the_holder(before, record, woken)
                 try:
                     said = self._put(key, record.fence, wire.owners(record), body, version, woken, at, now)
                 except BaseException:
@@ -145,6 +148,8 @@ class CasBackend:
                 self._remember(key, start[0])
                 return Answer(reply, at, again)
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
+            if self._tells_holders and record.line:
+                woken = _and_the_holder(before, record, woken)
             sent = self.colour.clock()
             try:
                 result = await store.write(row, version, now, woken)
@@ -186,6 +191,8 @@ class CasBackend:
         From now on it is known no more: whatever becomes of the step, only its end tells what is there.
         """
         known = self._cache.pop(key, None)
+        if self._shown_by_hint is not None:
+            known = self._shown_since(key, known)
         if known is None or key in self._doubts:
             return None
         sample = self.store.now()
@@ -226,6 +233,17 @@ class CasBackend:
             name = seen.row.key.removeprefix(self.prefix)
             raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
 
+    def _shown_since(self, key: str, known: _Known | None) -> _Known | None:
+        """What a hint has brought since this was known; the version tells whether it is true."""
+        assert self._shown_by_hint is not None
+        shown = self._shown_by_hint(key)
+        if shown is None or (known is not None and shown.at < known[2]):
+            return known
+        try:
+            return self._know(shown)
+        except BackendError:
+            return known  # anybody could have said it
+
     def _doubt(self, key: str) -> None:
         self._cache.pop(key, None)
         self._doubts.add(key)
@@ -255,9 +273,9 @@ class CasBackend:
         pushed = await self.store.changed(key, ticket, timeout, ears)
         if pushed is not None:
             self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
-            shown = self._shown_by_hint(key) if self._shown_by_hint is not None else None
+            shown = self._shown_since(key, None) if self._shown_by_hint is not None else None
             if shown is not None:
-                self._remember(key, self._know(shown))
+                self._remember(key, shown)
         return pushed
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
@@ -342,3 +360,10 @@ def _decisive(record: Record, reply: Reply, woken: Iterable[Wake]) -> list[str]:
         ears += [e.ear for e in record.inside[:16]]
         ears += [e.ear for e in record.line[:1]]
     return ears
+
+
+def _and_the_holder(before: Record, record: Record, woken: tuple[Wake, ...]) -> tuple[Wake, ...]:
+    """Who is alone inside is shown the first who waits for it: then its leave finds what it expects."""
+    if len(record.line) > 1 or before.line or len(record.inside) != 1 or not record.inside[0].ear:
+        return woken
+    return (*woken, Wake(record.inside[0].ear, ""))

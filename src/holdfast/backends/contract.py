@@ -175,7 +175,9 @@ class Store(Protocol):
 
     # A store whose hints bring the row that made them may also have
     # def shown(self, key) -> Seen | None
-    # which gives what the last hint for this key brought: good enough to write from, for the version tells.
+    # which gives what the last hint for this key brought: good enough to write from, for the version tells. And
+    # tells_holders = True
+    # if such a hint is to be sent to who is inside, too, when the first one waits for it: a wake without a ticket.
 
     # A store that can find rows by their score may keep pools. It has, for that, one of
     # async def between(self, prefix, low, high, limit) -> list[Seen]

@@ -18,7 +18,8 @@ from typing import Any
 
 from sqlalchemy.engine import URL
 
-from ..contract import Event
+from ..contract import Event, Row, Seen
+from .tables import EAR, NEWS
 
 IDLE = 30.0  # seconds without anybody who waits, after which the connection is given back
 RETRY = 1.0  # seconds between two tries to listen
@@ -30,12 +31,13 @@ class Ear:
     """The ear of this process at one server. Everything here may be called from any thread."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
-        self.name = "holdfast_" + os.urandom(8).hex()
+        self.name = EAR + os.urandom(8).hex()
         self.listening = False
         self._connect = connect
         self._mutex = threading.Lock()
         self._waiting: dict[str, list[Event]] = {}
         self._heard: dict[str, tuple[float, str]] = {}  # by ticket: when, and what was said
+        self.news: dict[str, tuple[float, int, str]] = {}  # by key: when, version and body of its row
         self._thread: threading.Thread | None = None
         self._poke: int = -1
         self._tried = 0.0
@@ -69,7 +71,17 @@ class Ear:
         with self._mutex:
             return [ticket for ticket in tickets if self._heard.pop(ticket, None) is not None]
 
+    def news_of(self, key: str, clock: float) -> Seen | None:
+        """What was heard of this row, once. `clock`: the client's, now."""
+        heard = self.news.pop(key, None)
+        if heard is None:
+            return None
+        when, version, body = heard
+        return Seen(Row(key, 0, "", body), version, 0, clock - (time.monotonic() - when))
+
     def _hear(self, hint: str) -> None:
+        if hint.startswith(NEWS):
+            return self._hear_news(hint.removeprefix(NEWS))
         ticket, _, said = hint.partition(" ")
         with self._mutex:
             if len(self._heard) > MOST:
@@ -79,6 +91,14 @@ class Ear:
             events = list(self._waiting.get(ticket, ()))
         for event in events:
             event.set()
+
+    def _hear_news(self, hint: str) -> None:
+        key, _, rest = hint.partition("\n")
+        version, _, body = rest.partition("\n")
+        if version.isdigit() and body:
+            if len(self.news) > MOST:
+                self.news.clear()
+            self.news[key] = time.monotonic(), int(version), body
 
     def _wake_all(self) -> None:
         with self._mutex:

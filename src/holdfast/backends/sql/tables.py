@@ -13,6 +13,9 @@ from sqlalchemy.dialects import mysql, oracle, postgresql
 
 NAME, KEY = 404, 200  # namespace, separators and name; the key of an item
 
+EAR = "holdfast_"  # how each channel for hints begins
+NEWS = "="  # how a hint begins that is for nobody in particular: what a row looks like now
+
 Id = sa.BigInteger
 
 
@@ -48,7 +51,8 @@ LOCKS = sa.Table(
     sa.Column("body", _text(), nullable=False, comment="the doorman's record"),
     sa.Column("version", Id, nullable=False, comment="new with every write, never again the same"),
     # Half of each page stays free: then a new version of a row finds room beside the old one and no index is touched.
-    postgresql_with={"fillfactor": 50},
+    # And a long line stays in the row as it is, as far as a page goes, or it would be packed and cut up by each write.
+    postgresql_with={"fillfactor": 50, "toast_tuple_target": 8160},
     mysql_engine="InnoDB",
     mariadb_engine="InnoDB",
 )

@@ -9,6 +9,7 @@ from .. import polling
 from ..contract import Colour, Pushed, Unknown
 from ..names import is_line
 from ..polling import Ahead, pool_of, standing
+from .tables import EAR, NEWS
 
 if TYPE_CHECKING:
     from .ears import Ear
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 FIRST = 0.01  # seconds: the shortest pause between two looks
 NEXT = 0.1  # the longest, of who is the next to come in
 BEHIND = 0.5  # and of all others
-LONGEST = 7500  # bytes of a hint; PostgreSQL takes 7999
+LONGEST = 7500  # bytes of a row in a hint; PostgreSQL takes 7999 with the key
+READS = "-"  # at the end of an ear: whoever has it reads the row when he is woken
 DEAF = 0.25  # seconds for which one looks while nobody listens yet
 
 
@@ -66,10 +68,22 @@ async def look(store: "SqlStore", key: str, ticket: str) -> Pushed | Ahead:
     return found
 
 
-def hints_of(woken: Sequence[Wake], version: int = 0, body: str = "") -> tuple[list[str], list[str]] | None:
-    """Where to say what: the ticket, and to one who was let in also the row, if it is short enough for a NOTIFY."""
-    heard = [wake for wake in woken if wake.ear.startswith("holdfast_")]
-    if not heard:
-        return None
-    said = f" {version} {body}" if body and len(body.encode()) < LONGEST else ""
-    return [wake.ear for wake in heard], [wake.ticket + said for wake in heard]
+def hints_of(
+    woken: Sequence[Wake], key: str = "", version: int = 0, body: str = ""
+) -> tuple[list[str], list[str]] | None:
+    """Where to say what: the ticket, and with it the row if it is short enough for a NOTIFY and not read anyhow. To one
+    without a ticket: only the row."""
+    channels, hints = [], []
+    brings = bool(body) and len(body.encode()) < LONGEST
+    for ear, ticket, *_ in woken:
+        if not ear.startswith(EAR):
+            continue
+        if ticket:
+            hint = f"{ticket} {version} {body}" if brings and not ear.endswith(READS) else ticket
+        elif brings:
+            hint = f"{NEWS}{key}\n{version}\n{body}"
+        else:
+            continue
+        channels.append(ear.removesuffix(READS))
+        hints.append(hint)
+    return (channels, hints) if hints else None

@@ -1,0 +1,124 @@
+"""What NOTIFY brings: to who waits, that it may be his turn; to who is inside, who is the first to wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import holdfast
+from holdfast.backends.sql.waiting import hints_of
+from holdfast.doorman import Wake
+from tests.servers.sql import PostgreSQL
+
+
+class Two:
+    """Two clients, both of whom have waited, and so hear."""
+
+    def __init__(self, url: str) -> None:
+        self.one, self.other = holdfast.connect(url), holdfast.connect(url)
+        self.url = url
+        self.through: list[str] = []
+
+    def waits(self, locks: holdfast.Locks) -> threading.Thread:
+        def wait() -> None:
+            with locks.lock("x"):
+                self.through.append("x")
+
+        before = len(self.one.snapshot("x").resources[0].line)
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        limit = time.monotonic() + 20
+        while len(self.one.snapshot("x").resources[0].line) == before:
+            assert time.monotonic() < limit, "nobody waits"
+            time.sleep(0.01)
+        return waiting
+
+    @property
+    def backend(self) -> object:
+        return self.one._desk.backend
+
+
+@pytest.fixture
+def two(postgresql: PostgreSQL) -> Iterator[Two]:
+    two = Two(postgresql.url)
+    lease = two.other.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.one)
+    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
+    limit = time.monotonic() + 20
+    while not ear.listening and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert ear.listening
+    lease.release()
+    waiting.join(20)
+    yield two
+    two.one.close()
+    two.other.close()
+
+
+def leave(two: Two, lease: holdfast.Lease) -> tuple[int, int]:
+    """How many statements and conflicts it takes to leave."""
+    backend = two.backend
+    before = backend.store.hands.statements, backend.conflicts  # type: ignore[attr-defined]
+    lease.release()
+    after = backend.store.hands.statements, backend.conflicts  # type: ignore[attr-defined]
+    return after[0] - before[0], after[1] - before[1]
+
+
+def test_who_is_inside_is_shown_the_first_who_waits(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.other)
+    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
+    limit = time.monotonic() + 20
+    while not ear.news:
+        assert time.monotonic() < limit, "nothing was heard"
+        time.sleep(0.01)
+    assert leave(two, lease) == (1, 0)
+    waiting.join(20)
+
+
+@pytest.mark.parametrize("forged", ["=x\n17\n[1,2]", "=x\nno number\n[]", "=x\n17\nnothing", "=x", "=", " ", ""])
+def test_what_was_forged_costs_a_statement_and_nothing_else(two: Two, postgresql: PostgreSQL, forged: str) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
+    ear.news.clear()
+    postgresql.run("SELECT pg_notify(%s, %s)", ear.name, forged)
+    postgresql.run("SELECT pg_notify(%s, %s)", ear.name, "=other\n1\n[]")
+    limit = time.monotonic() + 20
+    while "other" not in ear.news:
+        assert time.monotonic() < limit, "nothing was heard"
+        time.sleep(0.01)
+    assert leave(two, lease)[0] <= 3
+    assert two.other.lock("x").acquire(False) is not None
+
+
+def test_only_the_first_in_line_is_shown_to_who_is_inside(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
+    first = two.waits(two.other)
+    limit = time.monotonic() + 20
+    while not ear.news and time.monotonic() < limit:
+        time.sleep(0.01)
+    ear.news.clear()
+    with holdfast.connect(two.url) as third:
+        second = two.waits(third)
+        time.sleep(0.2)
+        assert not ear.news
+        lease.release()
+        first.join(20)
+        second.join(20)
+
+
+def test_what_is_said_to_whom() -> None:
+    reads, is_shown = Wake("holdfast_a-", "t1", 1, 2), Wake("holdfast_b", "t2", 1, 2)
+    assert hints_of([reads, is_shown], "x", 7, "[]") == (["holdfast_a", "holdfast_b"], ["t1", "t2 7 []"])
+    assert hints_of([Wake("holdfast_a-", "")], "x", 7, "[]") == (["holdfast_a"], ["=x\n7\n[]"])
+    assert hints_of([Wake("holdfast_a-", "")], "x", 7, "[" + " " * 8000 + "]") is None
+    assert hints_of([is_shown], "x", 7, "[" + " " * 8000 + "]") == (["holdfast_b"], ["t2"])
+    assert hints_of([Wake("", "t"), Wake("/run/elsewhere", "t")], "x", 7, "[]") is None
