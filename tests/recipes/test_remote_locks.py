@@ -1,7 +1,13 @@
-"""RemoteLocks on every kind of store: what the usual description promises, and what was wrong with it and is mended."""
+"""RemoteLocks on every kind of store: what the usual description promises, and what was wrong with it and is mended.
+
+For threads, and on some of the stores for tasks, too: those are played by a loop of their own, so that a test sees no
+difference.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,38 +16,90 @@ from typing import Any
 import pytest
 
 import holdfast
+import holdfast.aio
 from holdfast.doorman import Leave
 from holdfast.flow.run import run
-from holdfast.recipes import RemoteLocks
+from holdfast.recipes import RemoteLocks, aio
 
 STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb", "cassandra", "fake_nosql"]
+FOR_TASKS = ["memory", "redis_alone", "postgresql", "mariadb"]
 Make = Callable[..., RemoteLocks]
 
 
-@pytest.fixture(params=STORES)
+class Loop:
+    """A loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+
+    def run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Dressed:
+    """RemoteLocks for tasks, in the dress of the one for threads."""
+
+    def __init__(self, loop: Loop, remote: aio.RemoteLocks) -> None:
+        self._loop = loop
+        self._remote = remote
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._remote, name)
+        if not asyncio.iscoroutinefunction(value):
+            return value
+        return lambda *args, **kwargs: self._loop.run(value(*args, **kwargs))
+
+
+def say(remote: Any, name: str, command: Any) -> None:
+    work = remote._locks._desk.ask(name, command)
+    remote._loop.run(work) if isinstance(remote, Dressed) else run(work)
+
+
+COLOURS = [(store, "threads") for store in STORES] + [(store, "tasks") for store in FOR_TASKS]
+
+
+@pytest.fixture(params=COLOURS, ids="-".join)
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Each call is one more process that knows the store; to Cassandra by one session, for to connect takes long."""
+    store, colour = request.param
     more: dict[str, Any] = {}
     url: Any
-    if request.param == "memory":
+    if store == "memory":
         url = f"memory://{tmp_path.name}"
-    elif request.param == "sqlite":
+    elif store == "sqlite":
         url = f"sqlite:///{tmp_path}/locks.db"
-    elif request.param == "fake_nosql":
-        url = request.getfixturevalue(request.param).url()
-    elif request.param == "cassandra":
-        url, more = request.getfixturevalue(request.param).session(), {"keyspace": "holdfast"}
+    elif store == "fake_nosql":
+        url = request.getfixturevalue(store).url()
+    elif store == "cassandra":
+        url, more = request.getfixturevalue(store).session(), {"keyspace": "holdfast"}
     else:
-        url = request.getfixturevalue(request.param).url
-    clients: list[holdfast.Locks] = []
+        url = request.getfixturevalue(store).url
+    clients: list[Any] = []
+    loop = Loop() if colour == "tasks" else None
 
-    def make(lease: float = 30, **options: float) -> RemoteLocks:
-        clients.append(holdfast.connect(url, lease=lease, owner=f"process {len(clients)}", **more))
-        return RemoteLocks(clients[-1], **options)
+    async def connect(**options: Any) -> holdfast.aio.Locks:
+        return holdfast.aio.connect(url, **options)
+
+    def make(lease: float = 30, **options: float) -> Any:
+        settings: dict[str, Any] = {"lease": lease, "owner": f"process {len(clients)}", **more}
+        if loop is None:
+            clients.append(holdfast.connect(url, **settings))
+            return RemoteLocks(clients[-1], **options)
+        clients.append(loop.run(connect(**settings)))
+        return Dressed(loop, aio.RemoteLocks(clients[-1], **options))
 
     yield make
     for client in clients:
-        client.close()
+        loop.run(client.close()) if loop is not None else client.close()
+    if loop is not None:
+        loop.end()
 
 
 def test_a_mutex(remote: Make) -> None:
@@ -72,7 +130,7 @@ def test_a_late_message_of_an_earlier_hold_does_not_end_a_later_one(remote: Make
     earlier = one._held["foobar,1", "mutex t"].ticket
     assert one.release_mutex_lock("foobar", 1, "t")
     assert one.acquire_mutex_lock("foobar", 1, "t")
-    run(other._locks._desk.ask("foobar,1", Leave(earlier)))
+    say(other, "foobar,1", Leave(earlier))
     assert not other.acquire_mutex_lock("foobar", 1, "u")
 
 
@@ -81,6 +139,7 @@ def test_readers_and_a_writer(remote: Make) -> None:
     assert one.acquire_readers_lock("foobar", 1, "afxkv")
     assert other.acquire_readers_lock("foobar", 1, "ngyfs")
     assert one.acquire_readers_lock("foobar", 1, "pvzas"), "several of one process"
+    assert not one.acquire_readers_lock("foobar", 1, "pvzas"), "but each with a ticket of its own"
     assert not other.acquire_mutex_lock("foobar", 1, "m")
     assert not other.acquire_writer_lock("foobar", 1, "jqpcq")
     assert not one.acquire_readers_lock("foobar", 1, "late"), "a writer waits"

@@ -23,7 +23,7 @@ REDIS_PY = ["acquire", "release", "locked", "owned", "extend", "reacquire"]
 
 def test_the_public_names_are_exactly_these() -> None:
     assert set(recipes.__all__) == NAMES
-    assert set(aio.__all__) == {"FairMutex", "RedisPyLock"}
+    assert set(aio.__all__) == {"FairMutex", "RedisPyLock", "RemoteLocks"}
 
 
 @pytest.mark.parametrize("face", [recipes, aio])
@@ -33,6 +33,7 @@ def test_every_public_name_is_documented(face) -> None:  # type: ignore[no-untyp
 
 def test_threads_and_tasks_have_the_same_members() -> None:
     assert faces.differences(recipes.FairMutex, aio.FairMutex) == []
+    assert faces.differences(recipes.RemoteLocks, aio.RemoteLocks) == []
     (only_one,) = faces.differences(recipes.RedisPyLock, aio.RedisPyLock)
     assert only_one.startswith("RedisPyLock.acquire takes")  # and in redis-py, too, only the one for threads has sleep
 

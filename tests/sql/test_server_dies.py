@@ -185,16 +185,3 @@ def test_a_forked_child_has_connections_of_its_own(database: Database) -> None:
         for _ in range(3):
             with locks.lock("x"):
                 pass
-
-
-def test_an_engine_of_somebodys_own_is_left_as_it_is(database: Database) -> None:
-    import sqlalchemy
-
-    url = database.url.replace("mariadb://", "mariadb+pymysql://").replace("postgresql://", "postgresql+psycopg://")
-    engine = sqlalchemy.create_engine(url)
-    with holdfast.connect(engine) as locks, locks.lock("x") as lease:
-        assert lease.held
-        assert "open-sesame" not in locks.store
-    with engine.connect() as connection:
-        assert connection.get_isolation_level() != "AUTOCOMMIT"
-    engine.dispose()

@@ -5,8 +5,8 @@
     RedisPyLock    in the place of redis-py's own: client.lock("x", lock_class=RedisPyLock)
     ZMutexSet      mutexes as the members of a sorted set, of which a worker takes any that is free
 
-These take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second and the third
-for asyncio.
+These take a client of redis-py (`pip install 'holdfast[redis]'`). `holdfast.recipes.aio` has the second, the third and
+RemoteLocks for asyncio.
 
     RemoteLocks    mutexes and readers-writer locks by type and number, on any store; takes a client of holdfast
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'holdfast[oci]'`)

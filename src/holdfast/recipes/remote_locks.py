@@ -16,6 +16,7 @@ from ..doorman import ALL, Admitted, Enter, Leave
 from ..errors import ConfigError, LockError
 from ..flow import check
 from ..flow.check import Seconds
+from ..flow.look import Snapshot
 from ..flow.run import run
 
 MUTEX, READERS, WRITER = "mutex", "readers", "writer"
@@ -93,7 +94,7 @@ class RemoteLocks:
         self, resource_type: str, resource_id: int | str, ticket: str, *, timeout: Seconds = 0
     ) -> bool:
         """Whether we write now. One who is refused keeps a place for a while: try again with the same ticket."""
-        name, note = _names(WRITER, resource_type, resource_id, ticket)
+        name, note = names_of(WRITER, resource_type, resource_id, ticket)
         wait = check.seconds(timeout, "timeout") if timeout else 0.0
         clock = self._locks._desk.clock
         with self._mutex:
@@ -120,7 +121,7 @@ class RemoteLocks:
 
     def release_writer_lock(self, resource_type: str, resource_id: int | str, ticket: str) -> bool:
         """Give it back, or the place of one who waits. False if there is neither (any more)."""
-        name, note = _names(WRITER, resource_type, resource_id, ticket)
+        name, note = names_of(WRITER, resource_type, resource_id, ticket)
         with self._mutex:
             waiting = self._pending.get((name, note))
             if waiting is not None:
@@ -130,21 +131,12 @@ class RemoteLocks:
     def stale(self, older_than: Seconds) -> list[StaleLock]:
         """The holds that have lasted longer than this, the oldest first. Ends none of them: see Locks.evict."""
         seconds = check.seconds(older_than, "older_than")
-        shot = self._locks.snapshot("*,*")
-        found = []
-        for resource in shot.resources:
-            kind_of, _, number = resource.name.rpartition(",")
-            for each in resource.inside:
-                kind, _, ticket = each.note.partition(" ")
-                if kind in (MUTEX, READERS, WRITER) and each.held_for > seconds:
-                    at = shot.now - each.held_for
-                    found.append(StaleLock(kind_of, number, kind, ticket, each.owner, at))
-        return sorted(found, key=lambda each: each.acquired_at)
+        return stale_in(self._locks.snapshot("*,*"), seconds)
 
     # -- how
 
     def _acquire(self, kind: str, resource_type: str, resource_id: int | str, ticket: str, timeout: Seconds) -> bool:
-        name, note = _names(kind, resource_type, resource_id, ticket)
+        name, note = names_of(kind, resource_type, resource_id, ticket)
         mine = self._held.get((name, note))
         if mine is not None and mine.held:
             return False  # this ticket is in use
@@ -157,7 +149,7 @@ class RemoteLocks:
         return True
 
     def _release(self, kind: str, resource_type: str, resource_id: int | str, ticket: str) -> bool:
-        name, note = _names(kind, resource_type, resource_id, ticket)
+        name, note = names_of(kind, resource_type, resource_id, ticket)
         lease = self._held.pop((name, note), None)
         if lease is not None:
             try:
@@ -188,8 +180,7 @@ class RemoteLocks:
     def _say(self, waiting: _Pending) -> None:
         """One word of one who waits: that he is still there. He may be inside by it."""
         desk = self._locks._desk
-        lease = int(self._locks._lease * 1_000_000)
-        enter = Enter(waiting.ticket, ALL, ALL, lease, True, True, 1, "", desk.owner, waiting.note)
+        enter = enter_of(desk.owner, self._locks._lease, waiting.ticket, waiting.note)
         if isinstance(run(desk.ask(waiting.name, enter)).reply, Admitted):
             waiting.lease = self._locks.attach(waiting.name, waiting.ticket)
             waiting.inside.set()
@@ -221,7 +212,24 @@ class RemoteLocks:
                         self._pending.clear()
 
 
-def _names(kind: str, resource_type: str, resource_id: int | str, ticket: str) -> tuple[str, str]:
+def enter_of(owner: str, lease: float, ticket: str, note: str) -> Enter:
+    """What a writer says who waits without listening."""
+    return Enter(ticket, ALL, ALL, int(lease * 1_000_000), True, True, 1, "", owner, note)
+
+
+def stale_in(shot: Snapshot, seconds: float) -> list[StaleLock]:
+    found = []
+    for resource in shot.resources:
+        kind_of, _, number = resource.name.rpartition(",")
+        for each in resource.inside:
+            kind, _, ticket = each.note.partition(" ")
+            if kind in (MUTEX, READERS, WRITER) and each.held_for > seconds:
+                at = shot.now - each.held_for
+                found.append(StaleLock(kind_of, number, kind, ticket, each.owner, at))
+    return sorted(found, key=lambda each: each.acquired_at)
+
+
+def names_of(kind: str, resource_type: str, resource_id: int | str, ticket: str) -> tuple[str, str]:
     """The name of the lock, and the note by which its holds are found."""
     if not ticket or not isinstance(ticket, str):
         raise ConfigError("A ticket is a text that is not empty.")
