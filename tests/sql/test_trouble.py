@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import holdfast
+import holdfast.aio
 from tests.servers.sql import DATABASE, PASSWORD, USER, Database, MariaDB, PostgreSQL
 
 
@@ -16,11 +18,21 @@ def database(request: pytest.FixtureRequest) -> Database:
     return found
 
 
-def said(url: str, **options: object) -> Exception:
+def said(url: str, **options: object) -> holdfast.LockError:
+    """What a thread is told, and a task, which are the same."""
     with holdfast.connect(url, **options) as locks, pytest.raises(holdfast.LockError) as caught:
         locks.lock("x").acquire(False)
     assert PASSWORD not in str(caught.value)
     assert USER not in str(caught.value)
+
+    async def task() -> holdfast.LockError:
+        async with holdfast.aio.connect(url, **options) as locks:
+            with pytest.raises(holdfast.LockError) as caught:
+                await locks.lock("x").acquire(False)
+            return caught.value
+
+    told = asyncio.run(task())
+    assert (type(told), str(told)) == (type(caught.value), str(caught.value))
     return caught.value
 
 
@@ -41,11 +53,22 @@ def test_a_database_that_is_not_there(database: Database) -> None:
 
 
 def test_nobody_listens(database: Database) -> None:
-    database.kill()
-    error = said(database.url)
-    assert isinstance(error, holdfast.BackendError)
-    assert not error.refused
-    assert "cannot be reached: nobody listens there. Is it running" in str(error)
+    with holdfast.connect(database.url) as locks:
+        lease = locks.lock("y").acquire()
+        assert lease is not None
+        database.kill()
+        error = said(database.url)
+        assert isinstance(error, holdfast.BackendError)
+        assert not error.refused
+        assert "cannot be reached: nobody listens there. Is it running" in str(error)
+        with pytest.raises(holdfast.BackendError):
+            locks.lock("x").acquire(False)
+        database.restart()
+        assert lease.held, "and nothing is lost"
+        assert locks.lock("y").acquire(False) is None
+        lease.release()
+        with locks.lock("x"):
+            pass
 
 
 def test_a_server_that_hangs(database: Database) -> None:

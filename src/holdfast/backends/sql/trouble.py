@@ -34,7 +34,7 @@ def refused(sentence: str) -> BackendError:
 
 def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> BackendError | ConfigError:
     """No connection could be made, so nothing was sent."""
-    text = " ".join(str(error).split()).lower()
+    text = " ".join(f"{error} {_beneath(error)}".split()).lower()
     code = dialect.code(error)
     if isinstance(error, TypeError) or "invalid connection option" in text or "invalid dsn" in text:
         return ConfigError(f"The driver of {where} does not know a parameter of the URL, or it makes no sense there.")
@@ -57,6 +57,12 @@ def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> Backen
     if "ssl" in text or "certificate" in text:
         return BackendError(f"{where} and this client do not agree about TLS. See sslmode or ssl_ca of its driver.")
     return BackendError(f"{where} cannot be reached{_cause(text)}. Is it running, and can it be reached from here?")
+
+
+def _beneath(error: BaseException) -> str:
+    """What the driver itself was told: some keep it to themselves."""
+    known = error.__cause__ or error.__context__
+    return f"{known} {known.__cause__ or known.__context__ or ''}" if known is not None else ""
 
 
 def _cause(text: str) -> str:
