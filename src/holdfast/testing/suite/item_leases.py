@@ -175,7 +175,7 @@ class TestLostAnswersOfPools(PoolBehaviours):
                 assert await waiting.result(within=1.5) is None
             except BackendError:
                 pass  # the time was over before it could be said again
-            await world.pass_time(1.1)  # the keeper says what is left to say
+        await world.pass_time(1.1)  # the keepers say what is left to say
         await world.workers("jobs", 0)
         jobs = world.connect().pool("jobs")
         await jobs.add("a")
