@@ -72,6 +72,32 @@ def alone(kinds: Sequence[type[OnSql]], url: str, missing: dict[str, str]) -> di
     return {one.name: same for one, (_, same) in zip(found, rates, strict=True)}
 
 
+def crowd(contender: OnSql, size: int, seconds: float) -> float:
+    """Grants per second of so many processes, each of whom stays inside for 5 ms and comes back at once. It counts from
+    when each has been inside: what it costs that all come at the same instant is another matter."""
+    state, counts = _crowd.board(2), _crowd.board(size)
+
+    def work(me: int) -> None:
+        contender.open("")
+        _crowd.wait_until(lambda: state[0] > 0)
+        while not state[1]:
+            with contender.same():
+                counts[me] += 1
+                time.sleep(0.005)
+        contender.close()
+
+    with _crowd.Crowd(size, work):
+        state[0] = 1
+        try:
+            _crowd.wait_until(lambda: min(counts) > 0)
+            before, begun = sum(counts), time.monotonic()
+            time.sleep(seconds)
+            found = (sum(counts) - before) / (time.monotonic() - begun)
+        finally:
+            state[1] = 1
+    return found
+
+
 def drain(kind: type[Worker], url: str) -> float:
     """Items per second that 16 processes take and finish together."""
     with holdfast.connect(url) as locks:
@@ -132,7 +158,7 @@ def a_round(number: int, servers: Servers, only: list[str], missing: dict[str, s
     if "crowd" in only:
         found[CROWD] = {}
         for kind in turned((Holdfast, AdvisoryKept), number):
-            found[CROWD][kind.name] = _crowd.fight(kind(url), "", 64, 4.0, 0.005).cycles
+            found[CROWD][kind.name] = crowd(kind(url), 64, 4.0)
     if "idle" in only:
         found[IDLE] = {}
         for kind in turned((Holdfast, ForUpdate), number):
