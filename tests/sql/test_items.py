@@ -86,7 +86,7 @@ def test_who_waits_for_this_very_item_is_told_that_it_is_done(postgresql: Postgr
                 name for (body,) in postgresql.run("SELECT body FROM holdfast_locks") for name in body.split('"')
                 if name.startswith("holdfast_")
             }  # fmt: skip
-            ear.execute(f"LISTEN {channel.rstrip('-')}")
+            ear.execute(f"LISTEN {channel}")
             item.done()
             hints += [hint.payload for hint in ear.notifies(timeout=5, stop_after=1)]
         waiting.join(20)

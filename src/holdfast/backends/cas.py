@@ -234,15 +234,12 @@ class CasBackend:
             raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
 
     def _shown_since(self, key: str, known: _Known | None) -> _Known | None:
-        """What a hint has brought since this was known; the version tells whether it is true."""
+        """What was read on a hint since this was known."""
         assert self._shown_by_hint is not None
         shown = self._shown_by_hint(key)
         if shown is None or (known is not None and shown.at < known[2]):
             return known
-        try:
-            return self._know(shown)
-        except BackendError:
-            return known  # anybody could have said it
+        return self._know(shown)
 
     def _doubt(self, key: str) -> None:
         self._cache.pop(key, None)

@@ -173,9 +173,9 @@ class Store(Protocol):
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.
 
-    # A store whose hints bring the row that made them may also have
+    # A store that reads rows on hints may also have
     # def shown(self, key) -> Seen | None
-    # which gives what the last hint for this key brought: good enough to write from, for the version tells. And
+    # which gives what was read last and not asked for: good enough to write from, for the version tells. And
     # tells_holders = True
     # if such a hint is to be sent to who is inside, too, when the first one waits for it: a wake without a ticket.
 

@@ -4,9 +4,10 @@ A channel for all would wake everybody for everybody: with 64 clients that took 
 listens and gives each hint to the one who waits for it, a thread or a task. It starts when somebody first has to wait,
 and ends when nobody has waited for a while.
 
-What is heard is a hint and nothing more, for any role of the database may NOTIFY. It brings the row that made it, which
-saves the one who is woken a read; it is believed only if its version is that of the row in the table. When the
-connection breaks, everybody is woken, for hints may have been missed, and polls until there is a new one.
+What is heard is a hint and nothing more, for any role of the database may NOTIFY: it is looked into the table. Besides
+tickets it names rows which somebody of this process is inside of and another one waits for now: they are read at once,
+so that leaving starts from what is there. When the connection breaks, everybody is woken, for hints may have been
+missed, and polls until there is a new one.
 """
 
 import os
@@ -16,15 +17,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from sqlalchemy.engine import URL
 
 from ..contract import Event, Row, Seen
-from .tables import EAR, NEWS
+from .quick import Quick
+from .tables import EAR, LOCKS, NEWS, Statement
 
 IDLE = 30.0  # seconds without anybody who waits, after which the connection is given back
 RETRY = 1.0  # seconds between two tries to listen
 REMEMBERED = 5.0  # seconds for which a hint is kept for one who does not wait yet
 MOST = 1000
+READING = 5.0  # seconds for which a row is waited for
+READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s", None, True, True)
 
 
 class Ear:
@@ -36,7 +41,7 @@ class Ear:
         self._connect = connect
         self._mutex = threading.Lock()
         self._waiting: dict[str, list[Event]] = {}
-        self._heard: dict[str, tuple[float, str]] = {}  # by ticket: when, and what was said
+        self._heard: dict[str, float] = {}  # by ticket: when
         self.news: dict[str, tuple[float, int, str]] = {}  # by key: when, version and body of its row
         self._thread: threading.Thread | None = None
         self._poke: int = -1
@@ -54,16 +59,15 @@ class Ear:
                 self._thread.start()
         return False
 
-    def leave(self, ticket: str, event: Event) -> str | None:
-        """No longer wait. What was said, if a hint has come."""
+    def leave(self, ticket: str, event: Event) -> bool:
+        """No longer wait. Whether a hint has come."""
         with self._mutex:
             events = self._waiting.get(ticket, [])
             if event in events:
                 events.remove(event)
             if not events:
                 self._waiting.pop(ticket, None)
-            heard = self._heard.pop(ticket, None)
-            return heard[1] if heard is not None else None
+            return self._heard.pop(ticket, None) is not None
 
     def hinted(self, tickets: Any) -> list[str]:
         if not self._heard:
@@ -80,25 +84,29 @@ class Ear:
         return Seen(Row(key, 0, "", body), version, 0, clock - (time.monotonic() - when))
 
     def _hear(self, hint: str) -> None:
-        if hint.startswith(NEWS):
-            return self._hear_news(hint.removeprefix(NEWS))
-        ticket, _, said = hint.partition(" ")
+        ticket = hint.partition(" ")[0]
         with self._mutex:
             if len(self._heard) > MOST:
                 limit = time.monotonic() - REMEMBERED
-                self._heard = {t: heard for t, heard in self._heard.items() if heard[0] > limit}
-            self._heard[ticket] = time.monotonic(), said
+                self._heard = {t: heard for t, heard in self._heard.items() if heard > limit}
+            self._heard[ticket] = time.monotonic()
             events = list(self._waiting.get(ticket, ()))
         for event in events:
             event.set()
 
-    def _hear_news(self, hint: str) -> None:
-        key, _, rest = hint.partition("\n")
-        version, _, body = rest.partition("\n")
-        if version.isdigit() and body:
+    def _read_news(self, quick: Quick, key: str) -> None:
+        """A row has changed that somebody here may be about to write: have it at hand."""
+        when = time.monotonic()
+        try:
+            found = quick.say(READ, {"v_key": key})
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                raise  # it is the connection
+            return
+        if found:
             if len(self.news) > MOST:
                 self.news.clear()
-            self.news[key] = time.monotonic(), int(version), body
+            self.news[key] = when, *found[0]
 
     def _wake_all(self) -> None:
         with self._mutex:
@@ -129,14 +137,24 @@ class Ear:
 
     def _read(self, connection: Any) -> None:
         pgconn = connection.pgconn
+        quick = Quick(connection, READING, False)
+        news: list[str] = []
         poll = select.poll()
         poll.register(pgconn.socket, select.POLLIN)
         quiet = time.monotonic()
         while True:
             poll.poll(1000)
             pgconn.consume_input()
-            while (heard := pgconn.notifies()) is not None:
-                self._hear(heard.extra.decode(errors="replace"))
+            while True:
+                while (heard := pgconn.notifies()) is not None:
+                    hint = heard.extra.decode(errors="replace")
+                    if hint.startswith(NEWS):
+                        news.append(hint.removeprefix(NEWS))
+                    else:
+                        self._hear(hint)
+                if not news:
+                    break
+                self._read_news(quick, news.pop())  # after those who wait; and hints may have come with the answer
             now = time.monotonic()
             if self._waiting:
                 quiet = now
@@ -152,11 +170,10 @@ def ear_at(direct: URL, timeout: float) -> Ear:
     """The ear of this process at this server."""
 
     def connect() -> Any:
-        import psycopg
-
         url = direct.set(drivername="postgresql").render_as_string(hide_password=False)
         return psycopg.connect(
-            url, autocommit=True, connect_timeout=max(int(timeout), 2), application_name="holdfast ear"
+            url, autocommit=True, connect_timeout=max(int(timeout), 2), application_name="holdfast ear",
+            client_encoding="UTF8",
         )
 
     with _mutex:

@@ -123,7 +123,7 @@ class SqlRows:
         if expected is None:
             return dialect.insert, values
         values["v_expected"], values["v_now"] = expected, now
-        if woken and isinstance(dialect, PostgreSQL) and (hints := hints_of(woken, key, version, body)):
+        if woken and isinstance(dialect, PostgreSQL) and (hints := hints_of(woken, key)):
             values["v_ears"], values["v_hints"] = hints
             return dialect.write_and_tell, values
         return dialect.write, values

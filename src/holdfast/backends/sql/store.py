@@ -7,11 +7,11 @@ locks, `shelf` the items of pools; `ears` hear PostgreSQL's hints.
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ..contract import Colour, Pushed, Row, Seen
+from ..contract import Colour, Pushed, Seen
 from .address import Address
 from .rows import SqlRows, ThreadRows
 from .tables import ddl
-from .waiting import READS, listen, poll
+from .waiting import listen, poll
 
 if TYPE_CHECKING:
     from .ears import Ear
@@ -47,9 +47,7 @@ class SqlStore(SqlRows):
     @property
     def ear(self) -> str:
         found = self._hearing()
-        if found is None:
-            return ""
-        return found.name + READS if self.pushes_grants else found.name
+        return found.name if found is not None else ""
 
     def _hearing(self) -> "Ear | None":
         address = self.address
@@ -68,16 +66,11 @@ class SqlStore(SqlRows):
             return await poll(self, self._colour, key, ticket, timeout)
         return await listen(self, self._colour, ear, key, ticket, timeout)
 
-    def tell(self, key: str, said: str | Seen) -> None:
-        """A hint has brought the row as it was written then, or a look has."""
-        if isinstance(said, str):
-            version, _, body = said.partition(" ")
-            if not version.isdigit() or not body:
-                return
-            said = Seen(Row(key, 0, "", body), int(version), 0, self._clock())
+    def tell(self, key: str, seen: Seen) -> None:
+        """One who was woken has read the row: his next step starts from that."""
         if len(self._told) > 1000:
             self._told.clear()
-        self._told[key] = said
+        self._told[key] = seen
 
     def shown(self, key: str) -> Seen | None:
         if self._told:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 FIRST = 0.01  # seconds: the shortest pause between two looks
 NEXT = 0.1  # the longest, of who is the next to come in
 BEHIND = 0.5  # and of all others
-LONGEST = 7500  # bytes of a row in a hint; PostgreSQL takes 7999 with the key
-READS = "-"  # at the end of an ear: whoever has it reads the row when he is woken
 DEAF = 0.25  # seconds for which one looks while nobody listens yet
 
 
@@ -28,7 +26,7 @@ async def listen(
 ) -> Pushed | None:
     event = colour.event()
     end = colour.clock() + timeout
-    said: str | None = None
+    said = False
     heard = ear.enter(ticket, event)
     try:
         while not heard and not ear.listening and (left := end - colour.clock()) > 0:
@@ -40,11 +38,9 @@ async def listen(
             await event.wait(max(end - colour.clock(), 0))
     finally:
         said = ear.leave(ticket, event)
-    if said is None and colour.clock() >= end:
+    if not said and colour.clock() >= end:
         return None
-    if not store.pushes_grants or is_line(key):
-        if said:
-            store.tell(key, said)
+    if is_line(key):
         return Pushed(ticket)
     try:
         shown = await look(store, key, ticket)
@@ -68,22 +64,8 @@ async def look(store: "SqlStore", key: str, ticket: str) -> Pushed | Ahead:
     return found
 
 
-def hints_of(
-    woken: Sequence[Wake], key: str = "", version: int = 0, body: str = ""
-) -> tuple[list[str], list[str]] | None:
-    """Where to say what: the ticket, and with it the row if it is short enough for a NOTIFY and not read anyhow. To one
-    without a ticket: only the row."""
-    channels, hints = [], []
-    brings = bool(body) and len(body.encode()) < LONGEST
-    for ear, ticket, *_ in woken:
-        if not ear.startswith(EAR):
-            continue
-        if ticket:
-            hint = f"{ticket} {version} {body}" if brings and not ear.endswith(READS) else ticket
-        elif brings:
-            hint = f"{NEWS}{key}\n{version}\n{body}"
-        else:
-            continue
-        channels.append(ear.removesuffix(READS))
-        hints.append(hint)
-    return (channels, hints) if hints else None
+def hints_of(woken: Sequence[Wake], key: str = "") -> tuple[list[str], list[str]] | None:
+    """Where to say what: the ticket; to one without a ticket, which row has changed. Never the row itself: whoever may
+    read the table and say something could then have others write what he may not."""
+    heard = [(ear, ticket or NEWS + key) for ear, ticket, *_ in woken if ear.startswith(EAR)]
+    return ([ear for ear, _ in heard], [hint for _, hint in heard]) if heard else None
