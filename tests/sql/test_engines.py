@@ -4,6 +4,7 @@ left as it is."""
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from typing import Any
@@ -14,7 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import holdfast
 import holdfast.aio
-from tests.servers.sql import Database
+from tests.servers.sql import Database, PostgreSQL
 
 
 @pytest.fixture(params=["postgresql", "mariadb", "pgbouncer"])
@@ -85,6 +86,19 @@ def test_an_async_engine(database: Database) -> None:
         await engine.dispose()
 
     asyncio.run(play())
+
+
+def test_an_engine_with_another_driver_needs_no_psycopg(
+    postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody hears then, and who waits looks for himself."""
+    monkeypatch.setitem(sys.modules, "holdfast.backends.sql.ears", None)
+    with holdfast.connect(postgresql.url) as one, holdfast.connect(postgresql.url) as other:
+        lease = one.lock("x").acquire()
+        assert lease is not None
+        assert other.lock("x").acquire(timeout=0.2) is None
+        lease.release()
+        assert other.lock("x").acquire(timeout=20) is not None
 
 
 def test_each_where_it_belongs() -> None:

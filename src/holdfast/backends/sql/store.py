@@ -55,8 +55,11 @@ class SqlStore(SqlRows):
         if direct is None or (self.hands.pooled and direct is address.engine.url) or self._closed:
             return None
         if self._ear is None:
-            from .ears import ear_at
-
+            try:
+                from .ears import ear_at
+            except ImportError:  # an Engine with another driver than psycopg: its waiters poll
+                self.address = address._replace(listen=None)
+                return None
             self._ear = ear_at(direct, address.timeout)
         return self._ear
 
