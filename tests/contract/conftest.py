@@ -212,7 +212,7 @@ MANY_STEPS = {
 
 
 # Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen; of
-# OCI NoSQL, where it is several requests; and of PgBouncer, behind which is the same store as without it.
+# OCI NoSQL, where it is several requests; and of PgBouncer and Sentinel: behind them is the same store as without.
 CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
     "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
@@ -224,7 +224,7 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
         return False
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
         return True
-    if store in ("cassandra", "oci_nosql", "pgbouncer") and group not in CHOSEN:
+    if store in ("cassandra", "oci_nosql", "pgbouncer", "redis_sentinel") and group not in CHOSEN:
         return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 

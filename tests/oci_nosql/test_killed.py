@@ -12,6 +12,6 @@ def test_a_holder_and_a_waiter_are_killed(fake_nosql: FakeNosql) -> None:
 
 
 def test_a_pool_is_drained_although_workers_are_killed(fake_nosql: FakeNosql, tmp_path: Path) -> None:
-    found = drain(fake_nosql.url(), tmp_path / "log", items=40, workers=3, kills=3, lease=2.0, seconds=60)
+    found = drain(fake_nosql.url(), tmp_path / "log", items=24, workers=3, kills=2, lease=2.0, seconds=60)
     print(found)
     assert found["killed"] >= 1
