@@ -13,9 +13,7 @@ import sys
 sys.path.append(sys.path.pop(0))  # or bench/redis.py would be found as the driver of the same name
 
 import argparse
-import json
 import os
-import re
 import select
 import signal
 import statistics
@@ -24,7 +22,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from _about import about
+from _about import about, publish
 from _pool_contenders import CONTENDERS, Contender, Holdfast, HoldfastSqlite
 from _redis_measures import Server
 
@@ -196,16 +194,6 @@ def tables(results: Rounds) -> list[list[list[str]]]:
     return [some for some in (found, costs, ratios, sizes) if any(any(row[-2:]) for row in some[1:])]
 
 
-def markdown(rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
-
-
-def show(rows: list[list[str]]) -> str:
-    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -216,21 +204,7 @@ def main() -> None:
     begun = time.monotonic()
     results = run(wanted.rounds, wanted.only, missing)
     run_by = about(wanted.rounds, begun, PACKAGES)
-    made = tables(results)
-    said = ", ".join(f"{name}: {value}" for name, value in run_by.items())
-    print("\n\n".join(map(show, made)))
-    for name, why in missing.items():
-        print(f"not measured: {name}: {why}")
-    print("\n" + said)
-    if wanted.into:
-        wanted.into.mkdir(parents=True, exist_ok=True)
-        data = {"about": run_by, "not measured": missing, "rounds": results}
-        (wanted.into / "pools.json").write_text(json.dumps(data, indent=1) + "\n")
-        page = wanted.into / "bench.md"
-        if page.exists():
-            text = "\n\n".join([*map(markdown, made), f"Median (lowest to highest) of the rounds. {said}."])
-            between = r"(<!-- figures of pools -->\n).*?(\n<!-- end of figures of pools -->)"
-            page.write_text(re.sub(between, lambda m: f"{m[1]}\n{text}\n{m[2]}", page.read_text(), flags=re.S))
+    publish("pools", "pools", tables(results), run_by, missing, results, wanted.into)
 
 
 if __name__ == "__main__":

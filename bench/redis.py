@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import _redis_measures as measures
-from _about import about
+from _about import about, show
 from _picture import draw_panels
 from _redis_contenders import ALONE, FIGHTING, WAITING, runnable
 
@@ -130,11 +130,6 @@ def table(results: Rounds) -> str:
         if sum(map(bool, cells)) > 1:
             each.append([called, *[f"{statistics.median(c):,.{digits}f}" if c else "" for c in cells]])
     return "\n\n".join(show(some) for some in (rows, each) if len(some) > 1)
-
-
-def show(rows: list[list[str]]) -> str:
-    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
 
 
 def picture(results: Rounds) -> str:

@@ -13,8 +13,6 @@ import sys
 sys.path.append(sys.path.pop(0))  # or redis.py beside this file would be found as the driver of that name
 
 import argparse
-import json
-import re
 import statistics
 import time
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 import _crowd
-from _about import about
+from _about import about, publish
 from _sql_contenders import (
     POOL,
     AdvisoryAnew,
@@ -203,16 +201,6 @@ def tables(results: Rounds) -> list[list[list[str]]]:
     return [ratios, figures]
 
 
-def markdown(rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
-
-
-def show(rows: list[list[str]]) -> str:
-    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, width, strict=True)).rstrip() for row in rows)
-
-
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--rounds", type=int, default=ROUNDS)
@@ -230,21 +218,7 @@ def main() -> None:
     finally:
         servers.end()
     run_by = about(wanted.rounds, begun, PACKAGES)
-    made = tables(results)
-    said = ", ".join(f"{name}: {value}" for name, value in run_by.items())
-    print("\n\n".join(map(show, made)))
-    for name, why in missing.items():
-        print(f"not measured: {name}: {why}")
-    print("\n" + said)
-    if wanted.into:
-        wanted.into.mkdir(parents=True, exist_ok=True)
-        data = {"about": run_by, "not measured": missing, "rounds": results}
-        (wanted.into / "sql.json").write_text(json.dumps(data, indent=1) + "\n")
-        page = wanted.into / "bench.md"
-        if page.exists():
-            text = "\n\n".join([*map(markdown, made), f"Median (lowest to highest) of the rounds. {said}."])
-            between = r"(<!-- figures of SQL -->\n).*?(\n<!-- end of figures of SQL -->)"
-            page.write_text(re.sub(between, lambda m: f"{m[1]}\n{text}\n{m[2]}", page.read_text(), flags=re.S))
+    publish("sql", "SQL", tables(results), run_by, missing, results, wanted.into)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ The words must occur exactly once, so a mutant whose words have drifted away fai
 import importlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,16 +31,21 @@ def put_to_the_test(mutant: Mutant, server: Any, monkeypatch: pytest.MonkeyPatch
         mutant.caught_by(server, *mutant.more)
 
 
-def rebuild(monkeypatch: pytest.MonkeyPatch, *changes: tuple[str, str, str]) -> None:
-    """In each file other words. What is defined there is replaced in every module that has it."""
+def rewritten(changes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """The texts of the files in which, each time, one snippet is replaced by another."""
     texts: dict[str, str] = {}
     for file, old, new in changes:
         text = texts.get(file) or (SOURCE / file).read_text()
         if text.count(old) != 1:
             raise LookupError(f"{file} contains {text.count(old)} times, not once:\n{old}")
         texts[file] = text.replace(old, new)
+    return texts
+
+
+def rebuild(monkeypatch: pytest.MonkeyPatch, *changes: tuple[str, str, str]) -> None:
+    """In each file other words. What is defined there is replaced in every module that has it."""
     modules = [module for name, module in sys.modules.items() if name.startswith("holdfast.")]
-    for file, text in texts.items():
+    for file, text in rewritten(changes).items():
         name = "holdfast." + file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         ours = importlib.import_module(name)
         theirs = types.ModuleType(name)

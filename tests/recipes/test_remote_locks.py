@@ -38,6 +38,13 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def end(self) -> None:
+        async def cancel() -> None:  # as asyncio.run does
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+
+        self.run(cancel())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -210,3 +217,29 @@ def test_bad_words_are_told_of() -> None:
         for bad in ({"ticket": ""}, {"resource_id": "1,2"}, {"resource_type": "x" * 300}):
             with pytest.raises(holdfast.ConfigError):
                 RemoteLocks(locks).acquire_mutex_lock(**{"resource_type": "a", "resource_id": 1, "ticket": "t", **bad})
+
+
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_a_writer_whose_first_word_was_not_heard_gets_in_all_the_same(face: str, tmp_path: Path) -> None:
+    url, loop = f"memory://{tmp_path.name}", Loop()
+    try:
+        with holdfast.connect(url) as locks:
+            other = RemoteLocks(locks)
+            theirs: Any = RemoteLocks(locks) if face == "threads" else aio.RemoteLocks(holdfast.aio.connect(url))
+            remote: Any = theirs if face == "threads" else Dressed(loop, theirs)
+
+            def silent(*_: object) -> None:
+                del theirs._say  # the next word is heard again
+                raise holdfast.BackendError("it does not answer")
+
+            theirs._say = silent
+            assert other.acquire_mutex_lock("order", 1, "first")
+            with pytest.raises(holdfast.BackendError, match="does not answer"):
+                remote.acquire_writer_lock("order", 1, "second")
+            assert other.release_mutex_lock("order", 1, "first")
+            assert remote.acquire_writer_lock("order", 1, "second", timeout=10)
+            assert remote.release_writer_lock("order", 1, "second")
+            if face == "tasks":
+                loop.run(theirs._locks.close())
+    finally:
+        loop.end()

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
+from tests.broken import SOURCE, rewritten
 
 _numbers = count(1)
 
@@ -70,12 +70,7 @@ REAL = House()
 def rebuilt(*changes: tuple[str, str, str]) -> House:
     """A house in which, in each named file, one snippet is replaced by another."""
     package = f"holdfast_mutant_{next(_numbers)}"
-    texts: dict[str, str] = {}
-    for file, old, new in changes:
-        text = texts.get(file) or (SOURCE / file).read_text()
-        if text.count(old) != 1:
-            raise LookupError(f"{file} contains {text.count(old)} times, not once:\n{old}")
-        texts[file] = text.replace(old, new)
+    texts = rewritten(changes)
     root = types.ModuleType(package)
     root.__path__ = [str(SOURCE)]
     sys.modules[package] = root

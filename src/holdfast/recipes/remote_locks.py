@@ -171,10 +171,10 @@ class RemoteLocks:
         with self._mutex:
             waiting = _Pending(name, self._locks._desk.ticket(), note, until)
             self._pending[name, note] = waiting
-            self._say(waiting)  # now, so that the place is had when the caller is told
             if self._tending is None:
                 self._tending = threading.Thread(target=self._tend, name="holdfast-writers", daemon=True)
                 self._tending.start()
+            self._say(waiting)  # now, so that the place is had when the caller is told
         return waiting
 
     def _say(self, waiting: _Pending) -> None:
