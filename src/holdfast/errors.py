@@ -40,3 +40,5 @@ class BackendError(LockError, ConnectionError):
 
 class ConfigError(LockError, ValueError):
     """What was asked for makes no sense, or does not fit what is stored."""
+
+    _in_a_shell = ""  # the sentence with the cure for a user of the command-line tool, where that is another one

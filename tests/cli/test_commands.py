@@ -187,6 +187,39 @@ def test_resize(holdfast: Tool) -> None:
     assert json.loads(holdfast("resize", "x", "1", "--json").stdout) == {"name": "x", "slots": 1}
 
 
+def test_an_operators_number_counts_until_it_is_given_back_to_the_programs(holdfast: Tool) -> None:
+    holdfast("resize", "x", "2")
+    assert holdfast("acquire", "-n", "--slots", "1", "x").returncode == 0
+    assert holdfast("run", "-n", "--slots", "1", "x", "echo", "in").stdout == "in\n"
+    ticket = holdfast("acquire", "-n", "--slots", "stored", "x").stdout.strip()
+    assert holdfast("run", "-n", "--slots", "9", "x", "true").returncode == 75
+    given = "'x' has the number of slots that programs ask for, as soon as it is idle\n"
+    assert holdfast("resize", "x", "--program").stdout == given
+    holdfast("release", "x", "--ticket", ticket)
+    refused = holdfast("run", "-n", "--slots", "1", "x", "true")
+    assert refused.returncode == 78
+    assert refused.stderr == (
+        "holdfast: 'x' has 2 slots and is in use; this client asks for 1. "
+        "Use `holdfast resize x 1`, or --slots stored.\n"
+    )
+    assert holdfast("run", "-n", "--slots", "stored", "x", "echo", "in").stdout == "in\n"
+    assert json.loads(holdfast("resize", "x", "--program", "--json").stdout) == {"name": "x", "slots": None}
+
+
+def test_resize_wants_a_number_or_the_programs(holdfast: Tool) -> None:
+    for words in (["x"], ["x", "2", "--program"]):
+        done = holdfast("resize", *words)
+        assert done.returncode == 64
+        assert "`holdfast resize NAME SLOTS`, or --program" in done.stderr
+
+
+def test_stored_slots_of_what_was_never_used(holdfast: Tool) -> None:
+    done = holdfast("run", "--slots", "stored", "x", "true")
+    assert done.returncode == 78
+    assert done.stderr == "holdfast: No program has given the number of slots of 'x' yet. Give it: --slots 4.\n"
+    assert "a whole number from 1 up, or `stored`" in holdfast("run", "--slots", "some", "x", "true").stderr
+
+
 def test_doctor_says_what_it_found(holdfast: Tool) -> None:
     done = holdfast("doctor")
     assert done.returncode == 0

@@ -74,7 +74,7 @@ class Door:
     def evict(self, ticket: str | None, at_once: bool = False) -> Any:
         return self.say(Evict(ticket, "ops", "stuck", at_once))
 
-    def resize(self, capacity: int) -> Any:
+    def resize(self, capacity: int | None) -> Any:
         return self.say(Resize(capacity))
 
     def tick(self) -> None:

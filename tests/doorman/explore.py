@@ -38,7 +38,8 @@ class World(NamedTuple):
     at_once: frozenset[str] = NOBODY
     evict_all: bool = False
     keep: dict[str, int] = {}
-    resize: tuple[int, ...] = ()
+    resize: tuple[int | None, ...] = ()
+    says: tuple[int, ...] = ()  # other numbers that those who come ask for
     deaf: tuple[frozenset[str], ...] = (NOBODY,)
     dead: tuple[frozenset[str], ...] = (NOBODY,)
     alike: str = ""  # tickets that nothing tells apart: only one of each set of mirror images is walked through
@@ -56,6 +57,8 @@ class World(NamedTuple):
         fences = {e.ticket: e.fence for e in record.inside}
         for t in self.weights:
             yield self.enter(t)
+            for number in self.says:
+                yield self.enter(t)._replace(capacity=number)
             yield Leave(t, fence=fences.get(t))
             if t in self.bury:
                 yield Leave(t, bury=True)

@@ -69,7 +69,7 @@ def say(word: str, ticket: str, number: int, record: Record) -> Command:
         "evict": Evict(ticket, "ops", "why"),
         "evict at once": Evict(ticket, "ops", "why", at_once=True),
         "evict all": Evict(None, "ops", "why", at_once=number == 0),
-        "resize": Resize((1, 3, 4, 4)[number]),
+        "resize": Resize((1, 3, 4, None)[number]),
     }
     return commands[word]
 

@@ -559,10 +559,47 @@ def test_resize_downwards_admits_nobody_until_enough_have_left(door: Door) -> No
 
 def test_a_capacity_set_by_resize_holds_when_nobody_is_there(door: Door) -> None:
     door.resize(2)
-    assert door.slot("a", of=3) == Mismatch(2)
-    assert isinstance(door.slot("a", of=2), Admitted)
+    assert isinstance(door.slot("a", of=3), Admitted)
     door.leave("a")
-    assert door.slot("a", of=3) == Mismatch(2)
+    assert isinstance(door.slot("b", of=5), Admitted)
+    assert door.record.capacity == 2
+
+
+def test_after_a_resize_another_number_in_an_enter_is_ignored(door: Door) -> None:
+    door.slot("a", of=1)
+    door.resize(2)
+    assert isinstance(door.slot("b", of=1), Admitted)
+    assert isinstance(door.slot("c", of=3), Waiting)
+    assert isinstance(door.slot("d", of=1), Waiting)
+    assert (door.inside, door.line, door.record.capacity) == (["a", "b"], ["c", "d"], 2)
+
+
+def test_after_a_resize_only_a_weight_that_can_never_fit_is_a_mismatch(door: Door) -> None:
+    door.resize(2)
+    assert door.slot("a", weight=3, of=3) == Mismatch(2)
+    door.slot("b", of=3)
+    assert door.slot("a", weight=3, of=3) == Mismatch(2)
+    assert door.enter("lock") == Mismatch(2)
+
+
+def test_a_resize_without_a_number_gives_the_size_back_to_the_programs(door: Door) -> None:
+    door.slot("a", of=2)
+    door.resize(3)
+    assert door.resize(None) == Done(())
+    assert door.slot("b", of=2) == Mismatch(3)  # until all have left, as ever
+    assert isinstance(door.slot("b", of=3), Admitted)
+    door.leave("a")
+    door.leave("b")
+    assert isinstance(door.slot("b", of=2), Admitted)
+    assert door.record.capacity == 2
+
+
+def test_a_resize_without_a_number_changes_nothing_else(door: Door) -> None:
+    door.slot("a", weight=2, of=2)
+    door.slot("b", weight=2, of=2)
+    before = door.record
+    assert door.resize(None) == Done(())
+    assert (door.record, door.woken) == (before, ())
 
 
 def test_a_lock_is_what_weighs_everything(door: Door) -> None:

@@ -12,7 +12,7 @@ from holdfast.doorman import WINDOW, Admitted, Command, Done, Enter, Evict, Leav
 
 class Holders:
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+        self.capacity = self.said = capacity  # what counts at most, and what all who come ask for
         self.until: dict[tuple[str, int], int] = {}  # (ticket, fence): how long its holder believes to be inside
         self.weights: dict[tuple[str, int], int] = {}  # of every grant that was ever told
         self.blocks: dict[tuple[str, int], int] = {}
@@ -31,8 +31,8 @@ class Holders:
             self._gives_up(command.ticket)
         if isinstance(command, Renew):
             self._lowers(command)
-        if isinstance(command, Resize):
-            self.capacity = max(self.capacity, command.capacity)  # some are let in just before
+        if isinstance(command, Resize):  # some are let in just before; without a number the programs' own counts again
+            self.capacity = max(self.capacity, command.capacity or self.said)
         if isinstance(command, Evict) and command.at_once and isinstance(reply, Done):
             for ticket in reply.tickets:
                 self._gives_up(ticket)
@@ -45,7 +45,7 @@ class Holders:
         if isinstance(reply, Admitted):
             weight = command.weight if isinstance(command, Renew) else None
             self._believes(time, str(getattr(command, "ticket", "")), reply.fence, time + reply.left, weight)
-        if isinstance(command, Resize):
+        if isinstance(command, Resize) and command.capacity:
             self.capacity = command.capacity
 
     def _lowers(self, c: Renew) -> None:

@@ -36,7 +36,7 @@ WORLDS = {
         ),
     ),
     "burials": (100, World(weights=AB, renew=A | B, bury=A | B, advances=(0, 1, 2, 4), alike="ab", grave=SHORT)),
-    "another size": (600, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 2, 3))),
+    "another size": (900, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 2, 3, None), says=(3,))),
     "another size with a line": (
         1500, World(capacity=2, weights={"a": 1, "b": 2, "c": 2}, resize=(1, 2), advances=(0, 2), alike="bc"),
     ),

@@ -109,7 +109,7 @@ def some_command(chance: Random, kind: Kind, tickets: list[str], record: Record)
     fences = [None, *[fence for e in record.inside for fence in (e.fence, e.fence + 1, e.fence + e.block - 1)]]
     if chance.random() < kind.harm:
         if chance.random() < kind.sizes:
-            return Resize(chance.choice((1, 2, 3, 4, 8, ALL)))
+            return Resize(chance.choice((1, 2, 3, 4, 8, ALL, None)))
         return Evict(chance.choice((None, ticket)), "ops", "why not", chance.random() < 0.5)
     what = chance.randrange(10)
     if what < 5:

@@ -77,7 +77,7 @@ def test_a_size_that_was_set_is_remembered_for_a_year(door: LuaDoor) -> None:
     (end,) = ends(door)
     assert end - door.now >= 180 * 24 * HOUR
     door.now += 180 * 24 * HOUR
-    assert door.say(enter("b", capacity=2, weight=1)) == Mismatch(3)
+    assert door.say(enter("b", capacity=2, weight=4)) == Mismatch(3)
     is_let_in(door, "a", capacity=3, weight=1)
     (end,) = ends(door)
     assert end - door.now >= 180 * 24 * HOUR

@@ -100,6 +100,7 @@ def pools(locks: holdfast.Locks) -> None:
 def operators(locks: holdfast.Locks) -> None:
     assert_type(locks.evict("x", reason="stuck", ticket=None, at_once=True), tuple[str, ...])
     locks.resize("s", 8)
+    locks.resize("s", None)
     snapshot = locks.snapshot("order:*")
     assert_type(snapshot, holdfast.Snapshot)
     assert_type(snapshot.resources, tuple[holdfast.Resource, ...])

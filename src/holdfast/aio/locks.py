@@ -118,7 +118,7 @@ class Locks:
     ) -> Semaphore:
         """At most `slots` in use at once (None: as many as the store says). Options as for `lock`.
 
-        All clients must say the same number while it is in use: ConfigError otherwise, or `resize`.
+        While it is in use, another number is a ConfigError. After `resize` the number set there counts instead.
         """
         capacity = 0 if slots is None else check.slots(slots)
         wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost)
@@ -224,9 +224,10 @@ class Locks:
             raise ConfigError("evict() needs a reason; the holder reads it.")
         return await look.evict(self._desk, check.name(name), ticket, reason, at_once)
 
-    async def resize(self, name: str, slots: int) -> None:
-        """Give a semaphore another number of slots, even in use. Those inside stay."""
-        await look.resize(self._desk, check.name(name), check.slots(slots))
+    async def resize(self, name: str, slots: int | None) -> None:
+        """Give a semaphore another number of slots, even in use. Those inside stay. From then on this number counts,
+        whatever number a program asks for. None gives it back: the programs' number counts as soon as it is idle."""
+        await look.resize(self._desk, check.name(name), None if slots is None else check.slots(slots))
 
     async def snapshot(self, pattern: str = "*") -> Snapshot:
         """Who is inside and who waits, for all names that match."""

@@ -1,6 +1,6 @@
 """The commands as data: their options, their words, their help. What they do is in the module that each names."""
 
-from .words import GLOBAL, Command, Option, choice, code, count, duration, json
+from .words import GLOBAL, Command, Option, choice, code, duration, json, slots
 
 WAIT = (
     Option("nonblock", ("-n", "--nonblock", "--nb"), "do not wait"),
@@ -16,7 +16,7 @@ LOCK = (
     *WAIT,
     Option("shared", ("-s", "--shared"), "share it with other readers"),
     Option("shared", ("-x", "-e", "--exclusive"), "hold it alone (the default)", sets=False),
-    Option("slots", ("--slots",), "N may hold it at once", "N", count),
+    Option("slots", ("--slots",), "N may hold it at once; stored: as many as the store has", "N", slots),
     Option("lease", ("--lease",), "how long others wait if this machine dies (30s)", "DUR", duration),
     Option("owner", ("--owner",), "how others see you (host:pid)", "TEXT"),
     Option("note", ("--note",), "what you hold it for", "TEXT"),
@@ -97,7 +97,9 @@ COMMANDS = {
             Option("yes", ("-y", "--yes"), "do not ask"),
         ), 1, 1),
         *POOL,
-        Command("resize", "NAME SLOTS", "let another number hold it at once", (), 2, 2),
+        Command("resize", "NAME SLOTS", "let another number hold it at once", (
+            Option("program", ("--program",), "instead of SLOTS: the number that programs ask for counts again"),
+        ), 1, 2),
         Command("schema", "[URL]", "print what the store needs; runs nothing", (), 0, 1),
         Command("doctor", "", "could a lock be lost here, and how?", (), 0, 0),
     )

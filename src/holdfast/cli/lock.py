@@ -8,7 +8,7 @@ from holdfast.flow.check import name as checked_name
 
 from . import reach
 from .exits import NOT_ACQUIRED, Exit, Usage
-from .words import Said
+from .words import STORED, Said
 
 if TYPE_CHECKING:
     from holdfast import Lease, Lock, Locks
@@ -27,7 +27,7 @@ def name(text: str) -> str:
 def make(said: Said, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = said["note"] if said["note"] is not None else note
     if said["slots"] is not None:
-        return locks.semaphore(name, said["slots"], **options)
+        return locks.semaphore(name, None if said["slots"] == STORED else said["slots"], **options)
     options["local_handoff"] = False  # one holder in this process: there is nobody to hand it to
     if said["shared"]:
         return locks.rwlock(name, **options).read()

@@ -1,6 +1,7 @@
 """`holdfast evict` and `holdfast resize`: what an operator may order.
 
-With --json: evict prints name, evicted (tickets, shortened); resize prints name, slots.
+With --json: evict prints name, evicted (tickets, shortened); resize prints name, slots (null with
+--program).
 """
 
 import os
@@ -66,15 +67,21 @@ def ask(said: Said, name: str, it: "Resource") -> None:
 
 
 def resize(said: Said) -> int:
-    name, text = said.words
-    try:
-        slots = count(text)
-    except ValueError as wants:
-        raise exits.Usage(f"SLOTS is {wants}, not {text!r}.") from None
+    name, *given = said.words
+    if bool(given) == bool(said["program"]):
+        raise exits.Usage("How many? `holdfast resize NAME SLOTS`, or --program for the number that programs ask for.")
+    slots = None
+    if given:
+        try:
+            slots = count(given[0])
+        except ValueError as wants:
+            raise exits.Usage(f"SLOTS is {wants}, not {given[0]!r}.") from None
     with reach.client(said) as locks:
         locks.resize(name, slots)
     if said["json"]:
         say.json({"name": name, "slots": slots})
+    elif slots is None and not said["quiet"]:
+        say.out(f"{name!r} has the number of slots that programs ask for, as soon as it is idle\n")
     elif not said["quiet"]:
         say.out(f"{name!r} has {slots} slot{'s' * (slots != 1)} now\n")
     return 0

@@ -15,7 +15,7 @@ def verdict(error: Exception) -> tuple[int, str]:
     if isinstance(error, errors.BackendError):
         return exits.REFUSED if error.refused else exits.UNREACHABLE, sentence
     if isinstance(error, errors.ConfigError):
-        return exits.CONFIG, sentence
+        return exits.CONFIG, error._in_a_shell or sentence
     if isinstance(error, OSError):
         return exits.CANNOT_WRITE, f"The answer cannot be written: {error.strerror or sentence}."
     return exits.BUG, f"This is a bug: {type(error).__name__}: {sentence}. HOLDFAST_DEBUG=1 shows where."

@@ -44,6 +44,17 @@ def count(text: str) -> int:
     return int(text)
 
 
+STORED = "stored"
+
+
+def slots(text: str) -> int | str:
+    """How many, or STORED."""
+    try:
+        return text if text == STORED else count(text)
+    except ValueError as wants:
+        raise ValueError(f"{wants}, or `{STORED}`") from None
+
+
 def choice(*allowed: str) -> Callable[[str], str]:
     def one_of(text: str) -> str:
         if text not in allowed:

@@ -57,7 +57,9 @@ class Evict(NamedTuple):
 
 
 class Resize(NamedTuple):
-    capacity: int
+    """This capacity from now on, whatever number an Enter brings. None: the programs' own number counts again."""
+
+    capacity: int | None
 
 
 class Look(NamedTuple):

@@ -55,7 +55,7 @@ class Grave(NamedTuple):
 
 class Record(NamedTuple):
     capacity: int = 0  # 0 = never said
-    fixed: bool = False  # set by Resize: holds when idle, too
+    fixed: bool = False  # set by Resize: holds when idle, too, and against any number in an Enter
     fence: int = 0  # the last number given out
     places: int = 0  # the last place number given out
     seen: int = 0  # the time of the last step

@@ -33,6 +33,10 @@ inside one process, where each holder in turn needs a number of his own.
 while an Enter is unanswered asks to be buried, and a buried ticket is never let in again. An eviction is a grave, too:
 its ticket may stay until the lease ends but is renewed no more.
 
+**Sizes.** The capacity is what programs say when they enter: all the same number while anybody is there, and the next
+one's number when nobody is. A Resize is an operator's word and wins: from then on another number in an Enter is ignored
+(only a weight that can never fit is refused), until a Resize without a number gives the size back to the programs.
+
 **Time.** If the clock has gone back, every expiry is cut to at most its own span from now: otherwise a clock that had
 run ahead would freeze every lease until it is reached again.
 
@@ -330,8 +334,8 @@ class _Step:
                 return None
         if any(e.ticket == c.ticket for e in self.line):
             return None
-        wanted = c.capacity or self.capacity
-        if wanted != self.capacity and (self.inside or self.line or self.fixed):
+        wanted = self.capacity if self.fixed else c.capacity or self.capacity
+        if wanted != self.capacity and (self.inside or self.line):
             return Mismatch(self.capacity)
         if not 1 <= c.weight <= wanted:
             return Mismatch(wanted)
@@ -429,11 +433,11 @@ class _Step:
         return Done(tuple(there))
 
     def _resize(self, c: Resize) -> Reply:
-        self.capacity = c.capacity
-        self.fixed = True
-        heavy = [e for e in self.line if e.weight > c.capacity]
+        self.fixed = c.capacity is not None
+        self.capacity = self.capacity if c.capacity is None else c.capacity
+        heavy = [e for e in self.line if e.weight > self.capacity]
         if heavy:
-            self.line = [e for e in self.line if e.weight <= c.capacity]
+            self.line = [e for e in self.line if e.weight <= self.capacity]
             self.dropped += [Wake(e.ear, e.ticket) for e in heavy]
         return Done(tuple(e.ticket for e in heavy))
 
@@ -463,7 +467,9 @@ def _alone(record: Record, command: Command, now: int) -> tuple[Record, Reply, t
     capacity, fixed, fence, places, _, inside, _, _ = record
     if type(command) is Enter and not inside:
         ticket, wanted, weight, lease, _, _, block, ear, owner, note = command
-        if not 1 <= weight <= wanted or (fixed and wanted != capacity):
+        if fixed:
+            wanted = capacity
+        if not 1 <= weight <= wanted:
             return None
         first = now if now > fence else fence + 1
         block = block if weight == wanted and block > 1 else 1
@@ -498,12 +504,12 @@ def _in_line(record: Record, command: Command, now: int) -> tuple[Record, Reply,
         if ticket == e.ticket:
             e = Entrant(*e[:10], now + e.lease, e.fence, True, e.passed)
             return Record(capacity, fixed, fence, places, now, (e,), line), Admitted(e.fence, e.lease), ()
-        if ticket in map(_TICKET, line) or wanted != capacity or not 1 <= weight <= wanted:
+        if ticket in map(_TICKET, line) or not (fixed or wanted == capacity) or not 1 <= weight <= capacity:
             return None
         if not (wait and fair) or lease < WINDOW:
             return None
         span = patience(len(line))
-        reserve = max(block, 1) if weight == wanted else 1
+        reserve = max(block, 1) if weight == capacity else 1
         last = Entrant(ticket, weight, lease, span, reserve, ear, owner, note, places + 1, now, now + span)
         soon = (head.expires if e.sure else min(head.expires, e.expires)) - now
         reply = Waiting(len(line), places + 1, max(soon, 1))

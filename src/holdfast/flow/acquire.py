@@ -14,17 +14,17 @@ written down as a debt first and then tried, so that the keeper pays it if this 
 from __future__ import annotations
 
 from ..backends.contract import Event
-from ..doorman import ALL, Admitted, Enter, Gone, Mismatch, Refused, Waiting
+from ..doorman import ALL, Admitted, Enter, Gone, Refused, Waiting
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
-from ..errors import BackendError, ConfigError, LeaseLost
+from ..errors import BackendError
 from .clock import chance
 from .desk import FORGET, SOON, Debt, Desk
 from .events import heeded, warn
 from .party import lead, let_in, stand_by
+from .refusal import refusal
 from .release import pay, release
 from .seat import NEVER, Hold, Seat
-from .wish import Wish
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
@@ -173,12 +173,12 @@ async def _lead(desk: Desk, hold: Hold, seat: Seat, until: float | None, trying:
             continue
         if isinstance(reply, Gone):
             await _move_out(desk, seat)
-            raise _refusal(hold._wish, reply)
+            raise refusal(hold._wish, reply)
         seat.sent = seat.waited or seat.doubtful or backend.doubles  # an earlier Enter may yet arrive
         await _step_down(desk, hold)
         if isinstance(reply, Refused):
             return False
-        raise _refusal(hold._wish, reply)
+        raise refusal(hold._wish, reply)
 
 
 def say_enter(desk: Desk, seat: Seat, trying: bool) -> Enter:
@@ -225,28 +225,6 @@ def _note_place(desk: Desk, seat: Seat, reply: Waiting) -> None:
         detail = f"silent for too long: {seat.ahead} stood ahead before, {reply.ahead} now"
         desk.tell("place_lost", seat.name, seat.ticket, detail=detail)
     seat.place, seat.ahead = reply.place, reply.ahead
-
-
-def _refusal(wish: Wish, reply: object) -> Exception:
-    if isinstance(reply, Mismatch):
-        if not reply.capacity:
-            return ConfigError(f"How many slots {wish.name!r} has was never said. Say it: semaphore({wish.name!r}, 4).")
-        has = f"{wish.name!r} has {reply.capacity} slot{'s' if reply.capacity > 1 else ''}"
-        if wish.weight > reply.capacity and wish.capacity in (0, reply.capacity):
-            return ConfigError(f"{has}; a weight of {wish.weight} can never fit.")
-        if reply.capacity == ALL:
-            return ConfigError(f"{wish.name!r} is a lock and is in use; it has no slots. Use another name.")
-        if wish.capacity == ALL:
-            return ConfigError(f"{has} and is in use; this client says it is a lock. Use another name.")
-        return ConfigError(
-            f"{has} and is in use; this client says {wish.capacity}. "
-            f"Use resize({wish.name!r}, {wish.capacity}) or wait until idle."
-        )
-    assert isinstance(reply, Gone)
-    why = reply.why
-    error = LeaseLost(f"The place in line for {wish.name!r} was taken away by {why.by or 'the store'}: {why.reason}.")
-    error.reason = "evicted" if why.kind == "evicted" else "expired"
-    return error
 
 
 async def _move_out(desk: Desk, seat: Seat) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from types import FrameType
 
+from ..doorman import ALL
 from ..errors import AlreadyHeld, BackendError, LockTimeout
 from .acquire import acquire, withdraw
 from .desk import Desk
@@ -63,7 +64,12 @@ async def _not_for_oneself(desk: Desk, hold: Hold) -> None:
         held.remove(left)
         no_longer_entered(desk, left)
         await release(desk, left, quiet=True)
-    if held and wish.capacity and sum(h._seat.weight for h in held) + wish.weight > wish.capacity:
+    if not held:
+        return
+    limit = wish.capacity
+    if limit != ALL:  # of a semaphore the store knows the number: an operator's counts, whatever this program asks for
+        limit = (await desk.backend.look(wish.name))[0].capacity
+    if sum(h._seat.weight for h in held) + wish.weight > limit:
         kind = "thread" if desk.colour.blocking else "task"
         raise AlreadyHeld(
             f"This {kind} already holds {wish.name!r} (with, {held[-1]._where}); waiting would never end. "

@@ -113,7 +113,7 @@ async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once:
     return met
 
 
-async def resize(desk: Desk, name: str, capacity: int) -> None:
+async def resize(desk: Desk, name: str, capacity: int | None) -> None:
     await desk.ask(name, Resize(capacity))
 
 

@@ -10,8 +10,9 @@ def capacity_is_kept(s: Step) -> None:
     if s.admitted:
         limit = max(s.before.capacity, s.after.capacity) if isinstance(s.command, Resize) else s.after.capacity
         assert weight <= limit, f"{weight} inside, {limit} fit"
-    if not s.after.fixed:
-        assert weight <= s.after.capacity, f"{weight} inside, {s.after.capacity} fit"
+    if not s.after.fixed and weight > s.after.capacity:
+        left_by_a_resize = sum(e.weight for e in s.before.inside)
+        assert weight <= left_by_a_resize, f"{weight} inside, {s.after.capacity} fit"
     for e in s.after.inside:
         if (old := s.was_inside.get(e.ticket)) and old.fence == e.fence:
             assert e.weight <= old.weight, f"{e.ticket} has become heavier"

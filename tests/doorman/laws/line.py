@@ -15,7 +15,7 @@ def the_living_keep_their_place(s: Step) -> None:
         if old.ticket in s.inside:
             assert s.inside[old.ticket].place == old.place
             continue
-        if isinstance(s.command, Resize) and old.weight > s.command.capacity:
+        if isinstance(s.command, Resize) and old.weight > s.after.capacity:
             assert old.ticket not in s.in_line, f"{old.ticket} bars the line for ever"
             continue
         assert old.ticket in s.in_line, f"{old.ticket} was dropped from the line"
@@ -85,7 +85,7 @@ def a_lost_turn_is_not_a_lost_place(s: Step) -> None:
     """Unsure, the window over, the patience not: back to the head under a new number; otherwise out."""
     back = []
     for old in s.put_back():
-        if s.removed(old.ticket) or (isinstance(s.command, Resize) and old.weight > s.command.capacity):
+        if s.removed(old.ticket) or (isinstance(s.command, Resize) and old.weight > s.after.capacity):
             continue
         if old.ticket in s.inside:
             assert old.ticket == s.asker, f"{old.ticket} sits on although its window is over"

@@ -56,9 +56,10 @@ def entering_is_answered_as_the_table_says(s: Step) -> None:
         assert not alone, "refused by an empty room"
     elif isinstance(s.reply, Mismatch):
         assert not here
-        idle = not s.after.inside and not s.after.line and not s.after.fixed
-        other = c.capacity not in (0, s.after.capacity) and not idle
-        assert other or not 1 <= c.weight <= (c.capacity or s.after.capacity), "a mismatch where all matches"
+        idle = not s.after.inside and not s.after.line
+        asked = s.after.capacity if s.after.fixed else c.capacity or s.after.capacity
+        other = asked != s.after.capacity and not idle
+        assert other or not 1 <= c.weight <= asked, "a mismatch where all matches"
         assert s.after.capacity == s.before.capacity
     elif isinstance(s.reply, Waiting):
         assert c.ticket in s.in_line
@@ -70,12 +71,14 @@ def entering_is_answered_as_the_table_says(s: Step) -> None:
     else:
         assert isinstance(s.reply, Admitted)
     if c.ticket not in s.was_inside and c.ticket not in s.was_in_line and here:
-        assert c.capacity in (0, s.after.capacity), "let in under another capacity"
+        assert s.after.fixed or c.capacity in (0, s.after.capacity), "let in under another capacity"
 
 
 def capacity_changes_only_by_resize_or_when_idle(s: Step) -> None:
     if isinstance(s.command, Resize):
-        assert (s.after.capacity, s.after.fixed) == (s.command.capacity, True)
+        given = s.command.capacity
+        assert s.after.fixed == (given is not None), "a size is an operator's as long as it was given by one"
+        assert s.after.capacity == (s.before.capacity if given is None else given)
         return
     assert s.after.fixed == s.before.fixed
     if s.after.capacity != s.before.capacity:
@@ -105,5 +108,5 @@ def those_evicted_or_dropped_are_told_of(s: Step) -> None:
         must = there & {c.ticket} if c.ticket else {e.ticket for e in s.before.inside if not s.over(e)}
         assert must <= set(told)
     if isinstance(c, Resize):
-        heavy = {e.ticket for e in s.before.line if e.weight > c.capacity and not s.over(e)} - set(s.inside)
+        heavy = {e.ticket for e in s.before.line if e.weight > s.after.capacity and not s.over(e)} - set(s.inside)
         assert isinstance(s.reply, Done) and heavy <= set(s.reply.tickets)

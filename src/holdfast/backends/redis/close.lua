@@ -45,7 +45,7 @@ end
 -- The record must outlast its own last fence, too: after a clock has gone back, that is ahead of the time.
 far = max(far, now, fence)
 local idle = fixed and IDLE_IF_FIXED or IDLE
-if far > reach or (fixed and set_before == '') then
+if far > reach or fixed ~= (set_before == '!') then
     reach = max(far, reach) + idle / 2
     set('h', text(reach))
     for _, key in ipairs(KEYS) do

@@ -31,7 +31,7 @@ local dropped = {}
 
 if entering then
     local wanted, weight = num(ARGV[4]), num(ARGV[5])
-    wanted = wanted == 0 and capacity or wanted
+    wanted = (fixed or wanted == 0) and capacity or wanted
     local grave = grave_of(asker)
     if grave then
         reply = {'gone', unpack(grave, 2)}
@@ -41,7 +41,7 @@ if entering then
         sit(e)
     elseif e then
         -- it keeps its place
-    elseif wanted ~= capacity and (seated > 0 or lined > 0 or fixed) then
+    elseif wanted ~= capacity and (seated > 0 or lined > 0) then
         reply = {'mismatch', text(capacity)}
     elseif weight < 1 or weight > wanted then
         reply = {'mismatch', text(wanted)}
@@ -129,7 +129,7 @@ elseif COMMAND == 'evict' then
     end
 
 else -- resize
-    capacity, fixed = num(ARGV[3]), true
+    capacity, fixed = num(ARGV[3]) or capacity, ARGV[3] ~= ''
     reply = {'done'}
     for _, ticket in ipairs(lined > 0 and call('ZRANGE', LINE, 0, -1) or {}) do
         local one = entrant(ticket)

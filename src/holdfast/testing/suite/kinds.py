@@ -2,7 +2,7 @@
 
 import pytest
 
-from ...errors import ConfigError
+from ...errors import AlreadyHeld, ConfigError
 from ..faults import Faults
 from ..world import World
 from .stage import Behaviours, take
@@ -105,7 +105,7 @@ class TestSlots(Behaviours):
             with pytest.raises(ConfigError, match="weight"):
                 await slots.acquire(weight=bad)  # type: ignore[arg-type]
         await take(slots)
-        with pytest.raises(ConfigError, match=r"'x' has 3 slots; a weight of 4 can never fit\."):
+        with pytest.raises(ConfigError, match=r"'x' has 3 slots; a weight of 4 can never fit\. Use resize\('x', 4\)"):
             await client.semaphore("x", None).acquire(weight=4)
 
     async def test_the_number_of_slots_is_a_whole_number(self, world: World) -> None:
@@ -119,7 +119,8 @@ class TestSlots(Behaviours):
         with pytest.raises(ConfigError) as caught:
             await other.acquire(timeout=1)
         assert str(caught.value) == (
-            "'gpu' has 4 slots and is in use; this client says 8. Use resize('gpu', 8) or wait until idle."
+            "'gpu' has 4 slots and is in use; this client asks for 8. "
+            "Use resize('gpu', 8), or slots=None for the stored number."
         )
         await lease.release()
         async with other:
@@ -138,13 +139,13 @@ class TestSlots(Behaviours):
             await world.connect().semaphore("x", 2).acquire()
         await lease.release()
         async with world.connect().semaphore("x", 2):
-            with pytest.raises(ConfigError, match="'x' has 2 slots and is in use; this client says it is a lock"):
+            with pytest.raises(ConfigError, match="'x' has 2 slots, so it is a semaphore; this client asks for a"):
                 await world.connect().lock("x").acquire()
 
     async def test_without_a_number_the_stored_one_counts(self, world: World) -> None:
         unknown = world.connect().semaphore("x", None)
         assert unknown.slots is None
-        with pytest.raises(ConfigError, match=r"never said. Say it: semaphore\('x', 4\)"):
+        with pytest.raises(ConfigError, match=r"No program has .* Give it: semaphore\('x', 4\)"):
             await unknown.acquire()
         async with world.connect().semaphore("x", 2):
             async with unknown:
@@ -157,9 +158,8 @@ class TestSlots(Behaviours):
         await world.in_line("x", 1)
         await client.resize("x", 2)
         assert (await waiting.result()).held
-        with pytest.raises(ConfigError, match="'x' has 2 slots"):
-            await client.semaphore("x", 1).acquire(False)
-        assert await client.semaphore("x", 2).acquire(False) is None
+        for number in (1, 2, 3):
+            assert await client.semaphore("x", number).acquire(False) is None
 
     async def test_fewer_slots_send_nobody_away(self, world: World) -> None:
         client = world.connect()
@@ -181,12 +181,49 @@ class TestSlots(Behaviours):
         with pytest.raises(ConfigError, match="'x' has 2 slots"):
             await heavy.result()
 
-    async def test_a_number_set_by_resize_holds_when_idle_too(self, world: World) -> None:
+    async def test_programs_go_on_with_the_number_that_an_operator_has_set(self, world: World) -> None:
+        program = world.connect().semaphore("gpu", 1)
+        lease = await take(program)
+        await world.connect().resize("gpu", 2)
+        await lease.release()
+        async with program, program:  # idle or in use
+            assert await program.acquire(False) is None
+            assert await world.connect().semaphore("gpu", 5).acquire(False) is None
+            assert (await world.resource("gpu")).capacity == 2
+        async with world.connect().semaphore("gpu", None):
+            assert await world.connect().semaphore("gpu", 5).acquire(False, weight=2) is None
+
+    async def test_nobody_waits_for_itself_where_an_operator_has_left_fewer_slots(self, world: World) -> None:
+        client = world.connect()
+        await client.resize("x", 1)
+        slots = client.semaphore("x", 2)
+        async with slots:
+            with pytest.raises(AlreadyHeld):
+                await slots.acquire()
+
+    async def test_only_a_weight_that_never_fits_the_number_set_is_refused(self, world: World) -> None:
         client = world.connect()
         await client.resize("x", 2)
-        with pytest.raises(ConfigError, match="'x' has 2 slots"):
-            await client.semaphore("x", 3).acquire(False)
-        assert await client.semaphore("x", None).acquire(False)
+        assert await client.semaphore("x", 4).acquire(False, weight=2)
+        with pytest.raises(ConfigError, match=r"'x' has 2 slots; a weight of 3 can never fit\. Use resize\('x', 4\)"):
+            await client.semaphore("x", 4).acquire(False, weight=3)
+        with pytest.raises(ConfigError, match="'x' has 2 slots, so it is a semaphore"):
+            await client.lock("x").acquire(False)
+
+    async def test_a_number_that_was_set_can_be_given_back_to_the_programs(self, world: World) -> None:
+        client = world.connect()
+        await client.resize("x", 2)
+        lease = await take(client.semaphore("x", 1))
+        await client.resize("x", None)
+        with pytest.raises(ConfigError, match="'x' has 2 slots and is in use; this client asks for 1"):
+            await client.semaphore("x", 1).acquire(False)
+        assert lease.held
+        await lease.release()
+        async with client.semaphore("x", 1):
+            assert (await world.resource("x")).capacity == 1
+
+    async def test_resize_takes_a_whole_number_or_none(self, world: World) -> None:
+        client = world.connect()
         for bad in (0, -1, "3"):
             with pytest.raises(ConfigError, match="slots"):
                 await client.resize("x", bad)  # type: ignore[arg-type]
