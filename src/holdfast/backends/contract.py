@@ -266,6 +266,10 @@ class Backend(Protocol):
     # which gives what makes the same steps for any ticket of one wish, with all that is said in the same turn of the
     # loop in one message, and none of the layers in between. None: ask.
 
+    # A backend (and a store) that can find out by itself that what it kept is gone, or may be, has
+    # def notify_reset(self, call) -> None
+    # and calls that, from any thread, never from `hinted`: the client then asks for all its leases.
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
@@ -293,5 +297,4 @@ class Backend(Protocol):
     async def doctor(self) -> list[tuple[str, str]]: ...
 
     def schema(self) -> str: ...
-
 

@@ -21,6 +21,7 @@ from ..errors import BackendError, ConfigError
 from .clock import chance
 from .events import Event, heeded, log, short
 from .party import lead
+from .reset import follow, look_up
 from .seat import NEVER, Hold, Seat
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Desk:
         self.watch_at = 0.0
         self._tickets = count(1)
         self._prefix = os.urandom(12).hex()
+        follow(self)
 
     def ticket(self) -> str:
         """A new ticket. The first half cannot be guessed, the second cannot repeat."""
@@ -97,6 +99,7 @@ class Desk:
                 raise
             except Unknown as doubt:
                 turn += 1
+                look_up(self)  # the backend may have learnt more than this one request shows
                 await self.doubted(doubt, turn, until)
         self.answered(answer.at)
         return answer if not turn else answer._replace(again=True)

@@ -14,6 +14,7 @@ from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError
 from .desk import SOON, Desk
 from .release import pay
+from .reset import suspect
 from .seat import NEVER, Seat
 
 LINGER = 1.0
@@ -129,6 +130,7 @@ async def renew(desk: Desk, seat: Seat) -> None:
         desk.lose(seat, "evicted", f"{why.by or 'somebody'} evicted its holder{reason}")
     elif in_time:
         desk.lose(seat, "store_reset", "the store no longer knows it. Someone else may hold it now")
+        suspect(desk)  # the others may be gone with it
     else:
         desk.lose(seat)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from redis.crc import key_slot
@@ -160,6 +160,9 @@ class RedisBackend(AtOnce, KeepsPools):
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         pushed: Pushed | None = await self.ears.wait(ticket, timeout)
         return pushed
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        self.ears.on_break = call
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         tickets = list(tickets)

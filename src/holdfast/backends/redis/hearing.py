@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ..contract import Colour, Event, Pushed
 
@@ -13,6 +13,7 @@ class Hearing:
     def __init__(self, colour: Colour) -> None:
         self._colour = colour
         self.breaks = 0  # how often a subscription broke
+        self.on_break: Callable[[], None] | None = None  # what was held may be gone: called by the loop of tasks
         self._hints: dict[str, Pushed] = {}
         self._taken: dict[str, int] = {}  # the fences of the last wake-ups given out: a cluster may tell them twice
         self._waiting: dict[str, Event] = {}

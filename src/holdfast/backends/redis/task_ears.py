@@ -78,6 +78,8 @@ class TaskEars(Hearing):
             del self._pipes[node]
             self.breaks += 1
             self.wake_all()
+            if self.on_break is not None:
+                self.on_break()  # threads only notice it in `hinted`, within a second
 
     @property
     def listening(self) -> bool:

@@ -155,6 +155,11 @@ class Connection:
         if cursor is not None:
             cursor.connection.close()
 
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """What tells the database apart from any other, as it was last opened."""
+        return self._files[0] if self._files else None
+
     def replaced(self) -> bool:
         """Whether the files were deleted or replaced under us: then what is written here goes nowhere."""
         return self.cursor is not None and self._inodes() != self._files

@@ -88,6 +88,7 @@ class SqliteStore:
         self._closed = False
         self._wrote_at = 0.0
         self._lost: dict[str, int] = {}  # races for a row, lost in a row
+        self._on_reset: Callable[[], None] | None = None
         forks.follow(self)
 
     @property
@@ -266,8 +267,11 @@ class SqliteStore:
     def _open(self) -> None:
         if self._closed:
             raise ConfigError(f"{self.where} was closed. Connect again.")
+        before = self._db.file
         self._db.open()
         self._check_at = self._clock() + CHECK
+        if before is not None and self._db.file != before:
+            self._reset()  # replaced while it was closed for a fork or after an error
 
     def client_clock(self) -> float:
         return self._clock()
@@ -293,6 +297,7 @@ class SqliteStore:
         if not self._db.replaced():
             return False
         self._db.close()
+        self._reset()  # first: somebody else may open another file although we cannot
         await self._run(lambda: None)
         import logging
 
@@ -301,6 +306,13 @@ class SqliteStore:
             self._db.real,
         )
         return True
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        self._on_reset = call
+
+    def _reset(self) -> None:
+        if self._on_reset is not None:
+            self._on_reset()
 
     # -- waiting
 
