@@ -72,6 +72,25 @@ def test_a_server_that_lost_its_data_is_told_within_seconds(redis_alone: Server)
         assert lease.reason == "store_reset"
 
 
+def test_tasks_know_of_lost_data_as_soon_as_the_connection_breaks(redis_alone: Server) -> None:
+    async def work() -> float:
+        async with aio.connect(redis_alone.url, lease=120) as locks:
+            first, second = await locks.lock("x").acquire(), await locks.lock("y").acquire()
+            assert first is not None
+            assert second is not None
+            await asyncio.sleep(1.5)  # by now the keeper listens
+            redis_alone.kill()
+            redis_alone.restart()
+            begun = time.monotonic()
+            while not (first.lost and second.lost):
+                assert time.monotonic() - begun < 5
+                await asyncio.sleep(0.01)
+            assert first.reason == second.reason == "store_reset"
+            return time.monotonic() - begun
+
+    assert asyncio.run(work()) < 2.0, "a third of the lease would be 40 s"
+
+
 def test_one_that_kept_its_data_is_asked_and_the_lease_goes_on(redis_durable: Server) -> None:
     with holdfast.connect(redis_durable.url, lease=30) as locks, locks.lock("x") as lease:
         time.sleep(1.5)

@@ -180,3 +180,21 @@ def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alo
         with locks.lock("x", timeout=5) as again:
             assert again.fence > before
     assert "lost" in told
+
+
+def test_a_forged_push_without_ticket_and_place_lets_nobody_in(redis_alone: Server) -> None:
+    inside: queue.Queue[Waiter] = queue.Queue()
+    with holdfast.connect(redis_alone.url) as locks:
+        with locks.lock("x") as lease:
+            waiter = Waiter("threads", redis_alone.url, inside)
+            until(lambda: any(r.line for r in locks.snapshot("x").resources), "it is in line")
+            (ear,) = redis_alone.ask("PUBSUB", "CHANNELS", "holdfast:ear:*")
+            ticket = redis_alone.ask("ZRANGE", "holdfast:{x}:line", 0, 0)[0].lstrip(":")
+            fence = lease.fence + 1
+            for text in (f"{'0' * 32} 1 {fence}", f"{ticket} 0 {fence}", f"{ticket} 2 {fence}", f"{ticket} 1 0", "junk"):
+                redis_alone.ask("PUBLISH", ear, text)
+                time.sleep(0.02)
+            assert inside.empty()
+        assert inside.get(timeout=10) is waiter
+        waiter.go_on.set()
+        waiter._thread_of.join(10)

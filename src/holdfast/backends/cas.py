@@ -273,7 +273,27 @@ class CasBackend:
             shown = self._shown_since(key, None) if self._shown_by_hint is not None else None
             if shown is not None:
                 self._remember(key, shown)
+            if pushed.fence and not pushed.until and self.pushes_grants:
+                return await self._granted(key, pushed)
         return pushed
+
+    async def _granted(self, key: str, pushed: Pushed) -> Pushed:
+        """A push names a grant; only the row proves it, because anybody that reaches the socket can send one.
+
+        The read is not lost: a release that follows within `trust` writes from it.
+        """
+        seen = (self._get(key) if self._get is not None else None) or await self._shown(self.store.read(key))
+        known = self._know(seen)
+        self._remember(key, known)
+        seat = known[0].seat(pushed.ticket)
+        if seat is None or seat.sure or (seat.place, seat.fence) != (pushed.place, pushed.fence):
+            return Pushed(pushed.ticket)
+        return pushed._replace(until=seen.at + (seat.expires - seen.now) / 1e6)
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        notify: Callable[[Callable[[], None]], None] | None = getattr(self.store, "notify_reset", None)
+        if notify is not None:
+            notify(call)
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._hinted(tickets) if self._hinted is not None else ()
