@@ -191,7 +191,8 @@ def test_a_forged_push_without_ticket_and_place_lets_nobody_in(redis_alone: Serv
             (ear,) = redis_alone.ask("PUBSUB", "CHANNELS", "holdfast:ear:*")
             ticket = redis_alone.ask("ZRANGE", "holdfast:{x}:line", 0, 0)[0].lstrip(":")
             fence = lease.fence + 1
-            for text in (f"{'0' * 32} 1 {fence}", f"{ticket} 0 {fence}", f"{ticket} 2 {fence}", f"{ticket} 1 0", "junk"):
+            nobody = "0" * 32
+            for text in (f"{nobody} 1 {fence}", f"{ticket} 0 {fence}", f"{ticket} 2 {fence}", f"{ticket} 1 0", "junk"):
                 redis_alone.ask("PUBLISH", ear, text)
                 time.sleep(0.02)
             assert inside.empty()

@@ -157,7 +157,7 @@ class Locks:
             check.label(note, "A note") if note else "",
             check.optional(max_hold, "max_hold"),
             check.optional(at_least, "at_least"),
-            cast(Any, on_lost),
+            check.callback(on_lost, "on_lost"),
         )
 
     @asynccontextmanager
@@ -168,7 +168,7 @@ class Locks:
 
         Enters with a mapping from name to Lease, or LockTimeout.
         """
-        locks = [self.lock(x) if isinstance(x, str) else x for x in names_or_locks]
+        locks = [x if isinstance(x, Lock) else self.lock(check.of_lock_all(x)) for x in names_or_locks]
         if len({x.name for x in locks}) != len(locks):
             raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
         desk = self._desk
@@ -212,7 +212,7 @@ class Locks:
 
     async def attach(self, name: str, ticket: str) -> Lease:
         """Take over a lease that was detached, by its ticket; it is renewed from now on. NotHeld if it is gone."""
-        return cast(Lease, await change.attach(self._desk, check.name(name), ticket))
+        return cast(Lease, await change.attach(self._desk, check.name(name), check.ticket(ticket)))
 
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False
@@ -222,7 +222,9 @@ class Locks:
         reason = check.label(reason, "A reason")
         if not reason:
             raise ConfigError("evict() needs a reason; the holder reads it.")
-        return await look.evict(self._desk, check.name(name), ticket, reason, at_once)
+        if ticket is not None:
+            check.ticket(ticket)
+        return await look.evict(self._desk, check.name(name), ticket, reason, bool(at_once))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Give a semaphore another number of slots, even in use. Those inside stay. From then on this number counts,
@@ -231,7 +233,7 @@ class Locks:
 
     async def snapshot(self, pattern: str = "*") -> Snapshot:
         """Who is inside and who waits, for all names that match."""
-        return await look.snapshot(self._desk, pattern)
+        return await look.snapshot(self._desk, check.pattern(pattern))
 
     async def ping(self) -> float:
         """Seconds that the store took to answer. BackendError if it does not."""

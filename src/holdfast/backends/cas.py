@@ -282,7 +282,9 @@ class CasBackend:
 
         The read is not lost: a release that follows within `trust` writes from it.
         """
-        seen = (self._get(key) if self._get is not None else None) or await self._shown(self.store.read(key))
+        seen = self._get(key) if self._get is not None else None
+        if seen is None:
+            seen = await self._shown(self.store.read(key))
         known = self._know(seen)
         self._remember(key, known)
         seat = known[0].seat(pushed.ticket)

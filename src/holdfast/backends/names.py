@@ -20,6 +20,15 @@ def is_line(key: str) -> bool:
 
 def glob(pattern: str) -> Callable[[str], bool]:
     """A test for names: * is anything, ? is one character, the rest is itself."""
-    text = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
+    first, *others = re.split(r"\*+", pattern)
+    text = _fixed(first)
+    if others:
+        # What stands between two stars matches where it can first, for good: an atomic group. With plain `.*` each star
+        # would try every place of every other, and seven of them would take hours.
+        text += "".join(f"(?>.*?{_fixed(each)})" for each in others[:-1]) + ".*" + _fixed(others[-1])
     compiled = re.compile(text, re.DOTALL)
     return lambda name: compiled.fullmatch(name) is not None
+
+
+def _fixed(text: str) -> str:
+    return "".join("." if c == "?" else re.escape(c) for c in text)

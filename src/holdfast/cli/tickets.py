@@ -10,6 +10,7 @@ With --json: acquire prints name, ticket, fence, lease; renew prints name, fence
 import os
 
 from holdfast.doorman import Admitted, Leave, Left, NotInside, Renew
+from holdfast.flow import check
 
 from . import exits, lock, reach, say
 from .words import Said
@@ -22,13 +23,15 @@ def tickets(said: Said) -> int:
     if not ticket:
         word = said.command.name
         raise exits.Usage(f"Which lease? `holdfast {word} NAME --ticket T` takes the ticket that `acquire` printed.")
+    check.ticket(ticket)
     return renew(said, ticket) if said.command.name == "renew" else release(said, ticket)
 
 
 def acquire(said: Said) -> int:
     lock.check(said)
-    if said["ticket"] is not None and not (said["ticket"].isascii() and said["ticket"].isalnum()):
-        raise exits.Usage("A ticket of your own has letters and digits only, and should be hard to guess.")
+    own = said["ticket"]
+    if own is not None and not (own.isascii() and own.isalnum() and len(own) <= 200):
+        raise exits.Usage("A ticket of your own has up to 200 letters and digits only, and should be hard to guess.")
     name = said.words[0]
     with reach.client(said) as locks:
         if said["ticket"] is not None:

@@ -1,5 +1,6 @@
 """What users may say: names, spans, weights. Bad input gets a sentence with the cure in it, before anything is sent."""
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,6 @@ Seconds = float | timedelta
 SMALLEST_LEASE = 0.5
 LONGEST = 10 * 365 * 86400.0
 TIMEOUT_MAX = 9223372036.0  # threading.TIMEOUT_MAX, without importing threading here
-
 
 
 class _Own:
@@ -67,6 +67,39 @@ def label(value: Any, what: str) -> str:
     return value
 
 
+def ticket(value: Any) -> str:
+    """Whole or as `snapshot` shortens it."""
+    if not isinstance(value, str):
+        raise ConfigError(f"A ticket is a string, not {type(value).__name__}.")
+    if not 0 < len(value) <= 200 or not value.isascii() or not value.isprintable() or " " in value:
+        raise ConfigError(
+            f"A ticket has 1 to 200 letters, digits and signs, and no spaces; {shown(value)} is none. "
+            "Use the one that snapshot() or `holdfast show` prints."
+        )
+    return value
+
+
+def pattern(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"A pattern is a string, not {type(value).__name__}.")
+    if len(value) > 1000:
+        raise ConfigError(f"A pattern has at most 1000 characters, this one {len(value)}. Use * for the long part.")
+    return value
+
+
+def of_lock_all(value: Any) -> str:
+    """What is no lock is the name of one."""
+    if not isinstance(value, str):
+        raise ConfigError(f"lock_all() takes names, and locks as lock() makes them, not {type(value).__name__}.")
+    return value
+
+
+def callback(value: Any, what: str) -> Any:
+    if value is not None and not callable(value):
+        raise ConfigError(f"{what} is a function, or None; not {shown(value)}.")
+    return value
+
+
 def _utf8(value: str, what: str) -> bytes:
     try:
         return value.encode()
@@ -83,14 +116,16 @@ def seconds(value: Any, what: str) -> float:
     """A span greater than zero."""
     number = _number(value, what)
     if not 0 < number <= LONGEST:
-        raise ConfigError(f"{what} is a number of seconds greater than 0 and less than ten years, not {value!r}.")
+        raise ConfigError(f"{what} is a number of seconds greater than 0 and less than ten years, not {shown(value)}.")
     return number
 
 
 def lease(value: Any, what: str = "A lease") -> float:
     number = seconds(value, what)
     if number < SMALLEST_LEASE:
-        raise ConfigError(f"{what} is at least {SMALLEST_LEASE} s, not {value!r}: any pause would lose a shorter one.")
+        raise ConfigError(
+            f"{what} is at least {SMALLEST_LEASE} s, not {shown(value)}: any pause would lose a shorter one."
+        )
     return number
 
 
@@ -102,7 +137,7 @@ def duration(text: str, what: str) -> float:
                 return float(text.removesuffix(unit)) * factor
             except ValueError:
                 break
-    raise ConfigError(f"{what} is a span like 5, 0.5, 500ms, 2m or 1h, not {text!r}.")
+    raise ConfigError(f"{what} is a span like 5, 0.5, 500ms, 2m or 1h, not {shown(text)}.")
 
 
 def rest(value: Any) -> float:
@@ -122,9 +157,9 @@ def timeout(value: Any) -> float | None:
     if number == -1:
         return None
     if not number >= 0:
-        raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None for ever; not {value!r}.")
+        raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None for ever; not {shown(value)}.")
     if number > TIMEOUT_MAX:
-        raise OverflowError(f"A timeout of {value!r} s is too large; use None to wait for ever.")
+        raise OverflowError(f"A timeout of {shown(value)} s is too large; use None to wait for ever.")
     return number
 
 
@@ -139,18 +174,18 @@ def blocking(flag: Any, limit: Any) -> float | None:
 
 def slots(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"The number of slots is a whole number, not {value!r}.")
+        raise ConfigError(f"The number of slots is a whole number, not {shown(value)}.")
     if not 1 <= value < ALL:
-        raise ConfigError(f"A semaphore has 1 to {ALL - 1} slots, not {value}.")
+        raise ConfigError(f"A semaphore has 1 to {ALL - 1} slots, not {shown(value)}.")
     return value
 
 
 def weight(value: Any, capacity: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"A weight is a whole number of slots, not {value!r}.")
+        raise ConfigError(f"A weight is a whole number of slots, not {shown(value)}.")
     if value < 1 or (capacity and value > capacity):
         most = f"1 to {capacity}" if capacity else "1 or more"
-        raise ConfigError(f"A weight is {most} slots, not {value}.")
+        raise ConfigError(f"A weight is {most} slots, not {shown(value)}.")
     return value
 
 
@@ -158,5 +193,16 @@ def _number(value: Any, what: str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{what} is a number of seconds or a timedelta, not {value!r}.")
-    return float(value)
+        raise ConfigError(f"{what} is a number of seconds or a timedelta, not {shown(value)}.")
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return math.inf if value > 0 else -math.inf
+
+
+def shown(value: Any) -> str:
+    """For a sentence: as Python writes it, but never pages of it."""
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a number of more than 20 digits"
+    text = repr(value[:40]) if isinstance(value, str | bytes) and len(value) > 40 else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..doorman import ALL, Command, Enter
 from ..errors import BackendError, ConfigError
+from . import check
 from .clock import chance
 from .events import Event, heeded, log, short
 from .party import lead
@@ -56,7 +57,7 @@ class Desk:
         self.colour = colour
         self.clock = colour.clock
         self.owner = owner
-        self.on_event = on_event
+        self.on_event = check.callback(on_event, "on_event")
         self.hold = hold
         self.item = item
         self.mutex = colour.mutex()

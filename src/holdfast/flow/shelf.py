@@ -13,6 +13,7 @@ from .desk import Desk
 from .orders import order, pools_of
 
 LARGEST = 64 * 1024  # bytes of JSON
+DEEPEST = 100
 CHUNK = 200  # items added in one step
 
 
@@ -51,7 +52,17 @@ def body_text(body: Any) -> str:
         raise ConfigError(f"A body is what JSON can say, and this one is not ({bad}). Make it plain data.") from None
     if size > LARGEST:
         raise ConfigError(f"A body has at most 64 KiB of JSON, this one {size} bytes. Keep the rest elsewhere.")
+    if text.count("[") + text.count("{") > DEEPEST and _depth(body) > DEEPEST:
+        raise ConfigError(f"A body is nested at most {DEEPEST} deep. Not everything that reads it can go deeper.")
     return text
+
+
+def _depth(body: Any) -> int:
+    depth, level = 0, [body]
+    while level := [each for each in level if isinstance(each, dict | list | tuple)]:
+        depth += 1
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def _rows(rows: Mapping[str, Any] | Iterable[Any]) -> list[tuple[str, str]]:
@@ -93,7 +104,7 @@ async def remove(desk: Desk, pool: str, key: str, force: bool) -> bool:
 
 async def items(desk: Desk, pool: str, state: str | None) -> list[PoolItem]:
     if state is not None and state not in STATES:
-        raise ConfigError(f"The state of an item is one of {', '.join(STATES)}, not {state!r}.")
+        raise ConfigError(f"The state of an item is one of {', '.join(STATES)}, not {check.shown(state)}.")
     found, now = await pools_of(desk).all(pool)
     return [
         PoolItem(

@@ -451,7 +451,7 @@ def _seconds(value: float | str | None, default: float) -> float:
         return default
     try:
         seconds = float(value)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if not 0 <= seconds < 86400:
         raise ConfigError(f"busy_timeout={value} is not a number of seconds from 0 to a day.")

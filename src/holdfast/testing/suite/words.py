@@ -2,7 +2,9 @@
 
 import math
 import pickle
+import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from .stage import Behaviours, Kind, every_kind, take
 
 BAD_NAMES = ["", "x" * 201, "é" * 101, "x" * 10_000_000, "a\0b", "a\nb", "tab\t", "\x7f", "\x85", "\ud800", b"x", None]
 GOOD_NAMES = ["x", "x" * 200, "é" * 100, "a b", "a/b:c{d}*?%_'\";--", "Ünïcødé", "名前", "X", "x ", "🔒", "."]
-BAD_SPANS = [0, -1, math.nan, math.inf, -math.inf, "5", None, True, timedelta(0), timedelta(days=-1), 1e12]
+BAD_SPANS = [0, -1, math.nan, math.inf, -math.inf, "5", None, True, timedelta(0), timedelta(days=-1), 1e12, 10**400]
 
 
 class TestNames(Behaviours):
@@ -66,6 +68,82 @@ class TestSpans(Behaviours):
             with pytest.raises(ConfigError, match=r"at least 0\.5 s"):
                 kind.mine(world.connect(), "x", lease=bad)
         kind.mine(world.connect(), "x", lease=timedelta(milliseconds=500))
+
+
+class TestNonsense(Behaviours):
+    """What makes no sense is refused by a sentence of a few lines, before anything is sent."""
+
+    async def test_what_is_no_function_is_not_called_later(self, world: World) -> None:
+        client = world.connect()
+        with pytest.raises(ConfigError, match="on_lost is a function, or None; not 5"):
+            client.lock("x", on_lost=5)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="on_lost is a function"):
+            client.semaphore("x", 2, on_lost="print")  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="on_event is a function"):
+            world.connect(on_event=5)
+
+    async def test_lock_all_takes_names_and_locks(self, world: World) -> None:
+        client = world.connect()
+        for bad in (5, None, b"x", ["x"], object()):
+            with pytest.raises(ConfigError, match="takes names, and locks"):
+                async with client.lock_all("a", bad):  # type: ignore[arg-type]
+                    pass
+        assert (await world.eye.snapshot()).resources == ()
+
+    async def test_a_ticket_that_is_none_is_not_stored(self, world: World) -> None:
+        client = world.connect()
+        for bad in ("", "x" * 10_000_000, "a b", "a\nb", 5, b"x"):
+            for asking in (client.evict("x", reason="test", ticket=bad), client.attach("x", bad)):  # type: ignore[arg-type]
+                with pytest.raises(ConfigError, match="A ticket") as caught:
+                    await asking
+                assert len(str(caught.value)) < 300
+        assert (await world.eye.snapshot()).resources == ()
+
+    async def test_a_number_of_many_digits_is_refused_in_a_short_sentence(self, world: World) -> None:
+        client = world.connect()
+        for number in (10**400, 10**5000, -(10**5000)):
+            calls: list[tuple[Any, str]] = [(client.lock, "lease"), (client.lock, "timeout"), (client.pool, "lease")]
+            for call, word in calls:
+                with pytest.raises((ConfigError, OverflowError)) as caught:
+                    call("x", **{word: number})
+                assert len(str(caught.value)) < 300
+            with pytest.raises(ConfigError):
+                client.semaphore("x", number)
+            with pytest.raises(ConfigError):
+                await client.resize("x", number)
+            with pytest.raises(ConfigError):
+                await client.semaphore("x", 2).acquire(weight=number)
+
+    async def test_a_body_that_is_nested_too_deeply_is_refused(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        deep: list[object] = []
+        for _ in range(99):
+            deep = [deep]
+        assert await jobs.add("deep", deep)
+        item = await jobs.acquire(False)
+        assert item is not None
+        assert item.body == deep
+        for _ in range(800):
+            deep = [deep]
+        with pytest.raises(ConfigError, match="nested at most 100 deep"):
+            await jobs.add("deeper", deep)
+        assert await jobs.add("wide", [[n] for n in range(1000)])
+
+    async def test_a_pattern_that_is_none_is_refused(self, world: World) -> None:
+        for bad in (5, None, "x" * 1001):
+            with pytest.raises(ConfigError, match="A pattern"):
+                await world.eye.snapshot(bad)  # type: ignore[arg-type]
+
+    async def test_no_pattern_takes_long(self, world: World) -> None:
+        """Each star would try every place of every other: hours, if they were allowed to."""
+        client = world.connect()
+        name = "a" * 200
+        await take(client.lock(name))
+        begun = time.process_time()
+        for pattern in ("*a" * 7 + "!", "*a" * 190 + "!", "*?" * 190 + "!", "*a?" * 60 + "*!", "a*" * 300):
+            assert (await client.snapshot(pattern)).resources == ()
+        assert [r.name for r in (await client.snapshot("*a" * 100 + "*")).resources] == [name]
+        assert time.process_time() - begun < 5
 
 
 class TestErrors(Behaviours):
