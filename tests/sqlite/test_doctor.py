@@ -1,6 +1,8 @@
 """What the doctor says about a file, and the schema."""
 
+import grp
 import os
+import pwd
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -104,10 +106,50 @@ def test_a_file_for_everybody(client: Client, path: Path) -> None:
     put(store, "k")
     path.chmod(0o666)
     assert "warning: Everybody on this machine may write" in said(store)
-    path.chmod(0o660)
-    assert "who and its group may write it" in said(store)
+
+
+def test_who_can_share_the_locks(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
     path.chmod(0o600)
-    assert "who alone may write it" in said(store)
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    group = grp.getgrgid(path.stat().st_gid).gr_name
+    assert f"ok: Only user {me} and root can use these locks." in said(store)
+    path.chmod(0o660)
+    text = said(store)
+    assert f"ok: User {me}, group {group} and root can share these locks." in text
+    assert f"note: For other users of group {group} to share them: chgrp {group} '{path.parent}'; chmod g+rwxs" in text
+    assert f"warning: {path}.ears is closed to group {group}, which may write the database" in text
+    assert f"warning: {path}-wal is closed to group {group}" in text
+    path.parent.chmod(0o2770)
+    Path(f"{path}.ears").chmod(0o2770)
+    Path(f"{path}-wal").chmod(0o660)
+    Path(f"{path}-shm").chmod(0o660)
+    text = said(store)
+    assert "closed to group" not in text
+    assert "For other users" not in text
+
+
+@pytest.mark.parametrize(("mode", "cure"), [(0o644, "600"), (0o640, "600"), (0o664, "660")])
+def test_read_access_of_those_who_may_not_write(client: Client, path: Path, mode: int, cure: str) -> None:
+    store = client()
+    put(store, "k")
+    assert "may read it" not in said(store)
+    path.chmod(mode)
+    text = said(store)
+    assert f"warning: Users who may not write {path} may read it" in text
+    assert f"chmod {cure} '{path}' '{path}'-*." in text
+
+
+def test_a_directory_in_which_others_may_write(client: Client, path: Path) -> None:
+    store = client()
+    put(store, "k")
+    path.parent.chmod(0o1777)
+    assert f"can create files in {path.parent}, and so stop everybody. Move it" in said(store)
+    path.parent.chmod(0o777)
+    assert f"can delete files in {path.parent}, and so stop everybody or take any lock. Move it" in said(store)
+    path.parent.chmod(0o755)
+    assert "Move it" not in said(store)
 
 
 def test_two_names_for_one_file(client: Client, path: Path) -> None:
@@ -145,7 +187,7 @@ def test_a_made_up_boot_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_ear(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: object, name: str) -> None:
+    def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("holdfast.backends.sqlite.ears.Ears._bind", refuse)

@@ -81,6 +81,24 @@ def test_one_at_a_time(client: Client, path: Path) -> None:
     assert store._keeping.checkpoint() is True
 
 
+def test_a_lock_on_the_directory_of_the_database_stops_no_checkpoint(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody who may read that directory could have one."""
+
+    def refuse(self: object, name: str = "") -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("holdfast.backends.sqlite.ears.Ears._bind", refuse)
+    store = client()
+    put(store, "k")
+    assert not store.ear
+    other = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    assert store._keeping.checkpoint() is True
+    os.close(other)
+
+
 def test_a_reader_in_the_middle_only_delays_a_checkpoint(client: Client, path: Path) -> None:
     store = client()
     write_often(store, 100)

@@ -286,7 +286,7 @@ def test_somebody_dropped_from_the_line_looks_up(client: Client, path: Path) -> 
 
 @pytest.fixture
 def no_ears(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: object, name: str) -> None:
+    def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("holdfast.backends.sqlite.ears.Ears._bind", refuse)

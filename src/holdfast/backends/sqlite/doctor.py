@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import LockError
-from . import clock, place, sentences
+from . import clock, place, rights, sentences
 from .housekeeping import COMMIT, TRUNCATE
 
 if TYPE_CHECKING:
@@ -75,22 +75,56 @@ def _file(path: str) -> Iterator[Finding]:
 
 
 def _rights(path: str) -> Iterator[Finding]:
-    mode = os.stat(path).st_mode
-    directory = os.stat(os.path.dirname(path)).st_mode
-    who = sentences.user(os.stat(path).st_uid)
-    if mode & stat.S_IWOTH:
+    there, folder = os.stat(path), os.path.dirname(path)
+    above, own = os.stat(folder), rights.users(there)
+    owner, group = sentences.user(own.uid), sentences.group(own.gid)
+    if own.everybody:
         yield "warning", f"Everybody on this machine may write {path}, so everybody may take or evict any lock."
-    elif directory & stat.S_IWOTH and not directory & stat.S_ISVTX:
-        yield "warning", f"Everybody on this machine may delete files in {os.path.dirname(path)}, and with them locks."
+    elif own.group:
+        yield "ok", f"{owner}, {group} and root can share these locks.".replace("user", "User", 1)
+        yield from _sharing(path, own, above)
     else:
-        group = " and its group" if mode & stat.S_IWGRP else ""
-        yield "ok", f"It belongs to {who}, who alone{group} may write it.".replace("who alone and", "who and")
+        yield "ok", f"Only {owner} and root can use these locks."
+    if (there.st_mode & 0o044) & ~own.mode(own.gid):
+        yield (
+            "warning",
+            f"Users who may not write {path} may read it, and a lock that they put on its files stops every writer: "
+            f"chmod {oct(own.mode(own.gid))[2:]} '{path}' '{path}'-*.",
+        )
+    if rights.outsiders_write(above, own):
+        do = "create" if above.st_mode & stat.S_ISVTX else "delete"
+        yield (
+            "warning",
+            f"Users who may not write the database can {do} files in {folder}, and so stop everybody"
+            f"{'' if do == 'create' else ' or take any lock'}. Move it to a directory that only its users may write.",
+        )
     if place.is_default(path):
         yield (
             "note",
             f"This is the default store of {sentences.user(os.geteuid())}. Other users, root and its cron jobs among "
             "them, have others: they and you do not exclude each other. Name one store for all with HOLDFAST_URL.",
         )
+
+
+def _sharing(path: str, own: rights.Users, above: os.stat_result) -> Iterator[Finding]:
+    """What the group lacks that may write the file."""
+    group = sentences.group(own.gid)
+    name = group.removeprefix("group ")
+    if not (above.st_gid == own.gid and above.st_mode & 0o2030 == 0o2030):
+        folder = os.path.dirname(path)
+        yield "note", f"For other users of {group} to share them: chgrp {name} '{folder}'; chmod g+rwxs '{folder}'."
+    for end in (".ears", "-wal", "-shm"):
+        try:
+            there = os.stat(path + end)
+        except OSError:
+            continue
+        if there.st_gid != own.gid or there.st_mode & 0o060 != 0o060:
+            rest = "rwxs" if end == ".ears" else "rw"
+            yield (
+                "warning",
+                f"{path}{end} is closed to {group}, which may write the database: chgrp {name} '{path}{end}'; "
+                f"chmod g+{rest} '{path}{end}'.",
+            )
 
 
 def _clock() -> Iterator[Finding]:

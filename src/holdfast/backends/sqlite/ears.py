@@ -1,19 +1,22 @@
-"""How clients of one database hear each other, and how they know who is alive: one datagram socket per client.
+"""How clients of one database reach each other, and how they know which of them are alive: one datagram socket each.
 
-The sockets lie in a directory beside the database, `locks.db.ears/`, one file each: `<pid>-<boot>-<random>`. That name
+The sockets lie in a directory beside the database, `locks.db.ears/`, one file each: `<pid>-<boot>-<inode>`. That name
 is the client's *ear* and stands in every record it enters. Two things come from it:
 
-- **Hints.** Whoever lets somebody in sends its ticket, place and fence to that ear, after the write. A hint may be
-  lost, late or doubled. Whoever could forge one has the rights of the database, and could as well write there.
+- **Hints.** A client that lets another one in sends its ticket, place and fence to that ear, after the write. A hint
+  may be lost, late or doubled. The directory is open to the users of the database only (`rights`).
 - **Life.** A socket ends with its process, however that ends. Nobody there (ECONNREFUSED) means dead, at once and
-  whatever the pid namespace; no right to send, or a full queue, means alive. Whoever holds a copy of the file
+  whatever the pid namespace; no right to send, or a full queue, means alive. A process that holds a copy of the file
   descriptor keeps the client alive (`holdfast run` gives one to its guard).
 
-A missing file (ENOENT) means dead, too, unless the file was taken away from a living one: so only if the process is
-gone as well, and our own file still lies there.
+Death is proven by the socket that the name means, not by any file of that name. A living socket keeps its inode, even
+if its file is removed, so no other file can have that number: a refusal by that very inode is proof, and nobody can
+arrange it. If another file has the name, or none, the client is dead only if its process is gone as well, and our own
+file still lies there.
 
-They are bound and reached as `/proc/self/fd/<directory>/<name>`: a socket's path may have 108 bytes at most, and this
-one is short however deep the database lies. It works across namespaces of every kind; abstract sockets do not.
+Everything here is reached through the descriptor of the directory, which is checked when it is opened, and no link is
+followed. `/proc/self/fd/<directory>/<name>` is also short, however deep the database lies: a socket's path may have 108
+bytes at most. It works across namespaces of every kind; abstract sockets do not.
 """
 
 import _socket as socket  # without `socket` around it: enum classes that cost a fifth of a start of Python
@@ -26,16 +29,19 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-_NAME = re.compile(r"(\d{1,10})-\w{1,8}-\w{1,16}", re.ASCII)
+from . import rights
+from .deaths import NAME, Deaths, runs
+
+_THIS = "/proc/self/fd/"
 _STALE_AFTER = 3600.0  # seconds; a dead ear is proof of death as long as its file lies there
-_PIDFDS = 64
 MANY = 10  # a socket's queue holds about so many: after that some hints may have been refused
 
 
-class Ears:
+class Ears(Deaths):
     """Our own ear, and what can be done with the others'."""
 
     def __init__(self, path: str, boot: Callable[[], str]) -> None:
+        super().__init__()
         self.path = path
         self.name = ""  # '' = we have none (yet)
         self.problem = ""  # why not
@@ -45,7 +51,6 @@ class Ears:
         self._folder = -1
         self._prefix = ""
         self._inode = 0
-        self._pidfds: dict[str, int] = {}
         self._making = threading.Lock()
 
     @property
@@ -57,9 +62,11 @@ class Ears:
 
     def open(self) -> str:
         """Bind our ear if that was not tried yet; its name, or '' if it cannot be."""
-        if not self.name and not self.problem:
+        for _ in range(3):  # the directory may be removed under our hands
+            if self.name or self.problem:
+                break
             try:
-                self._bind(f"{os.getpid()}-{self._tag()}-{os.urandom(4).hex()}")
+                self.name = self._bind()
             except (OSError, AttributeError) as bad:  # AttributeError: a system that has no such sockets
                 self.drop()
                 if not isinstance(bad, FileNotFoundError):  # a missing directory may yet be made
@@ -69,46 +76,62 @@ class Ears:
     def _tag(self) -> str:
         return re.sub(r"\W", "", self._boot())[:8] or "0"
 
-    def _bind(self, name: str) -> None:
-        mode, owner = _rights(self.path)
-        directory = self.directory
-        try:
-            os.mkdir(directory)
-            if mode is not None:
-                os.chmod(directory, _searchable(mode))
-                _give(directory, owner)
-        except FileExistsError:
-            pass
-        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        self._set_folder(folder)
+    def _bind(self, name: str = "") -> str:
+        """Bind a socket to this name, or to one of its own. It gets its mode and owner before anybody can see it."""
+        folder, users = self._open_folder(make=True)
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             ear.setblocking(False)
-            ear.bind(self._prefix + name)
-            if mode is not None:
-                os.chmod(self._prefix + name, mode | 0o600)
-                _give(self._prefix + name, owner)
-            self._inode = os.stat(self._prefix + name).st_ino
+            with rights.private(folder) as inside:
+                ear.bind(f"{_THIS}{inside}/{rights.NEW}")
+                inode = rights.share(inside, users).st_ino
+                name = name or f"{os.getpid()}-{self._tag()}-{inode:x}"
+                os.rename(rights.NEW, name, src_dir_fd=inside, dst_dir_fd=folder)
         except BaseException:
             ear.close()
+            os.close(folder)
             raise
+        self._set_folder(folder)
+        self._inode = inode
         self.socket = ear
-        self.name = name
+        return name
+
+    def _open_folder(self, make: bool) -> tuple[int, rights.Users]:
+        """The directory of the ears, checked, and the users of the database. OSError if there is none to be used."""
+        path = self.directory
+        name = os.path.basename(path)
+        parent = os.open(os.path.dirname(path), rights.PLACE)
+        try:
+            try:
+                users = rights.users(os.stat(name.removesuffix(".ears"), dir_fd=parent, follow_symlinks=False))
+            except FileNotFoundError:
+                users = rights.ours_alone()
+            try:
+                folder = os.open(name, rights.DIRECTORY, dir_fd=parent)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                rights.make_directory(name, parent, users)
+                folder = os.open(name, rights.DIRECTORY, dir_fd=parent)
+            if problem := rights.strange(path, os.fstat(folder), users, os.fstat(parent)):
+                os.close(folder)
+                raise PermissionError(errno.EACCES, problem)
+            return folder, users
+        finally:
+            os.close(parent)
 
     def _set_folder(self, folder: int) -> None:
         if self._folder >= 0:
             os.close(self._folder)
         self._folder = folder
-        self._prefix = f"/proc/self/fd/{folder}/"
-        if not os.path.isdir(self._prefix):
-            self._prefix = self.directory + "/"
+        self._prefix = f"{_THIS}{folder}/"
 
     def heal(self) -> None:
-        """Put our file back if somebody took it away; the name stays, for it stands in records."""
+        """Put our file back if it was removed; the name stays, because it stands in records."""
         if self.name and not self._is_there():
-            name, old = self.name, self.socket
+            old = self.socket
             try:
-                self._bind(name)
+                self._bind(self.name)
             except OSError:
                 return  # try again next time
             if old is not None:
@@ -116,16 +139,20 @@ class Ears:
 
     def _is_there(self) -> bool:
         try:
-            same = os.stat(self._prefix + self.name).st_ino == self._inode
-            return same and os.stat(self.directory).st_ino == os.fstat(self._folder).st_ino
+            same = os.stat(self.name, dir_fd=self._folder, follow_symlinks=False).st_ino == self._inode
+            return same and os.path.samestat(os.lstat(self.directory), os.fstat(self._folder))
         except OSError:
             return False
+
+    def reopen(self) -> int:
+        """The directory of the ears again, with a lock of its own; -1 if we have none."""
+        return os.open(".", rights.DIRECTORY, dir_fd=self._folder) if self._mouth() is not None else -1
 
     def close(self) -> None:
         """Take our ear away: from now on we count as gone."""
         if self.name:
             try:
-                os.unlink(self._prefix + self.name)
+                os.unlink(self.name, dir_fd=self._folder)
             except OSError:
                 pass
         self.drop()
@@ -144,22 +171,23 @@ class Ears:
                 end.close()
         self.socket = self._voice = None
         self.name = ""
-        for fd in (*self._pidfds.values(), self._folder):
-            if fd >= 0:
-                os.close(fd)
-        self._pidfds.clear()
-        self._folder = -1
+        self.forget_unwatched(set())
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
 
     # -- the others'
 
     def send(self, ear: str, ticket: str) -> None:
         """Send a hint. Nothing is said about whether it arrives."""
         mouth = self._voice or self._mouth()
-        if mouth is not None and _NAME.fullmatch(ear):
-            try:
-                mouth.sendto(ticket.encode("utf-8", "surrogatepass"), self._prefix + ear)
-            except OSError:
-                pass  # gone; or its queue is full, and then it is awake and will look at everything
+        if mouth is not None and NAME.fullmatch(ear):
+            with suppress(OSError):  # gone; or its queue is full, and then it is awake and will look at everything
+                fd = os.open(ear, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
+                try:
+                    mouth.sendto(ticket.encode("utf-8", "surrogatepass"), f"{_THIS}{fd}")
+                finally:
+                    os.close(fd)
 
     def receive(self) -> list[str]:
         """The tickets of all hints that have arrived."""
@@ -176,65 +204,48 @@ class Ears:
         """Whether the process behind this ear is gone for certain."""
         if not ear or ear == self.name:
             return False
-        match = _NAME.fullmatch(ear)
+        match = NAME.fullmatch(ear)
         mouth = self._voice or self._mouth()
         if match is None or mouth is None:
             return False  # not one of ours: whoever wrote that, its lease decides
         try:
             mouth.connect(self._prefix + ear)
             return False
-        except ConnectionRefusedError:
-            return True
-        except FileNotFoundError:
-            return self._is_there() and not _runs(int(match[1]))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return self._is_proven(mouth, ear, int(match[1]), match[2])
         except OSError:
             return False
+
+    def _is_proven(self, mouth: socket.socket, ear: str, pid: int, inode: str) -> bool:
+        """Nobody answers at this name: whether that proves the death of the process that it means."""
+        fd = -1
+        try:
+            fd = os.open(ear, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
+            mouth.connect(f"{_THIS}{fd}")
+            return False
+        except ConnectionRefusedError:
+            there = os.fstat(fd)
+            if stat.S_ISSOCK(there.st_mode) and f"{there.st_ino:x}" == inode:  # what is no socket refuses as well
+                return True
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return False
+        finally:
+            if fd >= 0:
+                os.close(fd)
+        return self._is_there() and not runs(pid)
 
     def _mouth(self) -> socket.socket | None:
         """An unbound socket for sending and probing, and the directory to reach the others through."""
         with self._making, suppress(OSError):  # two threads may find at once that there is none
             if self._folder < 0:
-                self._set_folder(os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
+                self._set_folder(self._open_folder(make=False)[0])
             if self._voice is None:
                 voice = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
                 voice.setblocking(False)
                 self._voice = voice
         return self._voice
-
-    def watch(self, ear: str) -> tuple[int, bool]:
-        """A file descriptor that becomes readable when the process behind this ear ends, or -1; and whether it is new.
-
-        The pid in the name may be one of another pid namespace. Then this watches a stranger, which does no harm:
-        death is only ever concluded from the ear itself.
-        """
-        fd = self._pidfds.get(ear)
-        if fd is not None:
-            return fd, False
-        match = _NAME.fullmatch(ear)
-        if match is not None and hasattr(os, "pidfd_open") and int(match[1]) != os.getpid():
-            try:
-                fd = self._pidfds[ear] = os.pidfd_open(int(match[1]))
-                return fd, True
-            except OSError:
-                pass
-        return -1, True
-
-    def watched(self, ears: set[str]) -> dict[int, str]:
-        """The file descriptors under watch, of these ears."""
-        return {self._pidfds[e]: e for e in ears if e in self._pidfds}
-
-    def watches_many(self) -> bool:
-        return len(self._pidfds) > _PIDFDS
-
-    def unwatch(self, ear: str) -> None:
-        fd = self._pidfds.pop(ear, None)
-        if fd is not None:
-            os.close(fd)
-
-    def forget_unwatched(self, watched: set[str]) -> None:
-        """Keep the number of open file descriptors within bounds."""
-        for ear in [e for e in self._pidfds if e not in watched]:
-            self.unwatch(ear)
 
     def another_boot_lives(self) -> bool:
         """Whether somebody answers whose name carries another boot id than ours."""
@@ -242,59 +253,28 @@ class Ears:
         return any(not self.is_dead(e) for e in self.names() if e.split("-")[1] != ours)
 
     def names(self) -> list[str]:
+        return [e for e in self._entries() if NAME.fullmatch(e)]
+
+    def _entries(self) -> list[str]:
         try:
-            return [e for e in os.listdir(self.directory) if _NAME.fullmatch(e)]
+            return os.listdir(self._prefix) if self._mouth() is not None else []
         except OSError:
             return []
 
     def clean(self, limit: int = 100) -> None:
-        """Remove the files of those who died long ago."""
+        """Remove the files of clients that died long ago."""
         then = time.time() - _STALE_AFTER
-        for ear in self.names():
+        for name in self._entries():
             try:
-                file = self._prefix + ear
-                there = os.stat(file)
-                if stat.S_ISSOCK(there.st_mode) and there.st_mtime < then and self.is_dead(ear):
-                    os.unlink(file)
+                there = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+                if there.st_mtime >= then:
+                    continue
+                if stat.S_ISSOCK(there.st_mode) and self.is_dead(name):
+                    os.unlink(name, dir_fd=self._folder)
                     limit -= 1
+                elif stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid():
+                    rights.discard(name, self._folder)
             except OSError:
                 pass
             if not limit:
                 break
-
-
-def _rights(path: str) -> tuple[int | None, tuple[int, int]]:
-    """Who may use the database may also knock at our ear: its mode and owner. (None, …): it does not exist yet."""
-    try:
-        there = os.stat(path)
-    except OSError:
-        return None, (-1, -1)
-    return there.st_mode & 0o666, (there.st_uid, there.st_gid)
-
-
-def _searchable(mode: int) -> int:
-    """The mode of a directory for those who may write a file of this mode: rwx for each rw."""
-    result = 0o700
-    for read, write, full in ((0o040, 0o020, 0o070), (0o004, 0o002, 0o007)):
-        if mode & read and mode & write:
-            result |= full
-        elif mode & read:
-            result |= full & 0o055
-    return result
-
-
-def _give(path: str, owner: tuple[int, int]) -> None:
-    """Root leaves things to the owner of the database, as SQLite does with its own files."""
-    if os.geteuid() == 0:
-        try:
-            os.chown(path, *owner)
-        except OSError:
-            pass
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as bad:
-        return bad.errno != errno.ESRCH
-    return True

@@ -77,13 +77,14 @@ class Housekeeping:
             if self._db.cursor is None:
                 return False
             try:
-                elected = _elect(self._ears.directory)
+                elected = _elect(self._ears.reopen())
                 if elected is None:
                     return False
                 try:
                     return self._checkpoint()
                 finally:
-                    os.close(elected)
+                    if elected >= 0:
+                        os.close(elected)
             except (sqlite3.Error, OSError):
                 return False  # busy, or a disk that is full: later
 
@@ -125,16 +126,14 @@ class Housekeeping:
         return gone
 
 
-def _elect(path: str) -> int | None:
-    """An open file descriptor with the lock on this directory, or None if somebody else has it."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # nobody has an ear here
-        fd = os.open(os.path.dirname(path), os.O_RDONLY)
+def _elect(directory: int) -> int | None:
+    """This directory with a lock on it, or None if somebody else has it. Only the users of the database can open it."""
+    if directory < 0:
+        return directory  # there is no such directory: SQLite's own lock on checkpoints must do
     try:
         if fcntl is not None:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(fd)
+        os.close(directory)
         return None
-    return fd
+    return directory

@@ -8,7 +8,8 @@ import os
 import stat
 from typing import NamedTuple
 
-from ...errors import BackendError, ConfigError
+from ...errors import ConfigError
+from . import rights, sentences
 
 NETWORK = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "glusterfs", "ocfs2", "gfs2", "vboxsf",
@@ -93,7 +94,7 @@ def prepare(path: str) -> str:
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         except OSError as bad:
-            raise _refused(
+            raise sentences.refused(
                 f"The default place for locks, {os.path.dirname(path)}, cannot be made: {bad.strerror}. "
                 "Name a store that this user may write: HOLDFAST_URL=sqlite:////absolute/path.db."
             ) from None
@@ -108,7 +109,9 @@ def prepare(path: str) -> str:
             f"Make it first: mkdir -p '{parent}'."
         ) from None
     except PermissionError:
-        raise _refused(f"This user may not enter {parent}. Ask for the right to it, or name another path.") from None
+        raise sentences.refused(
+            f"This user may not enter {parent}. Ask for the right to it, or name another path."
+        ) from None
     except OSError as bad:
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     try:
@@ -130,13 +133,9 @@ def prepare(path: str) -> str:
             f"{real} is mounted as a single file, so its log would lie in another directory for everyone who sees it "
             "elsewhere. Mount the directory that contains it."
         )
+    rights.create(real)
+    rights.refuse_strangers(real)
     return real
-
-
-def _refused(sentence: str) -> BackendError:
-    error = BackendError(sentence)
-    error.refused = True
-    return error
 
 
 def is_remote(kind: str) -> bool:

@@ -45,7 +45,7 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
             "(ulimit -f), or the disk is failing. It goes on by itself once that is over."
         )
     if kind in (READONLY, PERM, AUTH):
-        return _refused(f"{path} may not be written by {_me()}{_owner(path)}. {_cure(path)}")
+        return refused(f"{path} may not be written by {_me()}{_owner(path)}. {_cure(path)}")
     if kind == CANTOPEN:
         return _cannot_open(path)
     if kind == NOMEM:
@@ -131,9 +131,9 @@ def _cannot_open(path: str) -> LockError:
     if not os.path.isdir(parent):
         return ConfigError(f"There is no directory {parent} for the database. Make it first: mkdir -p '{parent}'.")
     if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-        return _refused(f"{path} may not be opened by {_me()}{_owner(path)}. {_cure(path)}")
+        return refused(f"{path} may not be opened by {_me()}{_owner(path)}. {_cure(path)}")
     if not os.access(parent, os.W_OK | os.X_OK):
-        return _refused(
+        return refused(
             f"{parent} may not be written by {_me()}{_owner(parent)}; the log of the database lies there too. "
             f"{_cure(parent)}"
         )
@@ -143,7 +143,7 @@ def _cannot_open(path: str) -> LockError:
     )
 
 
-def _refused(sentence: str) -> BackendError:
+def refused(sentence: str) -> BackendError:
     error = BackendError(sentence)
     error.refused = True
     return error
@@ -172,3 +172,12 @@ def user(uid: int) -> str:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except (ImportError, KeyError):
         return f"user {uid}"
+
+
+def group(gid: int) -> str:
+    try:
+        import grp
+
+        return f"group {grp.getgrgid(gid).gr_name}"
+    except (ImportError, KeyError):
+        return f"group {gid}"

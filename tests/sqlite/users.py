@@ -1,0 +1,67 @@
+"""Other users of this machine: made for a test and removed after it; and processes that become one of them."""
+
+import grp
+import os
+import pwd
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make other users and become one of them")
+
+
+class People(NamedTuple):
+    alice: str
+    mallory: str
+    group: str  # both may be in it
+
+    def join(self, name: str) -> None:
+        subprocess.run(["usermod", "-aG", self.group, name], check=True)
+
+
+def people() -> Iterator[People]:
+    """Two users, each with a group of its own, and one more group. The body of a fixture."""
+    tag = f"hf{os.getpid()}"
+    names = People(f"{tag}a", f"{tag}m", f"{tag}g")
+    try:
+        for name in names:
+            subprocess.run(["groupadd", "-r", name], check=True)
+        for name in (names.alice, names.mallory):
+            subprocess.run(["useradd", "-r", "-M", "-N", "-g", name, "-s", "/bin/false", name], check=True)
+        yield names
+    finally:
+        for command, made in (("userdel", names[:2]), ("groupdel", names)):
+            for name in made:
+                subprocess.run([command, name], capture_output=True)
+
+
+def uid(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
+
+
+def gid(name: str) -> int:
+    return grp.getgrnam(name).gr_gid
+
+
+def become(name: str) -> None:
+    """Be this user from now on, in all its groups; '' changes nothing. It may not be able to load modules any more."""
+    _load_modules()
+    if name:
+        user = pwd.getpwnam(name)
+        os.initgroups(name, user.pw_gid)
+        os.setgid(user.pw_gid)
+        os.setuid(user.pw_uid)
+
+
+def _load_modules() -> None:
+    import ctypes.util  # noqa: F401
+    import logging  # noqa: F401
+
+    import holdfast.backends.sqlite.doctor
+
+    with tempfile.TemporaryDirectory() as folder, holdfast.connect(f"sqlite:///{folder}/x.db") as locks:
+        with locks.lock("x"), pytest.raises(holdfast.LockTimeout):
+            locks.lock("x").hold(timeout=0.1).__enter__()
