@@ -65,6 +65,12 @@ def test_the_python_of_a_page_runs(shown: Path, tmp_path: Path) -> None:
     assert snippets.run_python(shown, tmp_path) == []
 
 
+@pytest.mark.parametrize("shown", [ROOT / "README.md", ROOT / "docs" / "pools.md"], ids=named, indirect=True)
+def test_the_python_of_a_page_runs_again_over_the_files_that_it_has_left(shown: Path, tmp_path: Path) -> None:
+    for _ in range(3):
+        assert snippets.run_python(shown, tmp_path, timeout=20, again=True) == []
+
+
 @pytest.mark.parametrize("shown", SHOWING, ids=named, indirect=True)
 def test_the_console_of_a_page_shows_what_one_sees(shown: Path, tmp_path: Path) -> None:
     assert snippets.run_console(shown, tmp_path) == []
