@@ -39,7 +39,8 @@ def test_json_has_the_keys_of_the_snapshot(holdfast: Tool) -> None:
     holdfast.start("run", "--owner", "web-4", "x", "true")
     until(lambda: holdfast.line("x"))
     seen = json.loads(holdfast("--json", "ls").stdout)
-    assert set(seen) == set(json.loads(holdfast("show", "x", "--json").stdout)) == {"store", "now", "resources"}
+    assert set(seen) == {"store", "now", "resources"}
+    assert set(json.loads(holdfast("show", "x", "--json").stdout)) == {*seen, "pool"}
     assert seen["store"] == holdfast.url
     (it,) = seen["resources"]
     assert set(it) == {"name", "kind", "capacity", "fence", "inside", "line"}
@@ -49,7 +50,7 @@ def test_json_has_the_keys_of_the_snapshot(holdfast: Tool) -> None:
 
 
 def test_show_tells_everything_about_one_name(holdfast: Tool) -> None:
-    assert holdfast("show", "x").stdout == f"'x' was never used in {holdfast.url}\n"
+    assert holdfast("show", "x").stdout == f"there is no lock and no pool 'x' in {holdfast.url}\n"
     holdfast.holding("run", "-s", "--owner", "web-3", "x", "sleep", "60")
     holdfast.start("run", "--owner", "web-4", "--note", "rebuild", "x", "true")
     until(lambda: holdfast.line("x"))
@@ -301,3 +302,40 @@ def test_verbose_says_what_happens_and_quiet_does_not(holdfast: Tool) -> None:
 
 def test_version(holdfast: Tool) -> None:
     assert holdfast("--version").stdout.startswith("holdfast 0.")
+
+
+# Encodings
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_an_output_that_cannot_write_every_character_gets_what_it_can(holdfast: Tool, encoding: str) -> None:
+    helped = holdfast("--help", PYTHONIOENCODING=encoding)
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert ("…" if encoding == "utf-8" else "...") in helped.stdout
+    holdfast("acquire", "größe→")
+    listed = holdfast("show", "größe→", PYTHONIOENCODING=encoding)
+    assert listed.returncode == 0
+    assert "\\u2192" in listed.stdout or encoding == "utf-8"
+
+
+def test_an_input_that_is_no_text_is_said(holdfast: Tool) -> None:
+    it = holdfast.start("pool", "add", "jobs", PYTHONIOENCODING="utf-8:strict")
+    assert it.stdin is not None
+    it.stdin.buffer.write(b"one\ncaf\xe9\n")
+    _, err = it.communicate()
+    assert (it.returncode, err) == (64, "holdfast: stdin is not text in utf-8. Nothing was added.\n")
+
+
+# A name that is a pool
+
+
+def test_show_knows_pools(holdfast: Tool) -> None:
+    holdfast("pool", "add", "jobs", "a", "b")
+    holdfast("pool", "run", "jobs", "true")
+    says = f"'jobs' is a pool in {holdfast.url}: 1 free, 1 done. `holdfast pool ls` lists its items.\n"
+    assert holdfast("show", "jobs").stdout == says
+    holdfast("acquire", "jobs")
+    assert holdfast("show", "jobs").stdout.startswith(says + "jobs: lock")
+    shown = json.loads(holdfast("show", "jobs", "--json").stdout)
+    assert (shown["pool"]["free"], shown["pool"]["done"], shown["resources"][0]["name"]) == (1, 1, "jobs")
+    assert json.loads(holdfast("show", "x", "--json").stdout)["pool"] is None

@@ -80,6 +80,21 @@ def test_killing_the_guard_harms_nobody(holdfast: Tool) -> None:
     assert holdfast.inside("x") == []
 
 
+def test_killing_wrapper_and_guard_leaves_the_command_running_without_its_lock(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "x", "-c", "exec </dev/null >/dev/null 2>&1; echo $$ > child; exec sleep 600")
+    (pid,) = holdfast.pids("child")
+    guard = guard_of(first.pid)
+    os.kill(first.pid, signal.SIGSTOP)  # or each would see the other die
+    os.kill(guard, signal.SIGKILL)
+    first.kill()
+    first.wait()
+    try:
+        assert holdfast("run", "-w", "10", "x", "echo", "next").stdout == "next\n"
+        assert alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
 def test_a_command_that_holds_too_long_is_stopped(holdfast: Tool) -> None:
     text = "trap 'echo > termed; exit' TERM; sleep 60"
     done = holdfast("run", "--max-hold", "700ms", "--grace", "300ms", "x", "-c", text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.run import REMARK_AFTER
+from holdfast.cli.waiting import AFTER
 from tests.cli.conftest import TOOL, Tool, until
 
 
@@ -225,7 +225,7 @@ def test_forever_says_on_a_terminal_what_it_gives_back_when_it_is_stopped(holdfa
     running = subprocess.Popen(
         command, env=holdfast.env, cwd=holdfast.folder, stderr=other, stdin=subprocess.DEVNULL, start_new_session=True
     )
-    time.sleep(REMARK_AFTER + 0.5)  # whoever waits for so long says so, unless there is a line that does
+    time.sleep(AFTER + 0.5)  # whoever waits for so long says so, unless there is a line that does
     holdfast("pool", "add", "gpus", "gpu0")
     until((holdfast.folder / "gpu0").exists)
     running.terminate()
@@ -233,7 +233,7 @@ def test_forever_says_on_a_terminal_what_it_gives_back_when_it_is_stopped(holdfa
     shown = os.read(main, 10_000).decode()
     os.close(main)
     os.close(other)
-    assert shown.endswith("gpus: 0 used; stopped, and gpu0 given back\r\n")
+    assert shown.endswith("gpus: 0 used; stopped, and item 'gpu0' is given back\r\n")
     assert "holdfast:" not in shown, "one line, which nothing else runs into"
 
 

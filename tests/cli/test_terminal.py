@@ -119,7 +119,7 @@ def test_ctrl_c_ends_a_loop_of_the_shell_too(terminal: Terminal, holdfast: Tool)
 def test_ctrl_c_in_line_leaves_it(terminal: Terminal, holdfast: Tool) -> None:
     holdfast.holding("run", "--owner", "web-3", "--note", "ship order", "x", "sleep", "60")
     terminal.type("holdfast run x -- true\n")
-    terminal.expect("holdfast: 'x' is held by web-3 (ship order) for ")  # said after a second
+    terminal.expect("holdfast: number 1 of 1 in line for 'x', held by web-3 (ship order) for ")  # after a second
     terminal.type(CTRL_C)
     terminal.expect("ready> ")
     assert terminal.do("echo code $?") == "code 130\n"
@@ -193,6 +193,23 @@ def test_a_pipe_to_a_pager(terminal: Terminal, holdfast: Tool) -> None:
     free(holdfast)
 
 
+@pytest.mark.parametrize("how", ["--max-hold 1", "--grace 1"])
+def test_a_killed_command_leaves_the_terminal_as_it_was(terminal: Terminal, holdfast: Tool, how: str) -> None:
+    before = terminal.do("stty -a")
+    text = 'stty raw -echo; trap "" TERM; echo $$ > child; while :; do sleep 0.05; done'
+    terminal.type(f"holdfast run {how} x -- sh -c '{text}'\n")
+    (pid,) = holdfast.pids("child")
+    if "max-hold" not in how:
+        os.kill(pid, signal.SIGKILL)
+    terminal.expect("ready> ")
+    assert terminal.do("stty -a") == before
+
+
+def test_what_a_command_does_to_the_terminal_on_purpose_stays(terminal: Terminal) -> None:
+    terminal.do("holdfast run x -- stty -echoctl")
+    assert "-echoctl" in terminal.do("stty -a").split()
+
+
 def test_a_pager_as_the_command(terminal: Terminal, holdfast: Tool) -> None:
     terminal.do("seq 1 500 > numbers")
     terminal.type("holdfast run x -- less numbers\n")
@@ -264,7 +281,7 @@ def test_in_the_background_reading_the_terminal_stops_us_as_it_would_the_command
 def test_evict_wants_the_name_typed(terminal: Terminal, holdfast: Tool) -> None:
     first = holdfast.holding("run", "--owner", "web-3", "x", "sleep", "60")
     terminal.type("holdfast evict x --reason stuck --at-once\n")
-    terminal.expect("This takes 'x' from web-3 (sleep) for ")
+    terminal.expect("This takes 'x' from web-3 (sleep), which has held it for ")
     terminal.expect("two may be inside")
     terminal.expect("Type the name to go on: ")
     terminal.type("y\n")

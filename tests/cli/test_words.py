@@ -50,8 +50,8 @@ def test_other_commands_take_options_behind_their_words() -> None:
 
 
 def test_letters_bundle_and_values_stick_as_with_getopt() -> None:
-    it = said("run", "-snw5", "--lease=2m", "-E9", "x", "true")
-    assert (it["shared"], it["nonblock"], it["wait"], it["lease"], it["conflict"]) == (True, True, 5, 120, 9)
+    it = said("run", "-sqw5", "--lease=2m", "-E9", "x", "true")
+    assert (it["shared"], it["quiet"], it["wait"], it["lease"], it["conflict"]) == (True, True, 5, 120, 9)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,17 @@ def test_a_double_dash_lets_a_name_begin_with_a_dash() -> None:
         (("run", "-n=1", "x", "true"), "There is no option -= here"),
         (("run", "--nonblock=1", "x", "true"), "--nonblock takes no value"),
         (("run", "-E", "256", "x", "true"), "-E wants an exit code from 0 to 255, not '256'"),
-        (("run", "--slots", "0", "x", "true"), "--slots wants a whole number from 1 up, not '0'"),
+        (("run", "--slots", "0", "x", "true"), "--slots wants a whole number from 1 up, or stored, not '0'"),
         (("run", "--on-lost", "pray", "x", "true"), "--on-lost wants kill, term or warn, not 'pray'"),
         (("--span", "galaxy", "ls"), "--span wants any or machines, not 'galaxy'"),
         (("run", "-c", "echo hi", "x"), "-c goes right behind the name"),
         (("run", "-o", "x", "true"), "flock's -o has nothing to do"),
         (("run", "-q", "-v", "x", "true"), "-q says less and -v says more"),
+        (("run", "-n", "-w", "5", "x", "true"), "-n does not wait and -w waits for some time: take one"),
+        (("run", "-nw0", "x", "true"), "-n does not wait and -w waits"),
+        (("acquire", "x", "--wait=5", "--nonblock"), "-n does not wait and -w waits"),
+        (("pool", "run", "-n", "-w", "5", "x", "true"), "-n does not wait and -w waits"),
+        (("acquire", "x", "-s", "--slots", "2"), "--slots makes a semaphore"),
         (("show",), "It is `holdfast show NAME`"),
         (("show", "a", "b"), "not 'b' as well"),
         (("doctor", "now"), "not 'now' as well"),

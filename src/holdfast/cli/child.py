@@ -32,6 +32,35 @@ def terminal() -> bool:
     return True
 
 
+class Modes:
+    """How the terminal was set before the command began: echo, whole lines, Ctrl-C. Nothing without a terminal."""
+
+    def __init__(self, own_group: bool) -> None:
+        self.before: list[Any] | None = None
+        self.fd = -1
+        if own_group:
+            return
+        import termios
+
+        try:
+            self.fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+            self.before = termios.tcgetattr(self.fd)
+        except (OSError, termios.error):
+            pass
+
+    def restore(self) -> None:
+        """After a command that was killed and could not do so itself. Not in the background: there it is not ours."""
+        if self.before is None:
+            return
+        import termios
+
+        try:
+            if os.tcgetpgrp(self.fd) == os.getpgrp() and termios.tcgetattr(self.fd) != self.before:
+                termios.tcsetattr(self.fd, termios.TCSANOW, self.before)
+        except (OSError, termios.error):  # it has hung up
+            pass
+
+
 def find(command: str) -> str:
     """Where it is. Exit 127 or 126 now rather than after an hour in line."""
     places = [command] if "/" in command else [os.path.join(p or ".", command) for p in os.get_exec_path()]

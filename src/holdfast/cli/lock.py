@@ -7,16 +7,11 @@ from holdfast.errors import LockTimeout
 from holdfast.flow.check import name as checked_name
 
 from . import reach
-from .exits import NOT_ACQUIRED, Exit, Usage
+from .exits import NOT_ACQUIRED, Exit
 from .words import STORED, Said
 
 if TYPE_CHECKING:
     from holdfast import Lease, Lock, Locks
-
-
-def check(said: Said) -> None:
-    if said["slots"] is not None and said["shared"] is not None:
-        raise Usage("--slots makes a semaphore and -s, -x, -e a lock: take one of them.")
 
 
 def name(text: str) -> str:

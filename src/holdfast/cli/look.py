@@ -4,6 +4,7 @@ With --json both print the snapshot as the library gives it, so its keys are tho
 store, now, resources: [{name, kind, capacity, fence,
     inside: [{owner, note, ticket, fence, weight, held_for, left}],
     line: [{owner, note, ticket, weight, waited, left}]}]
+`show` adds pool: the counts of the pool of that name, as `holdfast.PoolCounts`, or null.
 """
 
 import sys
@@ -11,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import lock, reach, say
+from . import lock, reach, say, who
 from .words import Said
 
 if TYPE_CHECKING:
@@ -81,11 +82,16 @@ def left(seconds: float) -> str:
 def show(said: Said, locks: "Locks", name: str) -> None:
     seen = locks.snapshot(name)
     seen = seen._replace(resources=tuple(r for r in seen.resources if r.name == name))
+    items = locks.pool(name).counts()
+    there = who.counted(items)
     if said["json"]:
-        say.json(plain(seen))
+        say.json({**plain(seen), "pool": items._asdict() if there else None})
         return
+    if there:
+        say.out(f"{name!r} is a pool in {say.plain(seen.store)}: {there}. `holdfast pool ls` lists its items.\n")
     if not seen.resources:
-        say.out(f"{name!r} was never used in {say.plain(seen.store)}\n")
+        if not there:
+            say.out(f"there is no lock and no pool {name!r} in {say.plain(seen.store)}\n")
         return
     (it,) = seen.resources
     slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""

@@ -50,7 +50,7 @@ def evict(said: Said) -> int:
 
 def ask(said: Said, name: str, it: "Resource") -> None:
     """Say what will happen to whom, and have the name typed."""
-    whom = f"the one with ticket {said['ticket']}" if said["ticket"] else who.holders(it) if it.inside else "nobody"
+    whom = f"the one with ticket {said['ticket']}" if said["ticket"] else who.evicted(it) if it.inside else "nobody"
     if said["at_once"]:
         fate = "It is free at once, while the holder may still be at work: two may be inside."
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ConfigError, LockTimeout
 
-from . import exits, reach, say
+from . import exits, reach, say, who
 from .words import Said
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def rows_of(said: Said) -> list[tuple[str, Any]]:
         raise exits.Usage("--body goes with keys on the command line; a line of stdin brings its own.")
     if sys.stdin.isatty() and not said["quiet"]:
         say.err("one item a line: a name, or {\"key\": …, \"body\": …}; Ctrl-D ends.")
-    return list(read(sys.stdin))
+    try:
+        return list(read(sys.stdin))
+    except UnicodeDecodeError as bad:
+        raise exits.Usage(f"stdin is not text in {bad.encoding}. Nothing was added.") from None
 
 
 def read(lines: Iterable[str]) -> Iterable[tuple[str, Any]]:
@@ -84,8 +87,7 @@ def ls(said: Said, one: "Pool") -> int:
     if items:
         say.out(say.table(("KEY", "STATE", "BY", "DUE", "FENCE", "BODY"), [row(item) for item in items]))
     if not said["quiet"]:
-        there = ", ".join(f"{number} {state}" for state, number in counts._asdict().items() if number)
-        say.out(f"{there or 'nothing'} in the pool {one.name!r} of {say.plain(reach.where(one))}\n")
+        say.out(f"{who.counted(counts) or 'nothing'} in the pool {one.name!r} of {say.plain(reach.where(one))}\n")
     return 0
 
 

@@ -7,6 +7,7 @@ each run has its guard, and none can harm the next.
 import os
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import LockTimeout
@@ -46,6 +47,7 @@ class PoolRun(Run):
     ) -> None:
         super().__init__(said, name, file, command, post)
         self.tell = tell  # where to say that there is an item, and which; -1 = nowhere
+        self.waiting.quiet |= tell >= 0 and not said["verbose"]  # --forever shows a line of its own
 
     def enter(self) -> "Item":  # type: ignore[override]
         said = self.said
@@ -75,10 +77,11 @@ class PoolRun(Run):
         else:
             lease.done()
 
-    def remark(self) -> None:
-        told = self.tell >= 0 and not self.said["verbose"]  # the line of --forever says so already
-        if self.locks is not None and not self.said["quiet"] and not told and (self.said["verbose"] or os.isatty(2)):
-            say.err(f"waiting for an item of {self.name!r}.")
+    def what(self) -> str:
+        return f"an item of {self.name!r}"
+
+    def describe(self) -> str:
+        return f"waiting for {self.what()}, for {say.for_(time.monotonic() - self.waiting.began)} now."
 
 
 class Progress:
@@ -140,7 +143,7 @@ def forever(said: Said, file: str, command: list[str]) -> int:
             nothing = exits.NOT_ACQUIRED if said["conflict"] is None else said["conflict"]
             progress.show("nothing left" if code == nothing else "ended", "\n")
             return 0 if code == nothing else code
-    progress.show(f"stopped, and {key} given back" if key and code else "stopped", "\n")
+    progress.show(f"stopped, and item {key!r} is given back" if key and code else "stopped", "\n")
     return exits.BY_SIGNAL + stopped
 
 

@@ -1,4 +1,4 @@
-"""The porter: takes the signals while the main thread stands in line, and tells it who is inside.
+"""The porter: takes the signals while the main thread stands in line, and has the remarks made that waiting.py prints.
 
 Signals stay blocked in every thread (see signals.py), so somebody has to fetch them while the main thread is busy
 waiting. On the first one the porter nudges the main thread, which raises `Called` out of the wait, so that the client
@@ -18,7 +18,7 @@ from . import signals
 from .exits import BY_SIGNAL
 
 MOMENT = 0.1
-FOREVER = 1e7
+RETRY = 5.0
 
 
 class Called(KeyboardInterrupt):
@@ -26,8 +26,10 @@ class Called(KeyboardInterrupt):
 
 
 class Porter:
-    def __init__(self, after: float, remark: Callable[[], None], quietly: Callable[[Callable[[], None]], None]) -> None:
-        """`remark` is made once, if the wait lasts longer than `after` seconds."""
+    def __init__(
+        self, after: float, remark: Callable[[], float], quietly: Callable[[Callable[[], None]], None]
+    ) -> None:
+        """`remark` is made if the wait lasts longer than `after` seconds, and again in as many as it returns."""
         self.after = after
         self.remark = remark
         self.quietly = quietly
@@ -88,9 +90,8 @@ class Porter:
             elif signum:
                 self.signum, self.typed = signum, by_kernel
                 signal.pthread_kill(self.main, signals.NUDGE)
-            elif left < FOREVER:
-                left = FOREVER
+            else:
                 try:
-                    self.remark()
-                except Exception:  # who is inside is nice to know; the main thread will say what is wrong
-                    pass
+                    left = self.remark()
+                except Exception:  # nice to know; the main thread will say what is wrong
+                    left = RETRY

@@ -46,10 +46,6 @@ def beacon(locks: "Locks") -> int | None:
     return locks._desk.backend.beacon()
 
 
-def owner(locks: "Locks") -> str:
-    return locks._desk.owner
-
-
 def lease_of(locks: "Locks") -> float:
     return locks._lease
 

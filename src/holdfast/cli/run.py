@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.errors import BackendError, LeaseLost
 
-from . import child, exits, guard, lock, porter, reach, say, signals, who
+from . import child, exits, guard, lock, porter, reach, say, signals, waiting, who
 from .words import Said
 
 if TYPE_CHECKING:
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from .undertaker import Undertaker
 
 GRACE = 10.0
-REMARK_AFTER = 1.0
 
 
 def run(said: Said) -> int:
     gc.disable()  # importing makes garbage collection run for a millisecond, and finds nothing
     name, command = said.words[0], command_in(said.words)
-    lock.check(said)
     file = child.find(command[0])
     check_system("run")
     post = guard.post(said["on_lost"] or "kill")
@@ -72,22 +70,32 @@ class Run:
         self.locks: Locks | None = None
         self.main = threading.get_ident()
         self.in_line = False
+        self.place = ""  # the ticket in line, shortened as snapshots do
         self.attending = False
+        self.waiting = waiting.Waiting(said, self.what(), self.describe)
+        self.killed = False  # the command has ended by a signal
         self.mercy = 0.0  # until when an evicted command may go on
 
     def whole(self) -> NoReturn:
         own_group = not child.terminal()
         mask = signals.block()
         try:
-            with porter.Porter(REMARK_AFTER, self.remark, self.quietly) as door:
+            with porter.Porter(waiting.AFTER, self.waiting.remark, self.quietly) as door:
                 try:
                     lease = self.enter()
                 except porter.Called:
                     pass
+                finally:
+                    self.waiting.erase()
             if door.signum:  # or it came just as we got in: then closing gives the lock back
                 self.end(exits.BY_SIGNAL + door.signum, door.signum if door.typed else 0)
+            self.waiting.ended()
+            modes = child.Modes(own_group)
             code, typed = self.attend(lease, mask, own_group)
-            self.end(self.leave(lease, code) or code, typed)
+            lost = self.leave(lease, code)
+            if lost or self.killed:
+                modes.restore()
+            self.end(lost or code, typed)
         finally:
             if not self.attending:  # else something is wrong with us: the guard ends the command, then the lock is free
                 self.close()
@@ -125,9 +133,11 @@ class Run:
             one.watch(pid, pid if own_group else 0)
             return one
 
+        attendant = child.Attendant(pid, own_group, post, watch, undertaker, remaining, self.quietly)
         try:
-            return child.Attendant(pid, own_group, post, watch, undertaker, remaining, self.quietly).until_its_end()
+            return attendant.until_its_end()
         finally:
+            self.killed = attendant.ended is not None and os.WIFSIGNALED(attendant.ended)
             if post.dead and post.heard & {"term", "kill"}:  # nobody else will see to what is left of its family
                 undertaker().bury(remaining() + guard.STUCK)
 
@@ -206,17 +216,23 @@ class Run:
         else:
             reach.quietly(self.locks, act)
 
-    def remark(self) -> None:
-        """We have waited for a second. Who sits at a terminal wants to know for whom."""
-        if self.locks is not None and not self.said["quiet"] and (self.said["verbose"] or os.isatty(2)):
-            say.err(who.waiting_for(who.find(self.locks, self.name), self.name, reach.owner(self.locks)))
+    def what(self) -> str:
+        """What is waited for, in a sentence."""
+        return repr(self.name)
+
+    def describe(self) -> str:
+        """Who is in the way, and how many."""
+        found = None if self.locks is None else who.find(self.locks, self.name)
+        return who.waiting_for(found, self.name, self.place)
 
     def told(self, event: "Event") -> None:
         """From the client, maybe from its keeper: the main thread has to look at the lease again."""
         if self.attending and event.kind in ("renewed", "lost", "evicted"):
             signal.pthread_kill(self.main, signals.NUDGE)
-        self.in_line = self.in_line or event.kind == "waiting"
+        if event.kind == "waiting":
+            self.in_line, self.place = True, event.ticket
         # A store that is down to begin with ends the run, with a sentence of its own.
         loud = event.kind in ("store_down", "store_up", "place_lost") and (self.in_line or self.attending)
         if self.said["verbose"] or (loud and not self.said["quiet"]):
+            self.waiting.erase()
             say.err(who.happened(event))

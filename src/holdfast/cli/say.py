@@ -17,7 +17,11 @@ def err(sentence: str) -> None:
 def out(text: str) -> None:
     """On stdout. Whoever closed it does not want to know; if it is full, the caller hears of it."""
     if sys.stdout is not None:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:  # LC_ALL=C.ISO-8859-1, PYTHONIOENCODING=ascii, a name that is no text
+            code = sys.stdout.encoding
+            sys.stdout.write(text.replace("…", "...").encode(code, "backslashreplace").decode(code))
         sys.stdout.flush()
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from . import say
 
 if TYPE_CHECKING:
-    from holdfast import Event, Insider, Locks, Resource, Waiter
+    from holdfast import Event, Insider, Locks, PoolCounts, Resource, Waiter
 
 
 def find(locks: "Locks", name: str) -> "Resource | None":
@@ -26,13 +26,26 @@ def holders(resource: "Resource") -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def waiting_for(resource: "Resource | None", name: str, owner: str) -> str:
-    """What to tell somebody who has waited a second. If several in line have the same label, not which one is you."""
+def evicted(resource: "Resource") -> str:
+    """'web-3:4117 (ship order), which has held it for 41 s', or with more of them 'a, b and 2 others'."""
+    inside = resource.inside
+    if len(inside) == 1:
+        return f"{label(inside[0])}, which has held it for {say.for_(inside[0].held_for)}"
+    return holders(resource)
+
+
+def waiting_for(resource: "Resource | None", name: str, ticket: str) -> str:
+    """Who is in the way, and how many; `ticket` is ours, as snapshots shorten it."""
     if resource is None or not resource.inside:
         return f"waiting for {name!r}."
-    mine = [number for number, one in enumerate(resource.line, 1) if one.owner == owner]
-    place = f"you are number {mine[0]} of {len(resource.line)}" if len(mine) == 1 else f"{len(resource.line)} are"
-    return f"{name!r} is held by {holders(resource)}; {place} in line."
+    mine = [number for number, one in enumerate(resource.line, 1) if one.ticket == ticket]
+    place = f"number {mine[0]} of {len(resource.line)} in line" if mine else "waiting"
+    return f"{place} for {name!r}, held by {holders(resource)}."
+
+
+def counted(counts: "PoolCounts") -> str:
+    """'2 free, 1 taken', or '' for a pool without items."""
+    return ", ".join(f"{number} {state}" for state, number in counts._asdict().items() if number)
 
 
 def happened(event: "Event") -> str:

@@ -128,6 +128,13 @@ GLOBAL = (
 HELP = (Option("help", ("-h", "--help"), ""), Option("version", ("-V", "--version"), ""))
 
 
+# Two options that contradict each other, and what to do about it.
+CONTRARY = (
+    ("quiet", "verbose", "-q says less and -v says more: take one of them."),
+    ("nonblock", "wait", "-n does not wait and -w waits for some time: take one of them."),
+    ("slots", "shared", "--slots makes a semaphore and -s, -x, -e a lock: take one of them."),
+)
+
 FAMILIES = {"pool": "a set of named items, of which each worker takes any that is free"}
 
 
@@ -167,8 +174,9 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     if not command.least <= len(words) <= command.most:
         extra = f", not {' '.join(map(repr, words[command.most :]))} as well" if len(words) > command.most else ""
         raise Usage(f"It is `holdfast {word} {command.words}`{extra}. `holdfast {word} --help` says more.")
-    if options.get("quiet") and options.get("verbose"):
-        raise Usage("-q says less and -v says more: take one of them.")
+    for one, other, sentence in CONTRARY:
+        if options.get(one) is not None and options.get(other) is not None:
+            raise Usage(sentence)
     return Said(command, options, words)
 
 
