@@ -89,7 +89,7 @@ def test_a_double_dash_lets_a_name_begin_with_a_dash() -> None:
         (("run", "-n=1", "x", "true"), "There is no option -= here"),
         (("run", "--nonblock=1", "x", "true"), "--nonblock takes no value"),
         (("run", "-E", "256", "x", "true"), "-E wants an exit code from 0 to 255, not '256'"),
-        (("run", "--slots", "0", "x", "true"), "--slots wants a whole number from 1 up, or stored, not '0'"),
+        (("run", "--slots", "0", "x", "true"), "--slots wants a whole number from 1 up, or `stored`, not '0'"),
         (("run", "--on-lost", "pray", "x", "true"), "--on-lost wants kill, term or warn, not 'pray'"),
         (("--span", "galaxy", "ls"), "--span wants any or machines, not 'galaxy'"),
         (("run", "-c", "echo hi", "x"), "-c goes right behind the name"),
