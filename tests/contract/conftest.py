@@ -99,8 +99,13 @@ class FakeNosqlSite:
 
 @pytest.fixture
 def on_oci_nosql(request: pytest.FixtureRequest) -> str | FakeNosqlSite:
-    """A fake of the service, unless HOLDFAST_TEST_OCI_URL names a table of the real one."""
-    return os.environ.get("HOLDFAST_TEST_OCI_URL") or FakeNosqlSite(request.getfixturevalue("fake_nosql"))
+    """A fake of the service, unless HOLDFAST_TEST_OCI_URL names a table of the real one, which is emptied each time."""
+    if url := os.environ.get("HOLDFAST_TEST_OCI_URL"):
+        from tests.servers.nosql_table import empty
+
+        empty(url)
+        return url
+    return FakeNosqlSite(request.getfixturevalue("fake_nosql"))
 
 
 class CassandraSite:

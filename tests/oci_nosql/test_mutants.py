@@ -9,17 +9,14 @@ from holdfast.backends.contract import Row, Seen, Written
 from holdfast.doorman import ALL, Admitted, Enter, Waiting
 from holdfast.flow.run import run
 from tests.broken import Mutant, put_to_the_test, rebuild
+from tests.oci_nosql import test_names as names
 from tests.oci_nosql import test_store as store
 from tests.oci_nosql import test_trouble as trouble
 from tests.servers.fake_nosql import FakeNosql
 
-TABLE, STORE, CLOCK = (f"backends/oci_nosql/{name}.py" for name in ("table", "store", "clock"))
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, an answer tells the time: or what is remembered would not be used at all."""
-    monkeypatch.setattr("holdfast.backends.oci_nosql.clock.VAGUE", 60.0)
+TABLE, STORE, CLOCK, ROWS, SHELF, TROUBLE, ADDRESS = (
+    f"backends/oci_nosql/{name}.py" for name in ("table", "store", "clock", "rows", "shelf", "trouble", "address")
+)
 
 
 def enter(ticket: str, lease: int = 5_000_000) -> Enter:
@@ -77,16 +74,38 @@ MUTANTS = [
     Mutant("any copy of all rows will do", test_what_is_read_is_what_was_written_last,
            ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),)),
     Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
-           ((TABLE, "            if writes:\n                return Unknown(said)\n", ""),), (500,)),
+           ((TROUBLE, "        if writes:\n            return Unknown(code + request)\n", ""),), (500,)),
     Mutant("no answer is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
-           ((TABLE, "return Unknown(what) if writes else self._gone(what)", "return self._gone(what)"),), ("lost",)),
+           ((TROUBLE, "return Unknown(what) if writes else gone(where, what)", "return gone(where, what)"),),
+           ("lost",)),
     Mutant("too many requests are taken for a no", trouble.test_too_many_requests_are_waited_out,
-           ((TABLE, "if error.status != 429:", "if error.status:"),)),
+           ((TABLE, "return PATIENCE if status == 429 else 0.0", "return 0.0"),)),
     Mutant("another etag is an error", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((TABLE, "if error.status == 412:", "if error.status == 0:"),)),
     Mutant("the SDK tries again by itself", store.test_somebody_elses_client_is_used_without_its_retries,
-           (("backends/oci_nosql/address.py", "retry_strategy=oci.retry.NoneRetryStrategy(),",
-             "retry_strategy=None,"),)),
+           ((ADDRESS, "retry_strategy=oci.retry.NoneRetryStrategy(),", "retry_strategy=None,"),)),
+    Mutant("control characters are not allowed", store.test_names_with_separators_come_back_intact,
+           ((ADDRESS, "allow_control_chars=True", "allow_control_chars=False"),)),
+    Mutant("the time is told only by a reply within 20 ms", store.test_a_cycle_is_two_puts_however_slow_the_network_is,
+           ((CLOCK, "VAGUE = 0.5", "VAGUE = 0.02"),), (0.05,)),
+    Mutant("a table by OCID is looked for in the root", store.test_a_table_by_its_ocid_is_looked_up_once,
+           ((TABLE, "self.compartment, self.name = found.compartment_id, found.name", "self.name = found.name"),)),
+    Mutant("a new table is told as none", store.test_a_new_table_is_used_by_what_schema_prints,
+           ((TABLE, "if status == 404 and self._new:", "if False:"),)),
+    Mutant("a query asks for a sorted answer", store.test_items_come_in_the_order_of_adding,
+           ((SHELF, "AND t.score <= $until", "AND t.score <= $until ORDER BY t.score"),)),
+    Mutant("items are taken as they come", store.test_items_come_in_the_order_of_adding,
+           ((SHELF, "return sorted(rows, key=lambda row: (row.score, row.key))", "return rows"),)),
+    Mutant("only the first page counts", store.test_items_come_in_the_order_of_adding,
+           ((TABLE, "if not token or", "if True or"),)),
+    Mutant("what is inside the service is shown", trouble.test_a_fault_of_the_service_is_told_without_its_inside,
+           ((TROUBLE, 'code = f"{error.status} {error.code}"', 'code = f"{error.status} {error.message}"'),)),
+    Mutant("long keys are sent as they are", names.test_long_names_work_and_are_listed,
+           ((ROWS, "if size > room:", "if False:"),)),
+    Mutant("a row is not asked for its name", names.test_two_names_with_one_digest_are_refused_and_not_mixed_up,
+           ((ROWS, "if asked is not None and key != asked:", "if False:"),)),
+    Mutant("a namespace ends where halves of characters begin", names.test_a_namespace_is_listed_whole,
+           ((ROWS, "low[: -len(SEPARATOR)] + NEXT", 'low + "\\U0010ffff"'),)),
 ]  # fmt: skip
 
 

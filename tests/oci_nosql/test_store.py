@@ -8,11 +8,13 @@ import pytest
 
 import holdfast
 from holdfast import ConfigError
-from tests.servers.fake_nosql import FakeNosql, FakeTable
+from tests.servers.fake_nosql import FakeNosql
 
 
-def test_a_cycle_that_nobody_disturbs_is_two_puts(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.backends.oci_nosql.clock.VAGUE", 60.0)  # or, on a busy machine, it asks for the time
+@pytest.mark.parametrize("delay", [0.0, 0.05])
+def test_a_cycle_is_two_puts_however_slow_the_network_is(fake_nosql: FakeNosql, delay: float) -> None:
+    """From another region a reply takes 50 ms, or 200."""
+    fake_nosql.delay = delay
     with holdfast.connect(fake_nosql.url()) as locks:
         lock = locks.lock("x")
         with lock:
@@ -22,6 +24,41 @@ def test_a_cycle_that_nobody_disturbs_is_two_puts(fake_nosql: FakeNosql, monkeyp
             with lock:
                 pass
         assert fake_nosql.asked == {"PUT": 10}
+
+
+def test_a_table_by_its_ocid_is_looked_up_once(fake_nosql: FakeNosql) -> None:
+    ocid = fake_nosql.ocid("locks")
+    with holdfast.connect(fake_nosql.url(ocid)) as locks, holdfast.connect(fake_nosql.client(), table=ocid) as others:
+        with locks.lock("x"):
+            assert others.lock("x").acquire(blocking=False) is None
+        assert [each.name for each in others.snapshot().resources] == ["x"]
+        locks.pool("jobs").add("a")
+        assert fake_nosql.asked["get_table"] == 2, "one for each client"
+    assert "x" in fake_nosql.tables["locks"].rows
+
+
+def test_names_with_separators_come_back_intact(fake_nosql: FakeNosql) -> None:
+    """A namespace and a pool are kept with a control character in their keys, which the service sends raw."""
+    with holdfast.connect(fake_nosql.url(), namespace="prod") as locks:
+        with locks.lock("x"):
+            assert [each.name for each in locks.snapshot().resources] == ["x"]
+        locks.pool("jobs").add("a", {"n": "\x01"})
+        item = locks.pool("jobs").acquire(blocking=False)
+        assert item is not None and (item.key, item.body) == ("a", {"n": "\x01"})
+
+
+def test_a_new_table_is_used_by_what_schema_prints(fake_nosql: FakeNosql) -> None:
+    """And at once, although the service does not find it for a moment."""
+    from oci.nosql.models import CreateTableDetails, TableLimits
+
+    with holdfast.connect(fake_nosql.url("fresh")) as locks:
+        ddl, _, rights = locks._desk.backend.schema().partition("\n\n")
+        assert "INDEX" not in ddl and "nosql-rows" in rights
+        limits = TableLimits(max_read_units=50, max_write_units=50, max_storage_in_g_bs=1)
+        details = {"name": "fresh", "compartment_id": fake_nosql.compartment, "table_limits": limits}
+        fake_nosql.client().create_table(CreateTableDetails(ddl_statement=ddl, **details))
+        with locks.lock("x"):
+            assert "x" in fake_nosql.tables["fresh"].rows
 
 
 def test_one_row_tells_who_holds_it(fake_nosql: FakeNosql) -> None:
@@ -46,11 +83,25 @@ def test_somebody_elses_client_is_used_without_its_retries(fake_nosql: FakeNosql
 
 @pytest.mark.parametrize(
     "options, said",
-    [({}, "say which"), ({"table": "t", "colour": "red"}, "not an option"), ({"table": "t", "timeout": 0}, "timeout")],
-)
+    [({}, "say which"), ({"table": "my-locks"}, "letters, digits and _"), ({"table": "t", "timeout": 0}, "timeout"),
+     ({"table": "t", "colour": "red"}, "not an option")],
+)  # fmt: skip
 def test_what_makes_no_sense_is_said_at_once(fake_nosql: FakeNosql, options: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         holdfast.connect(fake_nosql.client(), **options)
+
+
+def test_a_worker_alone_does_not_search_for_each_item(fake_nosql: FakeNosql) -> None:
+    """All that is due comes with one search, and is remembered for a while."""
+    with holdfast.connect(fake_nosql.url()) as locks:
+        pool = locks.pool("jobs")
+        pool.add_many([(f"{number:02}", None) for number in range(40)])
+        locks.ping()
+        fake_nosql.asked.clear()
+        for number in range(40):
+            item = pool.acquire(blocking=False)
+            assert item is not None and item.key == f"{number:02}"
+        assert fake_nosql.asked["POST"] <= 4, "one search, two pages, and one more if the machine is slow"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +113,8 @@ def test_a_url_that_cannot_be_read_is_told_without_its_secrets(url: str) -> None
     assert "secret" not in str(no.value)
 
 
-@pytest.mark.parametrize("indexed", [False, True])
-def test_items_come_in_order_with_an_index_and_without(fake_nosql: FakeNosql, indexed: bool) -> None:
-    fake_nosql.tables["locks"] = FakeTable(indexed=indexed)
-    fake_nosql.page_size = 2  # and however many pages it takes
+def test_items_come_in_the_order_of_adding(fake_nosql: FakeNosql) -> None:
+    fake_nosql.page_size = 2  # however many pages it takes
     with holdfast.connect(fake_nosql.url()) as locks:
         pool = locks.pool("jobs")
         assert pool.add_many([(key, None) for key in "cabde"]) == 5
@@ -91,6 +140,7 @@ def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     doctor = tool("doctor", "--json")
     assert doctor.returncode == 0, doctor.stderr
     assert {check["level"] for check in json.loads(doctor.stdout)["checks"]} <= {"ok", "note"}
+    assert "index" not in doctor.stdout
     assert "CREATE TABLE" in tool("schema").stdout
     assert tool("pool", "add", "jobs", "one").returncode == 0
     assert tool("pool", "run", "jobs", "-c", "echo $HOLDFAST_ITEM").stdout == "one\n"

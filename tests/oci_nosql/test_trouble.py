@@ -8,7 +8,9 @@ import pytest
 
 import holdfast
 from holdfast import BackendError, ConfigError
+from holdfast.flow.run import run
 from tests.servers.fake_nosql import COLUMNS, FakeNosql, FakeTable
+from tests.servers.nosql_sql import Column, Refused
 
 
 def connect(fake: FakeNosql, table: str = "locks", **options: object) -> holdfast.Locks:
@@ -22,9 +24,13 @@ def test_a_table_that_is_not_there(fake_nosql: FakeNosql) -> None:
 
 
 def test_a_table_with_other_columns(fake_nosql: FakeNosql) -> None:
-    fake_nosql.tables["people"] = FakeTable(("key", "name", "age"))
-    with connect(fake_nosql, "people") as locks, pytest.raises(ConfigError, match="columns must be these"):
-        locks.lock("x").acquire()
+    fake_nosql.tables["people"] = FakeTable((COLUMNS[0], Column("name", "STRING"), Column("age", "NUMBER")))
+    with connect(fake_nosql, "people") as locks:
+        with pytest.raises(ConfigError, match=r"invalid \(400 InvalidParameter: .*'holdfast doctor'"):
+            locks.lock("x").acquire()
+        told = run(locks._desk.backend.doctor())
+    assert [level for level, _ in told] == ["ok", "error"]
+    assert "key STRING, name STRING, age NUMBER" in told[1][1] and "score NUMBER NOT NULL DEFAULT 0" in told[1][1]
 
 
 def test_a_table_in_which_something_else_is_kept(fake_nosql: FakeNosql) -> None:
@@ -99,12 +105,54 @@ def test_a_read_that_fails_is_told_and_nothing_is_held(fake_nosql: FakeNosql) ->
         assert locks.lock("x").acquire(blocking=False)
 
 
+def test_a_fault_of_the_service_is_told_without_its_inside(fake_nosql: FakeNosql) -> None:
+    """The store behind it is down: the service reports that after a while, with a paragraph about its own nodes."""
+    fake_nosql.store_down = 0.05
+    with connect(fake_nosql) as locks:
+        for action in (lambda: locks.lock("x").acquire(), locks.snapshot, lambda: locks.pool("jobs").add("a")):
+            with pytest.raises(BackendError, match="500 InternalServerError") as no:
+                action()
+            assert "oracle." not in str(no.value) and "10.0" not in str(no.value)
+        fake_nosql.store_down = None
+        assert locks.lock("x").acquire(blocking=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "cure"),
+    [("KeySizeLimitExceeded", ConfigError, "choose a shorter name"),
+     ("RowSizeLimitExceeded", BackendError, "let fewer clients wait"),
+     ("RequestSizeLimitExceeded", BackendError, "keep less in the body"),
+     ("SizeLimitExceeded", BackendError, "more storage"),
+     ("CannotParseRequest", ConfigError, "holdfast doctor"),
+     ("InvalidParameter", ConfigError, "holdfast doctor")],
+)  # fmt: skip
+def test_what_the_service_refuses_is_told_by_its_code(
+    fake_nosql: FakeNosql, code: str, kind: type[Exception], cure: str
+) -> None:
+    with connect(fake_nosql) as locks:
+        locks.ping()
+        fake_nosql.faults["PUT"].extend([Refused(400, code, "what it is\nand more")] * 2)
+        with pytest.raises(kind, match=f"{code}.*{cure}") as no:
+            locks.lock("x").acquire()
+        assert "and more" not in str(no.value)
+
+
+def test_a_table_that_was_there_and_is_gone_is_told_at_once(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql) as locks:
+        locks.ping()
+        del fake_nosql.tables["locks"]
+        begun = time.monotonic()
+        with pytest.raises(ConfigError, match="not there"):
+            locks.lock("x").acquire()
+        assert time.monotonic() - begun < 0.9
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "said"),
     [(401, BackendError, "refuses these credentials .* prints the rights"),
      (403, BackendError, "refuses these credentials .* prints the rights"),
      (404, ConfigError, "not there, or may not be seen .* which rights it takes"),
-     (400, ConfigError, "Its columns must be these")],
+     (400, ConfigError, "refuses a request as invalid .400 InvalidParameter: no")],
 )  # fmt: skip
 def test_a_right_that_is_taken_away_and_given_back_loses_nothing(
     fake_nosql: FakeNosql, status: int, kind: type[Exception], said: str
@@ -163,4 +211,4 @@ def test_a_forked_child_makes_connections_of_its_own(fake_nosql: FakeNosql) -> N
 def test_the_columns_are_those_of_the_schema() -> None:
     from holdfast.backends.oci_nosql import table
 
-    assert all(f"{name} " in table.COLUMNS for name in COLUMNS)
+    assert all(f"{column.name} {column.type}" in table.COLUMNS for column in COLUMNS)

@@ -17,7 +17,7 @@ from tests.servers.fake_nosql import FakeNosql, FakeTable
 
 @pytest.fixture
 def fake(fake_nosql: FakeNosql) -> FakeNosql:
-    fake_nosql.tables["tasks"] = FakeTable()
+    fake_nosql.tables["tasks"] = FakeTable(compartment=fake_nosql.tenancy)  # where a name alone is looked for
     return fake_nosql
 
 
@@ -111,6 +111,36 @@ def test_ten_who_take_any_get_ten_different_ones(tasks: NoSQLTasks, fake: FakeNo
     assert {mutex[0] for mutex in got} == {str(number) for number in range(10)}
 
 
+def test_the_one_that_was_left_alone_for_longest_is_taken_first(fake: FakeNosql) -> None:
+    """The service cannot sort, and shows them by partition: however many there are, all are compared."""
+    tasks = NoSQLTasks(client=fake.client(), table_name_or_id="tasks", timeout_seconds=60)
+    fake.page_size = 3
+    names = [f"{number:02}" for number in range(20)]
+    for number, name in enumerate(names):
+        tasks.create(name)
+        fake.tables["tasks"].rows[name][0]["score"] = number + 1
+    assert [mutex[0] for _ in names if (mutex := tasks.acquire()) is not None] == names
+
+
+def test_a_table_by_its_ocid_is_looked_up_once(fake: FakeNosql) -> None:
+    for table in (fake.ocid("locks"), "LOCKS"):
+        fake.asked.clear()
+        place = {} if table.startswith("ocid1.") else {"compartment_id": fake.compartment}
+        tasks = NoSQLTasks(client=fake.client(), table_name_or_id=table, owner="me", **place)
+        assert tasks.create(table)
+        mutex = tasks.acquire()
+        assert mutex is not None and mutex[0] == table
+        assert tasks.release(tasks.update(mutex)) is not None
+        assert fake.asked["get_table"] == (not place)
+
+
+def test_a_name_that_is_too_long_is_a_sentence(tasks: NoSQLTasks) -> None:
+    assert tasks.create("k" * 64)
+    for use in (tasks.create, tasks.read, lambda name: tasks.acquire(lock_id=name)):
+        with pytest.raises(ConfigError, match="at most 64 bytes"):
+            use("k" * 65)
+
+
 @pytest.mark.parametrize("fault", ["lost", 500])
 def test_a_lost_answer_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault: int | str) -> None:
     fake.faults["PUT"].append(fault)
@@ -189,29 +219,29 @@ t3.join()
 """
 
 
-def test_the_example_runs_as_written(fake: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the import line, the endpoint and the key, and ten times as fast."""
+@pytest.mark.parametrize("speed", [10, pytest.param(1, marks=pytest.mark.soak)])
+def test_the_example_runs_as_written(fake: FakeNosql, monkeypatch: pytest.MonkeyPatch, speed: int) -> None:
+    """But for the import line, the endpoint and the key; and every day ten times as fast."""
     text = EXAMPLE.replace("~/.oci/config", str(fake.config)).replace("config=config", "config=config, **here")
-    text = re.sub(r"(sleep\(|timeout=)(\d+)", lambda found: f"{found[1]}{int(found[2]) / 10}", text)
-    ocid = "ocid1.nosqltable.oc1.eu-frankfurt-1.amaaaa...."
-    fake.tables[ocid] = FakeTable()
+    text = re.sub(r"(sleep\(|timeout=)(\d+)", lambda found: f"{found[1]}{int(found[2]) / speed}", text)
+    fake.tables["mutexes"] = FakeTable(ocid="ocid1.nosqltable.oc1.eu-frankfurt-1.amaaaa....")
     faster = ModuleType("mutex")
     told: list[Any] = []
 
-    class TenTimesAsFast(NoSQLTasks):
+    class Watched(NoSQLTasks):
         def __init__(self, **how: Any) -> None:
-            super().__init__(**how, timeout_seconds=6)
+            super().__init__(**how, timeout_seconds=60 / speed)
 
         def update(self, *args: Any, **how: Any) -> Any:
             told.append(super().update(*args, **how))
             return told[-1]
 
-    faster.NoSQLTasks = TenTimesAsFast  # type: ignore[attr-defined]
+    faster.NoSQLTasks = Watched  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mutex", faster)
     failed: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     exec(text, {"here": {"service_endpoint": fake.endpoint}})
     assert failed == []
     assert len(told) == 1 and told[0] is not None
-    ((made, _),) = fake.tables[ocid].rows.values()
+    ((made, _),) = fake.tables["mutexes"].rows.values()
     assert made["score"] != 0

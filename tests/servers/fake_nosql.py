@@ -1,83 +1,132 @@
-"""A fake of OCI's NoSQL service: a small HTTP server that answers the real SDK as the real data plane was seen to do.
+"""A fake of OCI's NoSQL service: a small HTTP server that replies to the real SDK as the real data plane did.
 
-It is a fake, and no test that uses it proves anything about Oracle's service; what it imitates was observed there, and
-with HOLDFAST_TEST_OCI_URL the same tests are played on a real one. It knows what the store needs and no more:
+It is a fake, and no test that uses it proves anything about Oracle's service. What it imitates was observed on a real
+data plane (Oracle NoSQL 25.3, REST 20190828); where nobody has looked, it refuses. tests/oci_nosql/test_fake.py has one
+test for each line of that behaviour, and with HOLDFAST_TEST_OCI_URL the contract runs on a real table.
 
     GET, PUT, DELETE /20190828/tables/TABLE/rows      one row by its key; PUT and DELETE with if-match
     GET /20190828/tables/TABLE                        what the table is
-    POST /20190828/query                              SELECT with simple conditions, a page at a time
+    POST /20190828/tables                             CREATE TABLE; for a moment after it the table is not found
+    POST /20190828/query                              simple queries, a page at a time: see nosql_sql
 
-and no ORDER BY without an index, no GROUP BY, no join: 400, as over there. Faults are put into its way by `faults`:
-the next requests of that method meet them, one each.
+A test arranges faults by `faults`: the next requests of that method meet them, one each.
 
-    429, 500, 503      refused, nothing done          "lost"       done, and no answer
-    "hang"             no answer, nothing done        "late"       no answer now, and done a moment later
+    429, 500, 503      refused, nothing done          "lost"       done, and no reply
+    "hang"             no reply, nothing done         "late"       no reply now, and done a moment later
+    Refused(…)         refused with that code
+
+`delay` is how many seconds every reply takes, `store_down` after how many seconds the service reports that the store
+behind it is down.
 """
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
-import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any, ClassVar
+from zlib import crc32
 
-COLUMNS = ("key", "score", "owner", "body")
-HANGS = 60.0
+from . import nosql_sql as sql
+from .nosql_http import INTERNALS, Handler, Http, credentials, words
+from .nosql_sql import Column, Refused, invalid
 
-
-class No(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        self.status, self.code, self.message = status, code, message
+COLUMNS = (
+    Column("key", "STRING", nullable=False), Column("score", "NUMBER", 0, nullable=False), Column("owner", "STRING"),
+    Column("body", "JSON"),
+)  # fmt: skip
+PARTITIONS = 7
+LONGEST_KEY, LARGEST_ROW = 64, 512 * 1024
+Kept = tuple[dict[str, Any], str]
+"""A row and its version."""
+Reply = tuple[int, dict[str, str], Any]
 
 
 class FakeTable:
-    def __init__(self, columns: tuple[str, ...] = COLUMNS, indexed: bool = False) -> None:
-        self.columns = columns
-        self.indexed = indexed
-        self.rows: dict[str, tuple[dict[str, Any], str]] = {}
-        self.copies: dict[str, tuple[dict[str, Any], str] | None] = {}
-        """Each row as it was before the last write: what a read may show that is content with any copy."""
+    def __init__(self, columns: tuple[Column, ...] = COLUMNS, *, ocid: str = "", compartment: str = "") -> None:
+        self.columns = {column.name: column for column in columns}
+        self.key = columns[0].name
+        self.ocid = ocid
+        self.compartment = compartment
+        self.found_from = 0.0  # by the monotonic clock; before that it is not found
+        self.rows: dict[str, Kept] = {}
+        self.copies: dict[str, Kept | None] = {}
+        """Each row as it was before the last write: a read may show it that accepts any copy."""
 
-    def read(self, consistency: str | None) -> dict[str, tuple[dict[str, Any], str]]:
+    def read(self, consistency: str | None) -> dict[str, Kept]:
         if consistency == "ABSOLUTE":
             return self.rows
+        if consistency not in (None, "EVENTUAL"):
+            raise invalid(f"Invalid consistency: {consistency}")
         return {key: kept for key, kept in (self.rows | self.copies).items() if kept is not None}
+
+    def row(self, value: Any, exact: bool) -> dict[str, Any]:
+        """What this value of a PUT makes of a row."""
+        if not isinstance(value, dict):
+            raise invalid("value is missing, or no object")
+        if self.key not in value:
+            raise invalid(f"Missing primary key field: {self.key}")
+        if exact and set(value) != set(self.columns):
+            raise invalid(f"Not the fields of the table: {sorted(set(value) ^ set(self.columns))}")
+        row = {name: column.check(value.get(name, column.default)) for name, column in self.columns.items()}
+        if len(row[self.key].encode()) > LONGEST_KEY:
+            raise Refused(400, "KeySizeLimitExceeded", f"Primary key size exceeded the limit of {LONGEST_KEY}")
+        text = json.dumps(row, sort_keys=True)
+        if len(text.encode()) > LARGEST_ROW:
+            raise Refused(400, "RowSizeLimitExceeded", f"Row size exceeded the limit of {LARGEST_ROW}")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def one_key(self, keys: list[str]) -> str:
+        if len(keys) != 1:
+            raise invalid(f"The primary key has one field, and {len(keys)} are given")
+        column, colon, value = keys[0].partition(":")
+        if not colon or column.lower() != self.key.lower():
+            raise invalid(f"Unknown primary key field: {column}")
+        if len(value.encode()) > LONGEST_KEY:
+            raise Refused(400, "KeySizeLimitExceeded", f"Primary key size exceeded the limit of {LONGEST_KEY}")
+        return value
 
 
 class FakeNosql:
-    """Answers until it is ended. `tables` may be changed under `mutex`; `asked` counts the requests."""
+    """Replies until it is ended. `tables` may be changed under `mutex`; `asked` counts the requests."""
 
     region, compartment = "fake-region-1", "ocid1.compartment.oc1..fake"
+    tenancy = "ocid1.tenancy.oc1..fake"
     page_size = 100
+    delay = 0.0
+    settles_in = 0.2  # seconds after CREATE TABLE in which the table is not found
+    store_down: float | None = None
+    _versions: ClassVar[Iterator[int]] = itertools.count(1)
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self.mutex = threading.Lock()
         self.tables: dict[str, FakeTable] = {"locks": FakeTable()}
-        self.faults: dict[str, deque[int | str]] = {"GET": deque(), "PUT": deque(), "DELETE": deque(), "POST": deque()}
+        self.faults: dict[str, deque[int | str | Refused]] = {
+            "GET": deque(), "PUT": deque(), "DELETE": deque(), "POST": deque()
+        }  # fmt: skip
         self.asked: Counter[str] = Counter()
         self.now = now
-        self.down = False
         self._over = threading.Event()
+        self._store = os.urandom(16)
         handler = type("Handler", (Handler,), {"fake": self})
         self._http = Http(("127.0.0.1", 0), handler)
         self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
         self.config = folder / "oci.config"
-        self.config.write_text(credentials(folder))
+        self.config.write_text(credentials(folder, self.region, self.tenancy))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     def url(self, table: str = "locks") -> str:
-        place = f"oci-nosql://{self.region}/{self.compartment}/{table}"
+        place = f"oci-nosql://{self.region}/{'' if table.startswith('ocid1.') else self.compartment}/{table}"
         return f"{place}?endpoint={self.endpoint}&config_file={self.config}"
 
     def client(self, **how: Any) -> Any:
@@ -90,7 +139,7 @@ class FakeNosql:
     def heal(self) -> None:
         for waiting in self.faults.values():
             waiting.clear()
-        self.now, self.page_size, self.down = time.time, 100, False
+        self.now, self.page_size, self.delay, self.store_down = time.time, 100, 0.0, None
 
     def forget_everything(self) -> None:
         with self.mutex:
@@ -104,199 +153,167 @@ class FakeNosql:
         self._thread.join()
 
     def pause(self, seconds: float) -> None:
-        self._over.wait(seconds)
+        if seconds:
+            self._over.wait(seconds)
 
-    # -- what is asked
+    def ocid(self, name: str) -> str:
+        """The id of the table of this name."""
+        return self.tables[name].ocid or f"ocid1.nosqltable.oc1.{self.region}.{sha256(name.encode()).hexdigest()[:24]}"
 
-    def answer(self, method: str, path: str, query: dict[str, list[str]], head: Any, body: Any) -> Any:
-        """The status is 200, the headers and the JSON of the answer are returned. Raises No."""
-        words = [unquote(word) for word in path.strip("/").split("/")]
-        if words[:1] != ["20190828"] or not head.get("authorization"):
-            raise No(401, "NotAuthenticated", "The required information to complete authentication was not provided.")
+    # -- requests
+
+    def answer(
+        self, method: str, path: str, query: dict[str, str], keys: list[str], etag: str | None, body: Any
+    ) -> Reply:
+        """The status, the headers and the JSON of the reply. Raises Refused."""
+        if self.store_down is not None:
+            self.pause(self.store_down)
+            raise Refused(500, "InternalServerError", INTERNALS)
+        body = body or {}
         with self.mutex:
-            if words[1:] == ["query"] and method == "POST":
-                return self._query(body, query)
-            table = self.tables.get(words[2])
-            if table is None:
-                raise No(404, "TableNotFound", f"Table not found: {words[2]}")
-            if len(words) == 3 and method == "GET":
-                state = {"id": words[2], "name": words[2], "compartmentId": self.compartment}
-                limits = {"maxReadUnits": 50, "maxWriteUnits": 50, "maxStorageInGBs": 1, "capacityMode": "PROVISIONED"}
-                return {}, {**state, "lifecycleState": "ACTIVE", "tableLimits": limits}
-            if words[3:] != ["rows"]:
-                raise No(404, "NotFound", path)
-            return getattr(self, f"_{method.lower()}")(table, query, head, body)
+            match method, words(path):
+                case "POST", ["20190828", "query"]:
+                    return self._query(body, query)
+                case "POST", ["20190828", "tables"]:
+                    return self._create(body)
+                case "GET", ["20190828", "tables", table]:
+                    return self._about(table, query.get("compartmentId"))
+                case "GET", ["20190828", "tables", table, "rows"]:
+                    return self._get(self._table(table, query.get("compartmentId"))[1], query, keys)
+                case "PUT", ["20190828", "tables", table, "rows"]:
+                    return self._put(self._table(table, body.get("compartmentId"))[1], etag, body)
+                case "DELETE", ["20190828", "tables", table, "rows"]:
+                    return self._delete(self._table(table, query.get("compartmentId"))[1], etag, keys)
+        raise invalid(f"Unsupported request {path}")
 
-    def _get(self, table: FakeTable, query: dict[str, list[str]], head: Any, body: Any) -> Any:
-        kept = table.read(query.get("consistency", [None])[0]).get(_key(query))
-        if kept is None:
-            return {}, {"value": None}
-        return {"etag": kept[1]}, {"value": kept[0], "version": kept[1]}
+    def _table(self, name_or_id: str, compartment: str | None) -> tuple[str, FakeTable]:
+        """By its name, whatever the case of its letters, or by its id. No compartment means the root one."""
+        for name, table in self.tables.items():
+            if name_or_id == self.ocid(name) or name_or_id.lower() == name.lower():
+                if (compartment or self.tenancy) == (table.compartment or self.compartment):
+                    if time.monotonic() >= table.found_from:
+                        return name, table
+        raise Refused(404, "TableNotFound", f"Table not found: {name_or_id}")
 
-    def _put(self, table: FakeTable, query: dict[str, list[str]], head: Any, body: Any) -> Any:
-        value, etag = body["value"], head.get("if-match")
-        unknown = [name for name in value if name not in table.columns]
-        if body.get("isExactMatch") and (unknown or set(value) != set(table.columns)):
-            raise No(400, "InvalidParameter", f"Not the columns of the table: {', '.join(unknown)}")
-        row = {name: value.get(name) for name in table.columns}
-        kept = table.rows.get(row["key"])
+    def _about(self, name_or_id: str, compartment: str | None) -> Reply:
+        self.asked["get_table"] += 1
+        if name_or_id.startswith("ocid1."):  # an id says where the table is
+            compartment = next(
+                (t.compartment or self.compartment for n, t in self.tables.items() if self.ocid(n) == name_or_id), None
+            )
+        name, table = self._table(name_or_id, compartment)
+        columns = [
+            {"name": c.name, "type": c.type, "isNullable": c.nullable,
+             "defaultValue": None if c.default is None else str(c.default)}
+            for c in table.columns.values()
+        ]  # fmt: skip
+        return 200, {}, {
+            "id": self.ocid(name), "name": name, "compartmentId": table.compartment or self.compartment,
+            "lifecycleState": "ACTIVE",
+            "schema": {"columns": columns, "primaryKey": [table.key], "shardKey": [table.key], "ttl": 0},
+            "tableLimits": {"maxReadUnits": 50, "maxWriteUnits": 50, "maxStorageInGBs": 1,
+                            "capacityMode": "PROVISIONED"},
+        }  # fmt: skip
+
+    def _create(self, body: dict[str, Any]) -> Reply:
+        if missing := {"name", "compartmentId", "ddlStatement", "tableLimits"} - set(body):
+            raise invalid(f"{sorted(missing)} may not be null")
+        name, columns, gently = sql.create(body["ddlStatement"])
+        if name.lower() != str(body["name"]).lower():
+            raise invalid(f"The statement is about {name}, the request about {body['name']}")
+        if any(name.lower() == each.lower() for each in self.tables):
+            if not gently:
+                raise Refused(409, "TableAlreadyExists", f"Table {name} already exists")
+        else:
+            self.tables[name] = FakeTable(columns, compartment=body["compartmentId"])
+            self.tables[name].found_from = time.monotonic() + self.settles_in
+        return 202, {"opc-work-request-id": "ocid1.nosqltableworkrequest.fake"}, None
+
+    def _get(self, table: FakeTable, query: dict[str, str], keys: list[str]) -> Reply:
+        kept = table.read(query.get("consistency")).get(table.one_key(keys))
+        return (200, {}, {"value": None}) if kept is None else (200, {"etag": kept[1]}, {"value": kept[0]})
+
+    def _put(self, table: FakeTable, etag: str | None, body: dict[str, Any]) -> Reply:
+        option = body.get("option")
+        if option not in (None, "IF_ABSENT", "IF_PRESENT"):
+            raise invalid(f"Unknown option: {option}")
+        row = table.row(body.get("value"), bool(body.get("isExactMatch")))
+        key = row[table.key]
+        kept = table.rows.get(key)
         if etag is not None:  # counts for more than the option
-            _check(kept, etag)
-        elif body.get("option") == "IF_ABSENT" and kept is not None:
+            self._check(kept, etag)
+        elif option == "IF_ABSENT" and kept is not None:
             shown = {"existingValue": kept[0], "existingVersion": kept[1]} if body.get("isGetReturnRow") else {}
-            return {}, {"version": None, **shown}
-        elif body.get("option") == "IF_PRESENT" and kept is None:
-            return {}, {"version": None}
-        version = base64.b64encode(os.urandom(24)).decode()
-        table.copies[row["key"]] = kept
-        table.rows[row["key"]] = json.loads(json.dumps(row, sort_keys=True)), version
-        return {"etag": version}, {"version": version}
+            return 200, {}, {"version": None, **shown}
+        elif option == "IF_PRESENT" and kept is None:
+            return 200, {}, {"version": None}
+        version = base64.b64encode(self._store + next(self._versions).to_bytes(8)).decode()
+        table.copies[key] = kept
+        table.rows[key] = row, version
+        return 200, {"etag": version}, {"version": version}
 
-    def _delete(self, table: FakeTable, query: dict[str, list[str]], head: Any, body: Any) -> Any:
-        kept = table.rows.get(_key(query))
-        if head.get("if-match") is not None:
-            _check(kept, head["if-match"])
+    def _delete(self, table: FakeTable, etag: str | None, keys: list[str]) -> Reply:
+        key = table.one_key(keys)
+        kept = table.rows.get(key)
+        if etag is not None:
+            self._check(kept, etag)
         if kept is not None:
-            del table.rows[_key(query)]
-            table.copies[_key(query)] = kept
-        return {}, {"isSuccess": kept is not None}
+            del table.rows[key]
+            table.copies[key] = kept
+        return 200, {}, {"isSuccess": kept is not None}
 
-    def _query(self, body: Any, query: dict[str, list[str]]) -> Any:
-        parsed = SELECT.fullmatch(" ".join(body["statement"].split()))
-        if parsed is None:
-            raise No(400, "InvalidParameter", f"Error: this is not a simple query: {body['statement']}")
-        table = self.tables.get(parsed["table"].strip('"'))
-        if table is None:
-            raise No(404, "TableNotFound", f"Table not found: {parsed['table']}")
-        order, limit = parsed["order"], parsed["limit"]
-        if order and not table.indexed:
-            raise No(400, "InvalidParameter", "Error: ORDER BY cannot be performed because there is no index")
-        where = parsed["where"].split(" AND ") if parsed["where"] else []
-        conditions = [_condition(text, body.get("variables") or {}) for text in where]
-        rows = [row for row, _ in table.read(body.get("consistency")).values() if all(fits(row) for fits in conditions)]
-        if order:
-            rows.sort(key=lambda row: row[order.removeprefix("t.")])
-        rows = rows[: int(limit)] if limit else rows
-        first = int(query.get("page", ["0"])[0])
-        last = first + self.page_size
-        shown = [self._select(parsed["what"], row) for row in rows[first:last]]
-        more = {"opc-next-page": str(last)} if len(rows) >= last else {}  # a full page is never known to be the last
-        return more, {"items": shown, "usage": {}}
+    def _check(self, kept: Kept | None, etag: str) -> None:
+        try:
+            version = base64.b64decode(etag, validate=True)
+        except ValueError:
+            raise invalid("Invalid if-match: no base64") from None
+        if len(version) != 24 or version[:16] != self._store:
+            raise invalid("Invalid if-match: no version")
+        if kept is None or kept[1] != etag:
+            raise Refused(412, "ETagMismatch", "The version does not match the existing row or the row is not present.")
 
-    def _select(self, what: str, row: dict[str, Any]) -> dict[str, Any]:
-        if what == "current_time() AS now":
+    def _query(self, body: dict[str, Any], query: dict[str, str]) -> Reply:
+        if not body.get("compartmentId") or not body.get("statement"):
+            raise invalid("compartmentId and statement may not be null")
+        asked = sql.query(body["statement"], body.get("variables") or {})
+        table = self._table(asked.table, body["compartmentId"])[1]
+        for name in {*asked.columns, *(condition[0] for condition in asked.conditions)}:
+            if name not in table.columns:
+                raise invalid(f"There is no column {name} in table {asked.table}")
+        limit, after = _number(query.get("limit"), self.page_size), _place(query.get("page"))
+        rows = table.read(body.get("consistency"))
+        found = sorted((_partition(key), key) for key, (row, _) in rows.items() if asked.finds(row))
+        found = [place for place in found if place > after][: min(limit, self.page_size)]
+        # Where a page ends is known, and not whether anything comes behind it: the last page is an empty one.
+        more = {"opc-next-page": _page(found[-1])} if found else {}
+        return 200, more, {"items": [self._shown(asked, rows[key][0]) for _, key in found], "usage": {}}
+
+    def _shown(self, asked: sql.Query, row: dict[str, Any]) -> dict[str, Any]:
+        if asked.clock:
             moment = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds")
-            return {"now": moment.replace("+00:00", "Z")}
-        return {name: row[name] for name in what.replace("t.", "").split(", ")}
+            return {asked.clock: moment.replace("+00:00", "Z")}
+        return {name: row[name] for name in asked.columns}
 
 
-SELECT = re.compile(
-    r"(DECLARE [^;]+; ?(\$\w+ \w+; )*)?SELECT (?P<what>current_time\(\) AS now|t\.\w+(, t\.\w+)*) "
-    r'FROM (?P<table>\w+|"[^"]+") t( WHERE (?P<where>t\.\w+ [<>=]+ \$?\w+( AND t\.\w+ [<>=]+ \$?\w+)*))?'
-    r"( ORDER BY (?P<order>t\.\w+))?( LIMIT (?P<limit>\d+))?"
-)
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b, ">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b,
-    "<": lambda a, b: a < b, ">": lambda a, b: a > b,
-}  # fmt: skip
+def _partition(key: str) -> int:
+    return crc32(key.encode()) % PARTITIONS
 
 
-def _condition(text: str, variables: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
-    column, operator, operand = text.split(" ")
-    value = variables[operand] if operand.startswith("$") else int(operand)
-    return lambda row: COMPARE[operator](row[column.removeprefix("t.")], value)
+def _number(text: str | None, default: int) -> int:
+    if text is not None and (not text.isascii() or not text.isdigit() or not int(text)):
+        raise invalid(f"limit is no number: {text}")
+    return int(text) if text is not None else default
 
 
-def _key(query: dict[str, list[str]]) -> str:
-    column, _, value = query["key"][0].partition(":")
-    if column != "key":
-        raise No(400, "InvalidParameter", f"Unknown primary key field: {column}")
-    return value
+def _page(place: tuple[int, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def _check(kept: tuple[dict[str, Any], str] | None, etag: str) -> None:
+def _place(page: str | None) -> tuple[int, str]:
+    if page is None:
+        return -1, ""
     try:
-        base64.b64decode(etag, validate=True)
-    except ValueError:
-        raise No(400, "InvalidParameter", "Invalid if-match") from None
-    if kept is None or kept[1] != etag:
-        raise No(412, "ETagMismatch", "The etag does not match")
-
-
-class Http(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # whoever asked has gone
-
-
-class Handler(BaseHTTPRequestHandler):
-    fake: FakeNosql
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def _do(self) -> None:
-        fake = self.fake
-        length = int(self.headers.get("content-length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        parts = urlsplit(self.path)
-        fake.asked[self.command] += 1
-        fault = fake.faults[self.command].popleft() if fake.faults[self.command] else ""
-        try:
-            if fault == "hang":
-                fake.pause(HANGS)
-            if fault == "late":
-                threading.Timer(0.3, self._late, (parts, body)).start()
-                fake.pause(HANGS)
-            if fault in ("hang", "late"):
-                self.close_connection = True
-                return
-            if isinstance(fault, int):
-                raise No(fault, {429: "TooManyRequests", 503: "ServiceUnavailable"}.get(fault, "InternalError"), "no")
-            headers, told = fake.answer(self.command, parts.path, parse_qs(parts.query), self.headers, body)
-            if fault == "lost":
-                self.close_connection = True
-                return
-            self._tell(200, headers, told)
-        except No as no:
-            self._tell(no.status, {}, {"code": no.code, "message": no.message})
-
-    do_GET = do_PUT = do_POST = do_DELETE = _do
-
-    def _late(self, parts: Any, body: Any) -> None:
-        try:
-            self.fake.answer(self.command, parts.path, parse_qs(parts.query), self.headers, body)
-        except No:
-            pass
-
-    def _tell(self, status: int, headers: dict[str, str], told: Any) -> None:
-        text = json.dumps(told).encode()
-        head = {"content-type": "application/json", "content-length": str(len(text)), "opc-request-id": "x", **headers}
-        lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in head.items()), "", ""]
-        self.wfile.write("\r\n".join(lines).encode() + text)  # at once, or the second half waits for the first
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
-@cache
-def _private_key() -> str:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # the weakest: each client checks it anew
-    form = serialization.PrivateFormat.TraditionalOpenSSL
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
-
-
-def credentials(folder: Path) -> str:
-    """A file as 'oci setup config' writes it, with a key that opens nothing."""
-    (folder / "key.pem").write_text(_private_key())
-    (folder / "key.pem").chmod(0o600)
-    user, tenancy = "ocid1.user.oc1..fake", "ocid1.tenancy.oc1..fake"
-    fingerprint = ":".join(["00"] * 16)
-    return (
-        f"[DEFAULT]\nuser={user}\ntenancy={tenancy}\nfingerprint={fingerprint}\nkey_file={folder}/key.pem\n"
-        f"region={FakeNosql.region}\n"
-    )
+        partition, key = json.loads(base64.urlsafe_b64decode(page))
+        return int(partition), str(key)
+    except (TypeError, ValueError):
+        raise invalid(f"Invalid page token: {page}") from None

@@ -16,6 +16,7 @@ are drawn by lot, and its owner. The time is the table's own, read before anythi
 from __future__ import annotations
 
 import os
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backends.contract import Unknown
@@ -31,11 +32,8 @@ CANDIDATES = 16
 TRIES = 5  # of one write that is not answered, or of one take that others were quicker with
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks of one who waits
 
-NOW = "SELECT current_time() AS now FROM {table} t LIMIT 1"
-FREE = (
-    "DECLARE $before LONG; SELECT t.key FROM {table} t WHERE t.score >= 0 AND t.score < $before"
-    f" LIMIT {CANDIDATES}"
-)
+NOW = "SELECT current_time() AS now FROM {table} t"
+FREE = "DECLARE $before LONG; SELECT t.key, t.score FROM {table} t WHERE t.score >= 0 AND t.score < $before"
 
 Mutex = tuple[str, str]
 """What one has: the name and the etag."""
@@ -61,7 +59,8 @@ class NoSQLTasks:
         tasks.release(mutex)
 
     `timeout_seconds`: how long others leave a mutex alone that was taken and not updated since. Nothing is renewed by
-    itself. The client's own retries and circuit breaker are not used. Errors are BackendError and ConfigError.
+    itself. A table by its name is looked for in `compartment_id`, or in the root compartment; an OCID needs none. The
+    client's own retries and circuit breaker are not used. Errors are BackendError and ConfigError.
     """
 
     def __init__(
@@ -70,6 +69,7 @@ class NoSQLTasks:
         table_name_or_id: str,
         owner: str | None = None,
         timeout_seconds: float = 60,
+        compartment_id: str | None = None,
     ) -> None:
         if timeout_seconds <= 0:
             raise ConfigError(f"timeout_seconds is how long a mutex lasts, and {timeout_seconds} is no time.")
@@ -79,7 +79,7 @@ class NoSQLTasks:
             raise ConfigError("NoSQLTasks needs the driver: pip install 'holdfast[oci]'.") from None
         self.owner = owner
         self.timeout_seconds = timeout_seconds
-        self._table = table_of(client, table_name_or_id, ThreadColour())
+        self._table = table_of(client, table_name_or_id, compartment_id, ThreadColour())
 
     def create(self, lock_id: str, owner: str | None = None, body: Any = None) -> bool:
         """Make a mutex that anybody can take. False if there is one of that name."""
@@ -135,15 +135,17 @@ class NoSQLTasks:
         return micros(str(found[0]["now"])) + int.from_bytes(os.urandom(2)) % 1000 if found else None
 
     def _take_any(self, owner: str | None, body: Any) -> Mutex | None:
-        for _ in range(TRIES):
+        for turn in range(TRIES):
             now = self._now()
             if now is None:
                 return None
-            found = run(self._table.query(FREE, {"$before": self._before(now)}, most=CANDIDATES))
+            found = run(self._table.query(FREE, {"$before": self._before(now)}))  # which the service cannot sort
             if not found:
                 return None
-            # Any of them: two who try the same one only get in each other's way.
-            got = self._take(found[os.urandom(1)[0] % len(found)]["key"], now, owner, body, search=True)
+            lowest = nsmallest(CANDIDATES, found, key=lambda row: (row["score"], row["key"]))
+            # The first one; after that any of them, or two clients that try the same one disturb each other.
+            one = lowest[os.urandom(1)[0] % len(lowest) if turn else 0]
+            got = self._take(one["key"], now, owner, body, search=True)
             if got is not None:
                 return got
         return None

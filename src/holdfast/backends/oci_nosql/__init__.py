@@ -20,7 +20,7 @@ def open_oci(target: object, colour: Colour, namespace: str, options: dict[str, 
     return CasBackend(OciStore(table, colour, skew=found.skew), colour, namespace)
 
 
-def table_of(client: object, table: str, colour: Colour) -> Table:
-    """This table through a NosqlClient of somebody's own, with neither its retries nor its circuit breaker."""
-    found = address.of_client(client, {"table": table})
+def table_of(client: object, table: str, compartment: str | None, colour: Colour) -> Table:
+    """This table through a NosqlClient of the caller, with neither its retries nor its circuit breaker."""
+    found = address.of_client(client, {"table": table, "compartment": compartment})
     return Table(found.make, found.compartment, found.table, found.where, colour)

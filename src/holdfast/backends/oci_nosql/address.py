@@ -9,6 +9,7 @@ Both are off in ours, whatever they are in yours.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -20,6 +21,7 @@ from ...errors import ConfigError
 FORM = "oci-nosql://REGION/COMPARTMENT/TABLE"
 OPTIONS = ("config_file", "profile", "auth", "endpoint", "timeout", "skew")
 CLIENT_OPTIONS = ("table", "compartment", "timeout", "skew")
+TABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*|ocid1\..+")
 CONNECT = 2.0  # seconds for a connection
 ANSWER = 5.0  # seconds for each answer
 SKEW = 0.1  # seconds by which the clocks behind the service may differ
@@ -55,6 +57,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     region, (compartment, table) = parts.netloc, words
     if not compartment and not table.startswith("ocid1."):
         raise ConfigError("A table by name needs its compartment: oci-nosql://REGION/COMPARTMENT/TABLE.")
+    _check_table(table)
     said = _checked([*query, *options.items()], OPTIONS)
     auth = str(said.get("auth", "config"))
     if auth not in ("config", *AUTH):
@@ -87,6 +90,7 @@ def of_client(client: Any, options: Mapping[str, Any]) -> Address:
     table = said.get("table")
     if not table or not isinstance(table, str):
         raise ConfigError("A NosqlClient reaches many tables: say which, connect(client, table='locks').")
+    _check_table(table)
     timeout, skew = _times(said)
     theirs = client.base_client
     compartment = said.get("compartment") or (
@@ -106,8 +110,14 @@ def _client(config: Any, timeout: float, **how: Any) -> Any:
         retry_strategy=oci.retry.NoneRetryStrategy(),
         circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
         timeout=(min(CONNECT, timeout), timeout),
+        allow_control_chars=True,  # the service sends them raw, and keys have separators
         **how,
     )
+
+
+def _check_table(table: str) -> None:
+    if TABLE.fullmatch(table) is None:
+        raise ConfigError(f"{table!r} is no table: its name has letters, digits and _, or it is an OCID (ocid1.…).")
 
 
 def _checked(said: Any, known: tuple[str, ...]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from ..names import SEPARATOR
 from .table import Table
 
 CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
-STATEMENT = "DECLARE $key STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $key"
+STATEMENT = "DECLARE $row STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $row"
 KEPT = 10.0  # seconds for which an answer tells the time
-VAGUE = 0.02  # seconds; an answer that took longer tells too little
+VAGUE = 0.5  # seconds; a reply that took longer tells too little: a lease would be shorter by as much
 
 
 class Clock:
@@ -33,7 +33,7 @@ class Clock:
         clock = self._table.colour.clock
         for _ in range(3):
             before = clock()
-            found = await self._table.query(STATEMENT, {"$key": CLOCK}, most=1)
+            found = await self._table.query(STATEMENT, {"$row": CLOCK}, most=1)
             if found:
                 now = micros(str(found[0]["now"]))
                 self._known = now, before, clock()

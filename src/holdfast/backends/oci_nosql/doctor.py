@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...errors import ConfigError
+from .table import COLUMNS
 
 if TYPE_CHECKING:
     from .store import OciStore
@@ -18,6 +18,9 @@ async def examine(store: OciStore) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     about = await store.table.about()
     found.append(("ok", f"The table {about.name} is {str(about.lifecycle_state or 'there').lower()}."))
+    found += _columns(about.schema)
+    if any(level == "error" for level, _ in found):
+        return found
     now = await store.clock.ask()
     apart = now / 1e6 - time.time()
     if abs(apart) > FAR:
@@ -30,14 +33,17 @@ async def examine(store: OciStore) -> list[tuple[str, str]]:
         few = min(limits.max_read_units, limits.max_write_units or 0) < FEW and limits.capacity_mode != "ON_DEMAND"
         text = f"It has {units}: more requests in a second are refused, and waited out." if few else f"It has {units}."
         found.append(("warning" if few else "ok", text))
-    try:
-        await store.items._found("\x1f", 0, 0)
-    except ConfigError as error:
-        found.append(("error", str(error)))
-    else:
-        if store.sorts:
-            found.append(("ok", "What is due in a pool is found by an index on the score."))
-        else:
-            found.append(("note", "There is no index on the score: a take reads all that is due (see schema)."))
-    found.append(("note", "The service pushes nothing: whoever waits looks, up to 50 times a second."))
+    found.append(("note", "The service pushes nothing: waiters poll, up to 50 times a second."))
     return found
+
+
+def _columns(schema: Any) -> list[tuple[str, str]]:
+    """Whether the table has the columns that it needs, and no others; what the service does not tell is no fault."""
+    if schema is None or not schema.columns:
+        return []
+    wanted = [tuple(column.split()[:2]) for column in COLUMNS.split(", PRIMARY")[0].split(", ")]
+    there = [(column.name.lower(), column.type.upper()) for column in schema.columns]
+    if sorted(there) == sorted(wanted) and [key.lower() for key in schema.primary_key or ["key"]] == ["key"]:
+        return [("ok", "It has the columns that it needs.")]
+    names = ", ".join(" ".join(column) for column in there)
+    return [("error", f"Its columns are {names}. They must be {COLUMNS}: make another table by 'holdfast schema'.")]

@@ -1,33 +1,35 @@
-"""Items of pools as rows of the same table; fence, ticket and lease are in the body, for the table has no column.
+"""Items of pools as rows of the same table; fence, ticket and lease are in the body, because the table has no column.
 
-What is due is found by a query, which shows no etag: whoever takes one reads it first. With an index on the score the
-query gives the lowest sixteen; without one it cannot sort, and all that is due comes over the wire to be sorted here.
+What is due is found by a query, which shows no etag: a client that takes an item reads it first. No query of the
+service sorts, with or without an index. So all that is due comes over the wire and is sorted here; for a while a worker
+then takes what it knows to be next, as long as nobody else is quicker.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ConfigError
 from ...pool import Add, Take, apply
 from ...pool.wire import encode_item
-from ..contract import Seen, Unknown
+from ..contract import Row, Seen, Unknown
 from ..item_rows import CANDIDATES, Rows
 from ..names import SEPARATOR
 from ..polling import LONGEST
 from ..pool_contract import SeenItem
+from .rows import ALL, from_value, span, to_value
 from .table import Kept
 
 if TYPE_CHECKING:
     from .store import OciStore
 
 DUE = (
-    "DECLARE $low STRING; $high STRING; $from LONG; $to LONG; SELECT t.key, t.score, t.owner, t.body FROM {table} t "
-    "WHERE t.key >= $low AND t.key < $high AND t.score >= $from AND t.score <= $to"
+    "DECLARE $low STRING; $high STRING; $since LONG; $until LONG; " + ALL + " "
+    "WHERE t.key >= $low AND t.key < $high AND t.score >= $since AND t.score <= $until"
 )
-SORTED = DUE + f" ORDER BY t.score LIMIT {CANDIDATES}"
+KNOWN = 2.0  # seconds for which a worker knows what comes next
+POOLS = 64  # in so many pools
 
 
 class OciShelf(Rows):
@@ -35,63 +37,72 @@ class OciShelf(Rows):
         self._store: OciStore = store
 
     async def due_in(self, line: str, key: str) -> float:
-        """In how many seconds there is something to be had in the pool of this line; with a key: when that is."""
-        sample = self._store.now()
-        now = sample[0] if sample is not None else await self._store.clock.ask()
+        """In how many seconds something is due in the pool of this line; with a key: when that item is."""
+        now = await self._time()
         if key:
-            value = (await self._store.table.get(line + SEPARATOR + key)).value
-            scores = [int(value["score"])] if value is not None else []
+            row, _ = await self._store._get(line + SEPARATOR + key)
+            scores = [row.score] if row is not None else []
         else:
             scores = [row.score for row in await self._found(line + SEPARATOR, 0, now + int(LONGEST * 1e6))]
         return min([(score - now) / 1e6 for score in scores if score >= 0], default=LONGEST)
 
-    async def _due(self, pool: str, low: int, high: int) -> list[SeenItem]:
-        at = self._store.table.colour.clock()
-        found = await self._found(self._prefix(pool), low, high)
+    async def _time(self) -> int:
         sample = self._store.now()
-        now = sample[0] if sample is not None else await self._store.clock.ask()
-        return [self._item(pool, Seen(row, None, now, at)) for row in found]
+        return sample[0] if sample is not None else await self._store.clock.ask()
 
-    async def _found(self, prefix: str, low: int, high: int) -> list[Any]:
-        from .store import END, _row
+    async def _now(self, pool: str) -> int:
+        return await self._time()
 
-        table = self._store.table
-        span = {"$low": prefix, "$high": prefix + END, "$from": low, "$to": high}
-        rows = None
-        if self._store.sorts:
-            try:
-                rows = await table.query(SORTED, span, most=CANDIDATES)
-            except ConfigError:
-                self._store.sorts = False  # there is no index on the score
-        if rows is None:
-            rows = await table.query(DUE, span)
-            rows.sort(key=lambda value: int(value["score"]))
-        return [_row(value["key"], value) for value in rows[:CANDIDATES]]
+    async def _due(self, pool: str, low: int, high: int) -> list[SeenItem]:
+        clock = self._store.table.colour.clock
+        until, known = self._store.ahead.get(pool, (0.0, []))
+        if not low and known and clock() < until:
+            return known[:CANDIDATES]
+        at = clock()
+        rows = await self._found(self._prefix(pool), low, high)
+        now = await self._time()
+        found = [self._item(pool, Seen(row, None, now, at)) for row in rows]
+        if low:
+            return found
+        # New items come before all others, in the order of their adding: nothing that is added later precedes them.
+        new = list(takewhile(lambda seen: seen.item is not None and not seen.item.fence, found))
+        if len(self._store.ahead) >= POOLS:
+            self._store.ahead.clear()
+        self._store.ahead[pool] = at + KNOWN, new
+        return found[:CANDIDATES]
+
+    async def _found(self, prefix: str, low: int, high: int) -> list[Row]:
+        """The rows of the pool that are due in this time, oldest first."""
+        first, last = span(prefix)
+        between = {"$low": first, "$high": last, "$since": low, "$until": high}
+        rows = [from_value(value) for value in await self._store.table.query(DUE, between)]
+        return sorted(rows, key=lambda row: (row.score, row.key))
 
     async def _take(self, pool: str, one: SeenItem, take: Take) -> SeenItem | None:
         assert one.item is not None
-        seen = await self.get(pool, one.item.key)
-        return await super()._take(pool, seen, take) if seen.item is not None else None
+        key = one.item.key
+        until, known = self._store.ahead.pop(pool, (0.0, []))
+        seen = await self.get(pool, key)
+        took = await super()._take(pool, seen, take) if seen.item is not None else None
+        if took is not None:  # otherwise others are at work here, and what is known is of no use
+            self._store.ahead[pool] = until, [each for each in known if each.item is not None and each.item.key != key]
+        return took
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0
-        sample = self._store.now()
-        asked = sample[0] if sample is not None else await self._store.clock.ask()
-        now = max(asked, self._store.added + 1)  # by what is guessed it may be a little earlier
+        now = max(await self._time(), self._store.added + 1)  # by what is guessed it may be a little earlier
         self._store.added = now + first + len(rows)
         for key, body in rows:
             item, _ = apply(None, Add(body, first + new), now, key)
             assert item is not None
-            value = {"key": self._prefix(pool) + key, "score": item.score, "owner": "",
-                     "body": json.loads(encode_item(item))}  # fmt: skip
-            new += await self._added(value)
+            new += await self._added(to_value(Row(self._prefix(pool) + key, item.score, "", encode_item(item))))
         return new
 
     async def _added(self, value: dict[str, Any]) -> bool:
         try:
             return isinstance(await self._store.table.put(value, None), str)
         except Unknown:
-            # Whoever finds it there now may have put it there by the lost request: then it is new, as far as he knows.
+            # If it is there now, the request whose reply was lost may have put it there: then it counts as new.
             done = await self._store.table.put(value, None)
             there = done.value if isinstance(done, Kept) and done.value is not None else {}
             return isinstance(done, str) or there.get("score") == value["score"]

@@ -1,43 +1,37 @@
 """Locks in a table of Oracle's NoSQL service: key, score, owner, body, one row for each name, the etag as its version.
 
 A step from what is known already is one PUT; a fresh one is a GET, a query for the time if that matters, and a PUT. The
-service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the rows and the errors,
-`shelf` the items.
+service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the requests, `rows`
+the form of a row, `trouble` the errors, `shelf` the items.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...doorman import Wake
-from ...errors import BackendError
 from ..contract import Colour, Pushed, Row, Seen, Written
 from ..polling import Ahead, poll, standing, told
-from .clock import Clock, rests_on_it
-from .table import Kept, Table
+from .clock import CLOCK, Clock, rests_on_it
+from .rows import ALL, from_value, span, table_key, to_value
+from .table import COLUMNS, Kept, Table
 
 if TYPE_CHECKING:
+    from ..pool_contract import SeenItem
     from .shelf import OciShelf
 
 FIRST = 0.02  # seconds: the shortest pause between two looks; each costs a read unit
 NOBODY: frozenset[str] = frozenset()
-SCAN = (
-    "DECLARE $low STRING; $high STRING; SELECT t.key, t.score, t.owner, t.body FROM {table} t "
-    "WHERE t.key >= $low AND t.key < $high"
-)
-END = "\U0010ffff"  # behind every name that begins in the same way
+SCAN = "DECLARE $low STRING; $high STRING; " + ALL + " WHERE t.key >= $low AND t.key < $high"
 
-SCHEMA = """-- The table of {where}: any name, and as many read, write and storage units as the work takes.
-CREATE TABLE IF NOT EXISTS {table} (key STRING, score NUMBER NOT NULL, owner STRING, body JSON,
-    PRIMARY KEY (SHARD (key)));
--- Only for pools: what is due is then found without reading the whole pool.
-CREATE INDEX IF NOT EXISTS {table}_due ON {table} (score);
+# Comments begin with # there, and a statement ends without a semicolon.
+SCHEMA = """# The table of {where}: any name, and as many read, write and storage units as the work takes.
+CREATE TABLE IF NOT EXISTS {table} ({columns})
 
--- The rights, as a policy of the compartment:
--- Allow group LOCKERS to use nosql-rows in compartment NAME
--- Allow group LOCKERS to read nosql-tables in compartment NAME
+# The rights, as a policy of the compartment:
+# Allow group LOCKERS to use nosql-rows in compartment NAME
+# Allow group LOCKERS to read nosql-tables in compartment NAME
 """
 
 
@@ -55,7 +49,7 @@ class OciStore:
         # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = colour.blocking
-        self.sorts = True  # until it is refused: whether there is an index on the score
+        self.ahead: dict[str, tuple[float, list[SeenItem]]] = {}  # by pool: until when, and what is due, oldest first
         self.added = 0  # the time of the last item added
         self._colour = colour
         self.clock = Clock(table)
@@ -74,31 +68,38 @@ class OciStore:
 
     async def read(self, key: str, settle: bool = False) -> Seen:
         at = self._colour.clock()
-        kept = await self.table.get(key)
-        row = _row(key, kept.value)
+        row, etag = await self._get(key)
         guess = self.clock.guess()  # after the row, or the row could be from the future
         if guess is not None and not rests_on_it(row, guess[0]):
-            return Seen(row, kept.etag, *guess)
-        return Seen(row, kept.etag, await self.clock.ask(), at)
+            return Seen(row, etag, *guess)
+        return Seen(row, etag, await self.clock.ask(), at)
+
+    async def _get(self, key: str) -> tuple[Row | None, str | None]:
+        kept = await self.table.get(table_key(key))
+        return from_value(kept.value, key) if kept.value is not None else None, kept.etag
 
     async def write(self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]) -> Written | Seen:
         at = self._colour.clock()
-        value = {"key": row.key, "score": row.score, "owner": row.owner, "body": json.loads(row.body)}
-        done = await self.table.put(value, None if expected is None else str(expected))
+        done = await self.table.put(to_value(row), None if expected is None else str(expected))
         if isinstance(done, str):
             return Written(done, now, at)
-        if isinstance(done, Kept):
-            return Seen(_row(row.key, done.value), done.etag, await self.clock.ask(), at)
+        if isinstance(done, Kept) and done.value is not None:
+            return Seen(from_value(done.value, row.key), done.etag, await self.clock.ask(), at)
         return Seen(None, expected, now, at)  # the service does not show what is there: read
 
     async def scan(self, prefix: str) -> list[Seen]:
         at = self._colour.clock()
-        found = await self.table.query(SCAN, {"$low": prefix, "$high": prefix + END})
+        if prefix:
+            low, high = span(prefix)
+            found = await self.table.query(SCAN, {"$low": low, "$high": high})
+        else:
+            found = await self.table.query(ALL, {})
         now = await self.clock.ask()
-        return [Seen(_row(value["key"], value), None, now, at) for value in found if value["key"].startswith(prefix)]
+        rows = sorted(from_value(value) for value in found if value["key"] != CLOCK)
+        return [Seen(row, None, now, at) for row in rows]
 
     async def delete(self, key: str, expected: int | str) -> bool:
-        return await self.table.delete(key, str(expected))
+        return await self.table.delete(table_key(key), str(expected))
 
     # -- waiting
 
@@ -107,8 +108,7 @@ class OciStore:
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
         async def look() -> Pushed | Ahead:
-            kept = await self.table.get(key)
-            row = _row(key, kept.value)
+            row, _ = await self._get(key)
             found = standing(row.body if row is not None else None, ticket, self.now())
             if isinstance(found, Ahead) and found.wants is not None and not found.number:
                 return told(ticket, found, await self.items.due_in(key, found.wants))
@@ -142,15 +142,5 @@ class OciStore:
         return await examine(self)
 
     def schema(self) -> str:
-        name = self.table.name if self.table.name.isidentifier() else "locks"
-        return SCHEMA.format(where=self.where, table=name)
-
-
-def _row(key: str, value: dict[str, Any] | None) -> Row | None:
-    if value is None:
-        return None
-    try:
-        body = json.dumps(value["body"], ensure_ascii=False, separators=(",", ":"))
-        return Row(key, int(value["score"]), value["owner"] or "", body)
-    except (KeyError, TypeError, ValueError):
-        raise BackendError(f"The row {key!r} is not one of holdfast's. Give the locks a table of their own.") from None
+        name = "locks" if self.table.name.startswith("ocid1.") else self.table.name
+        return SCHEMA.format(where=self.where, table=name, columns=COLUMNS)
