@@ -15,7 +15,7 @@ import pytest
 from tests.house.tree import SRC, imports, modules, name_of
 
 RULES = {"doorman", "pool"}
-CONTRACT = RULES | {"backends.contract", "backends.pool_contract", "errors"}
+CONTRACT = RULES | {"backends.contract", "backends.pool_contract", "backends.patience", "errors"}
 FACE = CONTRACT | {"flow"}
 OUTERMOST = {"recipes", "testing", "cli", "ui"}
 
@@ -27,15 +27,18 @@ LAW: dict[str, set[str]] = {
     "backends": set(),
     "backends.contract": CONTRACT,
     "backends.pool_contract": CONTRACT,
+    "backends.patience": set(),
+    "backends.in_time": CONTRACT,  # the same for tasks
     "backends.names": set(),
     "backends.cas": CONTRACT | {"backends.names", "backends.cas_pool"},
     "backends.cas_pool": CONTRACT | {"backends.names", "backends.item_rows"},
     "backends.item_rows": CONTRACT | {"backends.names"},
     "backends.polling": CONTRACT | {"backends.names"},
-    "backends.*": CONTRACT | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling"},
+    "backends.*": CONTRACT
+    | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling", "backends.in_time"},
     "flow": CONTRACT,
     "client": FACE,
-    "aio": FACE,
+    "aio": FACE | {"backends.in_time"},
     "connect": FACE | {"backends.*", "backends.cas", "client", "aio"},
     "": {"errors", "client", "aio", "connect", "flow"},  # the two doors: holdfast itself and holdfast.aio
     "recipes": FACE | {"backends.*", "backends.cas", "client", "aio", "connect", ""},

@@ -24,7 +24,7 @@ DEAR = {
 AT_HOME = {
     "holdfast.aio": {"asyncio"}, "holdfast.testing": DEAR, "holdfast.ui": {"asyncio"},
     "holdfast.backends.redis.tasks": {"asyncio"}, "holdfast.backends.redis.task_ears": {"asyncio"},
-    "holdfast.backends.redis.together": {"asyncio"},
+    "holdfast.backends.redis.together": {"asyncio"}, "holdfast.backends.in_time": {"asyncio"},
     "holdfast.backends.sql.tasks": {"asyncio"},
 }  # fmt: skip
 

@@ -6,8 +6,10 @@ import asyncio
 from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import AbstractContextManager
+from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
+from ..backends.patience import without_end
 from ..errors import ConfigError
 from ..flow.clock import boot_clock
 
@@ -132,13 +134,15 @@ class TaskColour:
         return ready
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.shield(self._task(work, "holdfast-shield"))
+        return await asyncio.shield(self._task(work, "holdfast-shield", copy_context()))
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self.soon(lambda: self._task(work, name))
+        context = copy_context()
+        context.run(without_end)
+        self.soon(lambda: self._task(work, name, context))
 
-    def _task(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        task = self.loop().create_task(work, name=name)
+    def _task(self, work: Coroutine[Any, Any, T], name: str, context: Context) -> asyncio.Task[T]:
+        task = self.loop().create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
+from ..backends import patience
 from ..backends.contract import Unknown
+from ..backends.in_time import in_time
 from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look, soon
@@ -86,11 +88,12 @@ class Lock:
     async def _get(self, wish: Wish, limit: float | None) -> Lease | None:
         desk = self._desk
         lease = Lease(desk, wish, self._locks._colour.task())
+        token = None if limit is None else patience.begin(limit)
         try:
             asked = self._knock(lease, limit)
             try:
-                had = asked is not None and soon.sit(desk, lease, await asked)
-            except Unknown:
+                had = asked is not None and soon.sit(desk, lease, await (asked if token is None else in_time(asked)))
+            except (Unknown, TimeoutError):
                 had = False  # it was said, and perhaps heard: it is said again, by the same ticket
             if not had and not await enter.get(desk, lease, limit, self._reentrant):
                 return None
@@ -100,6 +103,9 @@ class Lock:
         except BaseException:
             await desk.colour.shield(enter.undo(desk, lease))
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def _knock(self, lease: Lease, limit: float | None) -> Awaitable[Any] | None:
         """Say what it wants, if that takes one message: its answer is to be awaited."""
@@ -117,14 +123,15 @@ class Lock:
     async def _enter(self, lease: Lease, limit: float | None, by: object, frame: FrameType) -> Lease:
         """By `async with`, which stands in this frame."""
         desk = self._desk
+        token = None if limit is None else patience.begin(limit)
         try:
             if self._holds or lease._who in desk.entered or self._reentrant:
                 asked = self._knock(lease, limit)
             else:
                 asked = soon.knock(desk, lease)
             try:
-                had = asked is not None and soon.sit(desk, lease, await asked)
-            except Unknown:
+                had = asked is not None and soon.sit(desk, lease, await (asked if token is None else in_time(asked)))
+            except (Unknown, TimeoutError):
                 had = False
             if not had and not await enter.get(desk, lease, limit, self._reentrant):
                 raise await enter.timed_out(desk, lease, limit or 0.0)
@@ -137,6 +144,9 @@ class Lock:
         except BaseException:
             await desk.colour.shield(enter.undo(desk, lease))
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def _newest(self) -> Lease:
         who = self._locks._colour.task()

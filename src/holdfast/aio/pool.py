@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from ..backends import patience
 from ..flow import check, let_go, pool, shelf
 from ..flow.check import KEEP, Seconds
 from ..flow.pool import BACK_OFF, Seeker, Want
@@ -151,11 +152,15 @@ class Pool:
         desk = self._desk
         self._locks._colour.check_loop()
         seeker.who = desk.colour.current()
+        token = None if limit is None else patience.begin(limit)
         try:
             return cast("Item | None", await pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
         except BaseException:
             await desk.colour.shield(pool.withdraw(desk, seeker))
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def __repr__(self) -> str:
         return f"<holdfast.aio.Pool {self._name!r}>"

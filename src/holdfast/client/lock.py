@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
+from ..backends import patience
 from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look
@@ -73,6 +74,7 @@ class Lock:
 
     def _get(self, wish: Wish, limit: float | None) -> Lease | None:
         lease = Lease(self._desk, wish, me.token)
+        token = None if limit is None else patience.begin(limit)
         try:
             if self._reentrant or not enter_at_once(self._desk, lease, limit == 0):
                 if not self._waits(lease, limit):
@@ -83,6 +85,9 @@ class Lock:
         except BaseException:
             undo_surely(lease)
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def _waits(self, lease: Lease, limit: float | None) -> bool:
         """The long way. Whether it is had in time; on any exception: undo."""
@@ -110,6 +115,7 @@ class Lock:
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
         """By the `with` of the caller's caller."""
         desk = self._desk
+        token = None if limit is None else patience.begin(limit)
         try:
             if self._reentrant or not enter_at_once(desk, lease, limit == 0):
                 if not self._waits(lease, limit):
@@ -122,6 +128,9 @@ class Lock:
         except BaseException:
             undo_surely(lease)
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         lease = None

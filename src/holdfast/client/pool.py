@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from ..backends import patience
 from ..flow import check, let_go, pool, shelf, short_item
 from ..flow.acquire import named
 from ..flow.check import KEEP, Seconds
@@ -185,6 +186,7 @@ class Pool:
     def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
         desk = self._desk
         seeker.who = me.token
+        token = None if limit is None else patience.begin(limit)
         try:
             item = short_item.take(desk, seeker, limit == 0)
             if item is None:
@@ -193,6 +195,9 @@ class Pool:
         except BaseException:
             _withdraw_surely(desk, seeker)
             raise
+        finally:
+            if token is not None:
+                patience.end(token)
 
     def __repr__(self) -> str:
         return f"<holdfast.Pool {self._name!r}>"

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.contract import Answer, Backend, Colour, Unknown
+from ..backends.patience import over
 from ..doorman import ALL, Command, Enter
 from ..errors import BackendError, ConfigError
 from . import check
@@ -111,7 +112,7 @@ class Desk:
 
     async def doubted(self, doubt: Unknown, turn: int, until: float | None) -> None:
         """Pause before it is said again; BackendError if it was said often enough."""
-        late = until is not None and self.clock() >= until
+        late = (until is not None and self.clock() >= until) or over()
         if turn == TRIES or late:
             if not late:
                 self.set_down(str(doubt))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from types import FrameType
 
+from ..backends import patience
 from ..doorman import ALL
 from ..errors import AlreadyHeld, BackendError, LockTimeout
 from .acquire import acquire, withdraw
@@ -165,12 +166,17 @@ async def get_all(
     On any exception the caller must give back what there is: `put_back(desk, holds)`.
     """
     begun = desk.clock()
-    for wish, reentrant in sorted(wishes, key=lambda w: w[0].name):
-        rest = None if limit is None else max(limit - (desk.clock() - begun), 0.0)
-        hold = desk.hold(desk, wish, who)
-        holds.append(hold)
-        if not await get(desk, hold, rest, reentrant):
-            raise await timed_out(desk, hold, limit or 0.0)
+    token = None if limit is None else patience.begin(limit)
+    try:
+        for wish, reentrant in sorted(wishes, key=lambda w: w[0].name):
+            rest = None if limit is None else max(limit - (desk.clock() - begun), 0.0)
+            hold = desk.hold(desk, wish, who)
+            holds.append(hold)
+            if not await get(desk, hold, rest, reentrant):
+                raise await timed_out(desk, hold, limit or 0.0)
+    finally:
+        if token is not None:
+            patience.end(token)
     return {hold.name: hold for hold in holds}
 
 

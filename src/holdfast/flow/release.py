@@ -8,6 +8,7 @@ short.py has the way out of a lock that nobody else wants, without waiting and s
 
 from __future__ import annotations
 
+from ..backends import patience
 from ..doorman import Admitted, Keep, Leave, Left
 from ..errors import BackendError, ConfigError
 from .desk import FORGET, Debt, Desk
@@ -124,8 +125,9 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
 async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
     """Try to pay one debt now. False: it stays with the keeper."""
     debt = desk.debts.get(ticket)
-    if debt is None or desk.closed:
+    if debt is None or desk.closed or patience.over():
         return False
+    token = None if until is None else patience.begin(until - desk.clock(), 0.0)
     try:
         if debt.order is not None:
             from .orders import order
@@ -135,6 +137,9 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
             await desk.ask(debt.name, Leave(ticket, debt.bury), until)
     except (BackendError, ConfigError):
         return False
+    finally:
+        if token is not None:
+            patience.end(token)
     with desk.mutex:
         desk.debts.pop(ticket, None)
     return True

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...doorman import Admitted, Command, Enter, Leave, Left
 from ..contract import Answer
-from . import layout
+from . import layout, trouble
 from .door import Door
 from .layout import pack
+from .reading import Said
 
 LIST_AGAIN = 3600.0  # seconds after which the index hears of a name that is in use
 # Written before a Leave: the server then writes to whom it has let in before it writes to who has left.
@@ -69,6 +70,8 @@ class AtOnce:
             return None
         raw = found and found[-1]
         if type(raw) is not list:
+            if type(raw) is Said:
+                trouble.doubt_if_begun(raw)
             return None
         door.crowded = raw.pop() != b"1"
         answer: Answer = new(Answer, (layout.reply(raw), at, False))

@@ -1,20 +1,28 @@
 """Where a slot lives: at the one server, at the one that Sentinel names, or at one of a cluster's.
 
-The rest of the backend says `node(slot)` and does not know which of these it is. redis-py knows the way: it asks the
-sentinels with every new connection, and it reads the map of a cluster; we only ask it to do so again when a server
-says that we are wrong.
+The rest of the backend calls `node(slot)` and does not know which of these it is. The sentinels and the servers of a
+cluster are asked here, on connections of our own, one after another until one knows.
+
+Rejected alternative: redis-py's clients for Sentinel and Cluster. They ask all in turn with no limit to the whole,
+report what they find by exceptions that are not all RedisErrors, and differ between threads and tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
-from redis import exceptions
+from ...errors import BackendError
+from ..contract import Unknown
+from .layout import pack
+from .reading import Said
+from .trouble import bad_guide
 
-from .trouble import cannot_connect
-
-MakeNode = Callable[[Callable[[], Any], str], Any]  # from what makes connections, and the name, to a node
+T = TypeVar("T")
+Place = Callable[[], tuple[str, int]]  # where to connect to, now
+MakeNode = Callable[..., Any]  # from what it is called, its place, and settings of its own if any, to a node
+SLOTS = pack("CLUSTER", "SLOTS")
+UNNAMED = ("", "?")  # how a server is listed that does not know its own address: it is where it was asked
 
 
 class Node(Protocol):
@@ -37,19 +45,22 @@ class Atlas(Protocol):
     """Another server may take over: who cannot be reached may be somewhere else in a moment."""
 
     def node(self, slot: int) -> Any:
-        """LookupError if that has to be learnt first."""
+        """LookupError if that is not known: `find` it."""
+
+    async def find(self, slot: int) -> Any:
+        """The same, learnt first if need be. BackendError if nobody can be asked, or no server has this slot."""
 
     def named(self, name: str) -> Any:
-        """The server 'host:port'. LookupError if that has to be learnt first."""
+        """The server 'host:port'."""
 
     def moved(self, slot: int, name: str) -> None: ...
 
     @property
     def breaks(self) -> int:
-        """How often a connection broke, or the responsible server was looked up anew."""
+        """How often a connection broke, or the responsible server was looked up again."""
 
     async def learn(self) -> None:
-        """Find out anew. BackendError if nobody can be asked."""
+        """Find out again. BackendError if nobody can be asked."""
 
     def nodes(self) -> list[Any]: ...
 
@@ -59,15 +70,15 @@ class Atlas(Protocol):
 
 
 class OneServer:
-    many = False
+    many = moves = False
 
-    def __init__(self, node: Any, sentinel: Any = None, keep: Any = None) -> None:
-        self.moves = sentinel is not None
+    def __init__(self, node: Any) -> None:
         self._node = node
-        self._sentinel = sentinel
-        self._keep = keep  # a client of redis-py, whose connections know it by a weak reference only
 
     def node(self, slot: int) -> Any:
+        return self._node
+
+    async def find(self, slot: int) -> Any:
         return self._node
 
     def named(self, name: str) -> Any:
@@ -88,81 +99,158 @@ class OneServer:
 
     async def close(self) -> None:
         await self._node.close()
-        for guide in self._sentinel.sentinels if self.moves else ():
-            closing = guide.connection_pool.disconnect()
-            if closing is not None:
-                await closing
 
     def forget(self) -> None:
         self._node.forget()
 
 
-class Cluster:
-    many = moves = True
+class Watched(OneServer):
+    """The master that the sentinels name. They are asked at first and whenever a connection to it has broken."""
+
+    moves = True
 
     def __init__(
         self,
         where: str,
-        client: Callable[[], Any],
-        blocking: bool,
+        service: str,
+        hosts: Iterable[tuple[str, int]],
         make_node: MakeNode,
-        arrange: Callable[[dict[str, Any]], dict[str, Any]],
+        settings: dict[str, Any],
     ) -> None:
         self._where = where
-        self._open = client
-        self._blocking = blocking
+        self._service = service
+        self._guides: list[tuple[str, Any]] = []  # names and nodes; the one that has answered last is asked first
+        for host in hosts:
+            name = f"{host[0]}:{host[1]}"
+            self._guides.append((name, make_node(f"{where} ({name})", lambda host=host: host, settings)))
+        self._master = ("", 0)
+        self._asked_at = -1  # how often a connection had broken by then
+        super().__init__(make_node(where, lambda: self._master))
+
+    def node(self, slot: int) -> Any:
+        if self._asked_at != self._node.breaks:
+            raise LookupError
+        return self._node
+
+    async def find(self, slot: int) -> Any:
+        if self._asked_at != self._node.breaks:
+            await self.learn()
+        return self._node
+
+    async def learn(self) -> None:
+        question = pack("SENTINEL", "MASTER", self._service)
+        name, master = await first_answer(self._where, self._guides, question, self._read)
+        self._guides.sort(key=lambda guide: guide[0] != name)
+        for _, guide in self._guides:
+            await guide.drop()  # it is needed again when all has changed
+        if master != self._master:
+            self._master = master
+            await self._node.drop()
+        self._asked_at = self._node.breaks
+
+    def _read(self, name: str, found: Any) -> tuple[str, tuple[str, int]]:
+        pairs = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+        if {b"s_down", b"o_down"} & {*pairs[b"flags"].split(b",")}:
+            raise BackendError(f"{self._where}: its master is down. The sentinels will name another one in a moment.")
+        return name, (pairs[b"ip"].decode(), int(pairs[b"port"]))
+
+    async def close(self) -> None:
+        await self._node.close()
+        for _, guide in self._guides:
+            await guide.close()
+
+    def forget(self) -> None:
+        self._node.forget()
+        for _, guide in self._guides:
+            guide.forget()
+
+
+async def first_answer(
+    where: str, guides: Iterable[tuple[str, Any]], question: bytes, read: Callable[[str, Any], T]
+) -> T:
+    """What the first of these servers replies that can. BackendError or ConfigError if none does."""
+    failed: BackendError | None = None
+    for name, node in list(guides):
+        try:
+            found = (await node.talk(question, 1))[0]
+            if type(found) is Said:
+                raise bad_guide(where, found)
+            return read(name, found)
+        except Unknown as doubt:
+            failed = BackendError(f"{where} ({name}) does not answer: {doubt}. Is it running?")
+        except BackendError as error:
+            if error.refused:
+                raise
+            failed = error
+    assert failed is not None
+    raise failed
+
+
+class Cluster:
+    many = moves = True
+
+    def __init__(self, where: str, hosts: tuple[tuple[str, int], ...], make_node: MakeNode) -> None:
+        self._where = where
+        self._hosts = hosts
         self._make_node = make_node
-        self._arrange = arrange
-        self._client: Any = None
         self._nodes: dict[str, Any] = {}
-        self._moved: dict[int, str] = {}
+        self._slots: list[tuple[int, int, str]] = []  # first and last slot, and the name of their master
+        self._known: list[str] = []  # who may be asked for the map; who has answered last is asked first
+        self._at: dict[int, str] = {}  # the master of each slot that was looked up, or that has moved since
         self._learnt = 0
 
     @property
     def breaks(self) -> int:
-        return int(sum(node.breaks for node in self._nodes.values())) + self._learnt
+        return int(sum(node.breaks for node in list(self._nodes.values()))) + self._learnt
 
     def node(self, slot: int) -> Any:
-        if not self._learnt:
-            raise LookupError
-        name = self._moved.get(slot)
-        return self.named(self._client.nodes_manager.slots_cache[slot][0].name if name is None else name)
+        name = self._at.get(slot)
+        if name is None:
+            name = next((name for first, last, name in self._slots if first <= slot <= last), None)
+            if name is None:
+                raise LookupError
+            self._at[slot] = name
+        return self._nodes.get(name) or self.named(name)
+
+    async def find(self, slot: int) -> Any:
+        try:
+            return self.node(slot)
+        except LookupError:
+            await self.learn()
+        try:
+            return self.node(slot)
+        except LookupError:
+            cure = "`redis-cli --cluster check` shows what is missing"
+            raise BackendError(f"{self._where}: no server of this Cluster has the slot {slot}. {cure}.") from None
 
     def named(self, name: str) -> Any:
         found = self._nodes.get(name)
         if found is None:
-            one = None if self._client is None else self._client.get_node(node_name=name)
-            if one is None:
-                raise LookupError
-            found = self._nodes.setdefault(name, self._make_node(self._maker(one), f"{self._where} ({name})"))
+            host, _, port = name.rpartition(":")
+            place = (host or self._hosts[0][0], int(port))
+            found = self._nodes.setdefault(name, self._make_node(f"{self._where} ({name})", lambda: place))
         return found
 
-    def _maker(self, one: Any) -> Callable[[], Any]:
-        if self._blocking:
-            pool = self._client.get_redis_connection(one).connection_pool
-            kind, arguments = pool.connection_class, self._arrange(pool.connection_kwargs)
-        else:
-            kind, arguments = one.connection_class, self._arrange(one.connection_kwargs)
-        return lambda: kind(**arguments)
-
     def moved(self, slot: int, name: str) -> None:
-        self._moved[slot] = name
+        self._at[slot] = name
 
     async def learn(self) -> None:
-        try:
-            if self._client is None:
-                self._client = self._open()  # redis-py's client for threads asks at once
-            elif self._blocking:
-                self._client.nodes_manager.initialize()
-            if not self._blocking:
-                await self._client.nodes_manager.initialize()
-            await self._hang_up()
-        except (exceptions.RedisError, OSError) as error:
-            raise cannot_connect(self._where, getattr(error, "__cause__", None) or error) from None
+        given = [f"{host}:{port}" for host, port in self._hosts]
+        guides = ((name, self.named(name)) for name in dict.fromkeys([*self._known, *given]))
+        await self._use(*await first_answer(self._where, guides, SLOTS, lambda name, found: (name, found)))
+
+    async def _use(self, by: str, found: list[Any]) -> None:
+        """The map that this server has shown."""
+        slots, known = [], [by]
+        for first, last, *servers in found:
+            names = [f"{_host(host) or by.rpartition(':')[0]}:{port}" for host, port, *_ in servers]
+            slots.append((first, last, names[0]))
+            known += names
+        self._known = list(dict.fromkeys(known))
+        self._slots = slots
+        self._at = {}
         self._learnt += 1
-        self._moved.clear()
-        gone = [name for name in self._nodes if self._client.get_node(node_name=name) is None]
-        for name in gone:
+        for name in [name for name in self._nodes if name not in known]:
             node = self._nodes.pop(name)
             self._learnt += node.breaks
             await node.close()
@@ -172,19 +260,15 @@ class Cluster:
         return list(self._nodes.values())
 
     async def close(self) -> None:
-        for node in self._nodes.values():
+        for node in self.nodes():
             await node.close()
-        if self._client is not None:
-            await self._hang_up()
-
-    async def _hang_up(self) -> None:
-        """redis-py has asked for the map on connections of its own, which nobody needs now."""
-        if self._blocking:
-            self._client.close()
-        else:
-            await self._client.nodes_manager.aclose("startup_nodes")
-            await self._client.nodes_manager.aclose("nodes_cache")
 
     def forget(self) -> None:
         for node in self._nodes.values():
             node.forget()
+
+
+def _host(host: bytes | None) -> str:
+    """The host in an entry of the map; '' if it is that of the server which was asked."""
+    name = (host or b"").decode()
+    return "" if name in UNNAMED else name

@@ -143,19 +143,12 @@ class RedisBackend(AtOnce, KeepsPools):
     async def _listen(self, door: Any) -> None:
         """Be subscribed where this one lives, so that its script finds a listener there."""
         try:
-            await self.ears.listen(await self._node(door.slot))
+            await self.ears.listen(await self.atlas.find(door.slot))
         except BackendError as error:
             if not self.atlas.moves or error.refused:
                 raise
             await self.atlas.learn()  # who only waits asks nothing else, so nobody else would find the new one
-            await self.ears.listen(await self._node(door.slot))
-
-    async def _node(self, slot: int) -> Any:
-        try:
-            return self.atlas.node(slot)
-        except LookupError:
-            await self.atlas.learn()
-            return self.atlas.node(slot)
+            await self.ears.listen(await self.atlas.find(door.slot))
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         pushed: Pushed | None = await self.ears.wait(ticket, timeout)
@@ -253,21 +246,35 @@ class RedisBackend(AtOnce, KeepsPools):
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
 
-        home = await self._node(self._slot_of_names)
-        return await examine(self.where, self._talk, lambda: self.ears.listen(home), self.min_replicas)
+        home = await self.atlas.find(self._slot_of_names)
+        extra = self._rights_beside()
+        return await examine(
+            self.where, self._talk, lambda: self.ears.listen(home), extra, self._database, self.min_replicas
+        )
 
     async def _talk(self, payload: bytes, replies: int) -> list[Any]:
         """The doctor's commands, as they are: to the server that has the key which they name, or to any."""
         import re
 
         keys = re.findall(rb"holdfast:(?:\{[^}\r\n]+\}|names)", payload)
-        node = await self._node(key_slot(keys[-1]) if keys else self._slot_of_names)
+        node = await self.atlas.find(key_slot(keys[-1]) if keys else self._slot_of_names)
         found: list[Any] = await node.talk(payload, replies)
         return found
 
     def schema(self) -> str:
         from . import rights
 
-        extra: tuple[str, ...] = rights.DATABASE if self.where[-1].isdecimal() and "/" in self.where[9:] else ()
+        return rights.text(self.where, self._rights_beside())
+
+    def _rights_beside(self) -> tuple[str, ...]:
+        """What this client needs beside the commands of all."""
+        from . import rights
+
+        extra: tuple[str, ...] = rights.DATABASE if self._database else ()
         extra += rights.CLUSTER if self.atlas.many else ()
-        return rights.text(self.where, extra + (rights.REPLICAS if self.min_replicas else ()))
+        return extra + (rights.REPLICAS if self.min_replicas else ())
+
+    @property
+    def _database(self) -> int:
+        number = self.where.rpartition("/")[2]
+        return int(number) if number.isdecimal() and "/" in self.where[9:] else 0

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import BackendError, ConfigError
 from ..contract import Colour, Unknown
+from ..patience import over
 from .atlas import Atlas
 from .layout import pack
 from .reading import Said
@@ -61,11 +62,11 @@ class Courier:
             if after:
                 payload, wanted = payload + after, wanted + 1
             try:
-                node = self.atlas.named(ask) if ask else self.atlas.node(slot)
+                try:
+                    node = self.atlas.named(ask) if ask else self.atlas.node(slot)
+                except LookupError:
+                    node = await self.atlas.find(slot)
                 replies: list[Any] = await node.talk(payload, wanted)
-            except LookupError:
-                await self._learn(until)
-                continue
             except BackendError as error:
                 # Nothing was sent. With a cluster or sentinels somebody else may take over in a moment.
                 if not self.atlas.moves or error.refused:
@@ -102,7 +103,7 @@ class Courier:
                 raise Unknown(f"it says {code}")
 
     async def _wait(self, until: float, error: Exception, nap: float = NAP) -> None:
-        if self._colour.clock() + nap > until:
+        if self._colour.clock() + nap > until or over():
             if self.atlas.moves and isinstance(error, BackendError):
                 raise Unknown(str(error).rstrip("."))  # the flows have more patience, and count it
             raise error

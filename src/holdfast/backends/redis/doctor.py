@@ -1,7 +1,7 @@
 """What there is to know about a Redis server as a place for locks, and how a lock could be lost there.
 
-It asks with INFO and CONFIG GET what it may ask, and tries the rest: a lock of its own is entered, kept and left, and
-taken away again.
+It asks with INFO and CONFIG GET what it may ask, and tries the rest: every command that locks and pools use, on a key
+of its own, and a lock of its own is entered, kept and left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ...doorman import ALL, Enter, Keep, Leave
 from ...errors import LockError
 from ..contract import Unknown
-from . import layout, scripts, trouble
+from . import layout, rights, scripts, trouble
 from .layout import pack
 
 Finding = tuple[str, str]  # ok, note, warning or error; a sentence
@@ -29,7 +29,9 @@ FULL = 0.9
 TOLD = "Holders are told at their next renewal; until then two may be inside. A checked fence refuses the older one"
 
 
-async def examine(where: str, talk: Talk, listen: Listen, min_replicas: int = 0) -> list[Finding]:
+async def examine(
+    where: str, talk: Talk, listen: Listen, extra: tuple[str, ...] = (), database: int = 0, min_replicas: int = 0
+) -> list[Finding]:
     try:
         server = Server(where, talk)
         found = await server.about()
@@ -37,7 +39,7 @@ async def examine(where: str, talk: Talk, listen: Listen, min_replicas: int = 0)
         found += [finding async for finding in _persistence(server)]
         found += [finding async for finding in _memory(server)]
         found += [finding async for finding in _replicas(server, min_replicas)]
-        found += await _rights(where, talk, listen)
+        found += await _rights(where, talk, listen, extra, database)
     except Unknown as doubt:
         return [("error", f"{where} does not answer: {doubt}.")]
     return [*found, *_losses()]
@@ -194,9 +196,28 @@ async def _replicas(server: Server, wanted: int) -> AsyncIterator[Finding]:
         yield "note", "It has no replica: while it is down nobody gets in, and leases end."
 
 
-async def _rights(where: str, talk: Talk, listen: Listen) -> list[Finding]:
-    """A whole life of a lock of our own, step by step, by the same scripts."""
-    keys = layout.keys("", f"doctor-{os.urandom(6).hex()}")
+async def _rights(
+    where: str, talk: Talk, listen: Listen, extra: tuple[str, ...], database: int
+) -> list[Finding]:
+    """Each command by itself, so that what is missing has a name; then a whole life of a lock, by the same scripts."""
+    name = f"doctor-{os.urandom(6).hex()}"
+    missing = []
+    for words in rights.tries(extra, layout.keys("", name)[0], layout.EARS + name, database):
+        said = (await talk(pack(*words), 1))[0]
+        if isinstance(said, Exception) and trouble.code_of(said) == "NOPERM":
+            missing.append(str(trouble.refusal(where, said)))
+    missing += await _life(where, talk, layout.keys("", name)) if not missing else []
+    try:
+        await listen()
+    except LockError as error:
+        missing.append(str(error))
+    if missing:
+        return [("error", sentence) for sentence in dict.fromkeys(missing)]
+    return [("ok", "This user may do all that locks need, and waiters are woken by a push.")]
+
+
+async def _life(where: str, talk: Talk, keys: list[str]) -> list[str]:
+    """What goes wrong with a lock of our own."""
     ticket, lease = os.urandom(8).hex(), 5_000_000
     enter = Enter(ticket, ALL, ALL, lease, False, True, 1, "", "holdfast doctor", "")
     say: list[tuple[scripts.Script, list[str], list[str | int]]] = [
@@ -207,25 +228,19 @@ async def _rights(where: str, talk: Talk, listen: Listen) -> list[Finding]:
         (scripts.LOOK, keys, []),
         (scripts.STEP, keys, [layout.EARS, *layout.words(Leave(ticket, True, None))]),
     ]
-    missing: list[str] = []
+    wrong: list[str] = []
     for script, on, args in say:
         loaded, said = await talk(
             pack("SCRIPT", "LOAD", script.text) + pack("EVALSHA", script.sha, len(on), *on, *args), 2
         )
         bad = next((one for one in (loaded, said) if isinstance(one, Exception)), None)
         if bad is not None:
-            missing.append(str(trouble.refusal(where, bad)))
+            wrong.append(str(trouble.refusal(where, bad)))
     await talk(pack("DEL", *keys), 1)
     said = (await talk(pack("ZRANGE", layout.PREFIX + "names", 0, 0), 1))[0]
     if isinstance(said, Exception):
-        missing.append(str(trouble.refusal(where, said)))
-    try:
-        await listen()
-    except LockError as error:
-        missing.append(str(error))
-    if missing:
-        return [("error", sentence) for sentence in dict.fromkeys(missing)]
-    return [("ok", "This user may do all that locks need, and waiters are woken by a push.")]
+        wrong.append(str(trouble.refusal(where, said)))
+    return wrong
 
 
 def _losses() -> list[Finding]:

@@ -15,7 +15,7 @@ from .hearing import Hearing
 from .layout import pack
 from .reading import NOT_YET, Said, let_go, wake_up
 from .trouble import lost, said_no
-from .wire import CHUNK, ThreadNode, Tie
+from .wire import CHUNK, SLOW, ThreadNode, Tie
 
 
 class ThreadEars(Hearing):
@@ -142,7 +142,10 @@ class ThreadEars(Hearing):
             return
         try:
             while True:
-                data = tie.recv(CHUNK)
+                try:
+                    data = tie.recv(CHUNK)
+                except SLOW:
+                    data = tie.wait(CHUNK)
                 if not data:
                     raise EOFError
                 tie.reader.feed(data)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from hiredis import Reader
@@ -25,17 +26,25 @@ def reader() -> Reader:
     return Reader(replyError=Said, notEnoughData=NOT_YET)
 
 
-def patient(sock: socket.socket, seconds: float) -> None:
-    """Let the kernel end what takes longer than this: Python's own timeouts cost two more system calls each time.
+def patient(sock: socket.socket, seconds: float, tick: float) -> Callable[[bytes], None]:
+    """Let the kernel end a read after a tick and a write after so many seconds; what sends.
 
-    TLS is left as it is: it would take the kernel's timeout for the end of the connection.
+    Python's own timeouts cost two more system calls each time. TLS needs them: it would take the kernel's timeout for
+    the end of the connection.
     """
     if type(sock) is not socket.socket:
-        return
+        sock.settimeout(tick)
+
+        def send(payload: bytes) -> None:
+            sock.settimeout(seconds)
+            sock.sendall(payload)
+            sock.settimeout(tick)
+
+        return send
     sock.settimeout(None)
-    span = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, span)
+    for option, span in ((socket.SO_RCVTIMEO, tick), (socket.SO_SNDTIMEO, seconds)):
+        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(span), int(span % 1 * 1e6)))
+    return sock.sendall
 
 
 def let_go(fd: int) -> None:

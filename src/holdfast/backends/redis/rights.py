@@ -1,6 +1,7 @@
-"""The smallest set of rights under which locks work, as one line of ACL. Read off the scripts, so that it cannot drift.
+"""The smallest set of rights under which locks work. Read off the scripts, so that it cannot drift.
 
-A user of a Redis server that runs a script needs the right to each command in it, as if it had typed them.
+`commands` is the one list: the line of ACL that `holdfast schema` prints is made of it, and the doctor tries each of
+them, as TRIES writes it. A user of a Redis server that runs a script needs the right to each command in it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,54 @@ def commands() -> list[str]:
         for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
             found.add(f"{command}|{sub}".lower() if command == "PUBSUB" else command.lower())
     return sorted(found)
+
+
+KEY, CHANNEL = "KEY", "CHANNEL"  # stand for a key and a channel of the doctor's own
+
+# How the doctor tries a command, in this order: what is written is removed again, by more than one command. Whether the
+# reply is an error does not matter, as long as it is not about rights. SUBSCRIBE is tried by listening.
+TRIES: dict[str, tuple[str, ...]] = {
+    "ping": ("PING",),
+    "time": ("TIME",),
+    "script|load": ("SCRIPT", "LOAD", "return 1"),
+    "evalsha": ("EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0"),
+    "publish": ("PUBLISH", CHANNEL, "doctor"),
+    "pubsub|numsub": ("PUBSUB", "NUMSUB", CHANNEL),
+    "zadd": ("ZADD", KEY, "1", "x"),
+    "zcard": ("ZCARD", KEY),
+    "zcount": ("ZCOUNT", KEY, "0", "1"),
+    "zrange": ("ZRANGE", KEY, "0", "0"),
+    "zrangebylex": ("ZRANGEBYLEX", KEY, "-", "+"),
+    "zrangebyscore": ("ZRANGEBYSCORE", KEY, "0", "1"),
+    "zrank": ("ZRANK", KEY, "x"),
+    "zscore": ("ZSCORE", KEY, "x"),
+    "persist": ("PERSIST", KEY),
+    "pexpire": ("PEXPIRE", KEY, "1000"),
+    "pexpireat": ("PEXPIREAT", KEY, "1"),
+    "zrem": ("ZREM", KEY, "x"),
+    "zremrangebyscore": ("ZREMRANGEBYSCORE", KEY, "-inf", "+inf"),
+    "hset": ("HSET", KEY, "x", "1"),
+    "hget": ("HGET", KEY, "x"),
+    "hgetall": ("HGETALL", KEY),
+    "hmget": ("HMGET", KEY, "x"),
+    "hscan": ("HSCAN", KEY, "0"),
+    "exists": ("EXISTS", KEY),
+    "hdel": ("HDEL", KEY, "x"),
+    "del": ("DEL", KEY),
+    "select": ("SELECT", "DATABASE"),
+    "asking": ("ASKING",),
+    "cluster|slots": ("CLUSTER", "SLOTS"),
+    "wait": ("WAIT", "0", "1"),
+}
+
+
+def tries(extra: tuple[str, ...], key: str, channel: str, database: int) -> list[tuple[str, ...]]:
+    """Every command of the list, as it can be sent."""
+    wanted = {*commands(), *extra} - {"subscribe"}
+    missing = wanted - {*TRIES}
+    assert not missing, f"the doctor does not know how to try {missing}"
+    stand_for = {KEY: key, CHANNEL: channel, "DATABASE": str(database)}
+    return [tuple(stand_for.get(word, word) for word in TRIES[name]) for name in TRIES if name in wanted]
 
 
 def line(extra: tuple[str, ...] = (), user: str = "holdfast", password: str = "PASSWORD") -> str:

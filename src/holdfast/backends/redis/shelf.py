@@ -125,7 +125,10 @@ class RedisPools:
             return new(PoolAnswer, (  # type: ignore[no-any-return]
                 new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode())), at, False
             ))  # fmt: skip
-        if found is NOT_YET or type(found) is Said:
+        if found is NOT_YET:
+            return None
+        if type(found) is Said:
+            trouble.doubt_if_begun(found)
             return None
         answer = _read(order, found, at)
         if answer is None:

@@ -6,11 +6,12 @@ import asyncio
 from typing import Any
 
 from ..contract import Colour, Pushed
+from ..in_time import in_time
 from .hearing import Hearing
 from .layout import pack
 from .reading import Said, wake_up
 from .tasks import Pipe, TaskNode
-from .trouble import lost, said_no
+from .trouble import cannot_connect, lost, said_no
 
 
 class TaskEars(Hearing):
@@ -28,7 +29,10 @@ class TaskEars(Hearing):
         if task is None:
             task = self._opening[node] = asyncio.ensure_future(self._subscribe(node))
             task.add_done_callback(lambda done: self._opened(node, done))
-        await asyncio.shield(task)
+        try:
+            await in_time(asyncio.shield(task))
+        except TimeoutError as late:
+            raise cannot_connect(node.where, late) from None
 
     def _opened(self, node: TaskNode, task: asyncio.Task[None]) -> None:
         if self._opening.get(node) is task:

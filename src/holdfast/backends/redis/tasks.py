@@ -15,6 +15,7 @@ from hiredis import PushNotification
 from redis import exceptions
 
 from ...errors import BackendError
+from ..in_time import in_time
 from .address import TIMEOUT
 from .reading import NOT_YET, let_go, reader
 from .trouble import cannot_connect, lost
@@ -147,7 +148,10 @@ class TaskNode:
             await self._open()
         future: asyncio.Future[list[Any]] = self.loop.create_future()
         self.send(Question(future, replies), payload)
-        return await future
+        try:
+            return await in_time(future)
+        except TimeoutError as late:
+            raise lost(self.where, late) from None
 
     def send(self, asked: Asked, payload: bytes | Packed) -> None:
         """At the end of this turn, with all else that is sent in it. There is a connection: `pipe`."""
@@ -190,7 +194,10 @@ class TaskNode:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._connect())
             self._opening.add_done_callback(self._opened)
-        await asyncio.shield(self._opening)
+        try:
+            await in_time(asyncio.shield(self._opening))
+        except TimeoutError as late:
+            raise cannot_connect(self.where, late) from None
 
     def _opened(self, opening: asyncio.Future[None]) -> None:
         if self._opening is opening:

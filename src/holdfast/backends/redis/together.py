@@ -214,4 +214,4 @@ def way_of(backend: RedisBackend, name: str, command: Enter) -> Together | None:
     atlas = backend.atlas
     if atlas.many:
         return Apart(backend, None, name, backend.door(name), tail)
-    return Together(backend, atlas.node(0), name, backend.door(name), tail)
+    return Together(backend, atlas.nodes()[0], name, backend.door(name), tail)

@@ -68,6 +68,18 @@ def cannot_connect(where: str, error: BaseException) -> BackendError | ConfigErr
     return BackendError(f"{where} cannot be reached{_cause(text)}. Is it running, and can it be reached from here?")
 
 
+def bad_guide(where: str, error: BaseException) -> BackendError | ConfigError:
+    """A server that was asked where the data is does not know."""
+    text = str(error)
+    if "cluster support" in text:
+        return ConfigError(f"{where} is one server and no Cluster. Use {where.partition('+')[0]}:// and one host.")
+    if "No such master" in text:
+        return BackendError(f"The sentinels of {where} know no service of this name. Check the end of the URL.")
+    if "unknown command" in text.lower() and "sentinel" in text.lower():
+        return ConfigError(f"{where} is no sentinel. Give the addresses of sentinels, or use redis:// and one host.")
+    return refusal(where, error)
+
+
 def _about_certificates(error: BaseException) -> bool:
     return "CERTIFICATE" in str(error) or "certificate" in str(error)
 
@@ -109,6 +121,12 @@ def said_no(where: str, error: BaseException | str) -> BackendError | ConfigErro
     """The server answered a command with an error: nothing was done."""
     code = code_of(error)
     return Unknown(f"it says {code}") if code in AGAIN else refusal(where, error)
+
+
+def doubt_if_begun(error: BaseException) -> None:
+    """Unknown if a script was refused in its middle: it may have done what it was for, and then it is repeated."""
+    if " script: " in str(error):
+        raise Unknown("the server broke off a script")
 
 
 def refusal(where: str, error: BaseException | str) -> BackendError | ConfigError:
@@ -160,5 +178,5 @@ def lost(where: str, error: BaseException | None = None) -> Unknown | BackendErr
     """It was sent, and no answer came; or one that redis-py takes for the end of the connection."""
     if isinstance(error, exceptions.BusyLoadingError | exceptions.AuthenticationError):
         return refusal(where, error)
-    late = isinstance(error, exceptions.TimeoutError | TimeoutError)
+    late = isinstance(error, exceptions.TimeoutError | TimeoutError | BlockingIOError)
     return Unknown("no answer came in time" if late else "the connection broke")

@@ -3,16 +3,21 @@
 A command takes a connection from a list, the one that was used last, and puts it back: no pool's bookkeeping, no
 packing, no retries by the driver. A connection on which anything went wrong is thrown away, for its next reply could be
 the answer to the last question; and with it all that lie idle, for what broke one has most likely broken them all.
+
+The kernel interrupts each read after a tick. That costs nothing while a server replies, and when it does not, the
+reader looks at every tick whether its caller still waits.
 """
 
 from __future__ import annotations
 
 from _thread import allocate_lock
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from redis import exceptions
 
+from ..patience import left, over
 from .reading import NOT_YET, let_go, patient, reader
 from .trouble import cannot_connect, lost
 
@@ -23,18 +28,20 @@ SMALL = 448  # bytes; so many Python has ready, and most items are no larger
 SHORT = 32  # bytes; more has no reply of the quickest scripts, and so few are made ready quicker
 PLAIN = {b":", b"$", b"_"}  # numbers, and two ways to say that there is none
 END = b"\r\n"
+TICK = 0.1  # seconds
+SLOW = (BlockingIOError, TimeoutError)  # how the end of a tick looks, without TLS and with it
 
 
 class Tie:
     """A connection that redis-py has made, with what is needed of it at hand."""
 
-    __slots__ = ("connection", "reader", "recv", "send", "sock")
+    __slots__ = ("connection", "reader", "recv", "send", "sock", "timeout")
 
     def __init__(self, connection: Any, timeout: float) -> None:
         self.connection = connection  # kept: its socket is closed when it is forgotten
         sock = self.sock = connection._sock
-        patient(sock, timeout)
-        self.send = sock.sendall
+        self.timeout = timeout
+        self.send = patient(sock, timeout, min(timeout, TICK))
         self.recv = sock.recv
         self.reader = reader()
 
@@ -43,12 +50,25 @@ class Tie:
         gets = self.reader.gets
         found = gets()
         while found is NOT_YET:
-            data = self.recv(CHUNK)
+            try:
+                data = self.recv(CHUNK)
+            except SLOW:
+                data = self.wait(CHUNK)
             if not data:
                 raise EOFError
             self.reader.feed(data)
             found = gets()
         return found
+
+    def wait(self, size: int) -> bytes:
+        """Read on after a tick without a byte, for as long as a reply may take and the caller waits."""
+        end = monotonic() - TICK + self.timeout
+        while monotonic() < end and not over():
+            try:
+                return self.recv(size)  # type: ignore[no-any-return]
+            except SLOW:
+                pass
+        raise TimeoutError
 
     def close(self) -> None:
         self.connection.disconnect()
@@ -74,7 +94,10 @@ class ThreadNode:
             return None
         try:
             tie.send(payload)
-            found: bytes = tie.recv(SHORT)
+            try:
+                found: bytes = tie.recv(SHORT)
+            except SLOW:
+                found = tie.wait(SHORT)
             if found[-2:] != END or found[:1] not in PLAIN:
                 if not found:
                     raise EOFError
@@ -96,7 +119,10 @@ class ThreadNode:
             return NOT_YET
         try:
             tie.send(payload)
-            data = tie.recv(SMALL)
+            try:
+                data = tie.recv(SMALL)
+            except SLOW:
+                data = tie.wait(SMALL)
             if not data:
                 raise EOFError
             reader = tie.reader
@@ -133,7 +159,10 @@ class ThreadNode:
             tie.send(payload)
             feed, gets = tie.reader.feed, tie.reader.gets
             while len(found) < replies:
-                data = tie.recv(USUAL)
+                try:
+                    data = tie.recv(USUAL)
+                except SLOW:
+                    data = tie.wait(USUAL)
                 if not data:
                     raise EOFError
                 feed(data)
@@ -148,6 +177,8 @@ class ThreadNode:
 
     def _another(self) -> Tie:
         while True:
+            if over():
+                raise cannot_connect(self.where, TimeoutError())
             with self._mutex:
                 if self._count < MOST:
                     self._count += 1
@@ -178,9 +209,12 @@ class ThreadNode:
     def connect(self) -> Tie:
         """A new connection. BackendError (or ConfigError) if there is none to be had."""
         connection = self._make()
+        timeout = connection.socket_timeout
+        connection.socket_timeout = max(left(timeout), 0.001)
+        connection.socket_connect_timeout = max(left(connection.socket_connect_timeout), 0.001)
         try:
             connection.connect()
-            return Tie(connection, connection.socket_timeout)
+            return Tie(connection, timeout)
         except (exceptions.RedisError, OSError) as error:
             connection.disconnect()
             raise cannot_connect(self.where, error) from None
@@ -194,7 +228,7 @@ class ThreadNode:
         self._one_less()
         tie.close()
         self._drop()
-        return lost(self.where, _late(error)) if isinstance(error, OSError | EOFError) else error
+        return lost(self.where, error) if isinstance(error, OSError | EOFError) else error
 
     def _one_less(self) -> None:
         with self._mutex:
@@ -226,8 +260,3 @@ class ThreadNode:
 
     async def close(self) -> None:
         self._drop()
-
-
-def _late(error: BaseException) -> BaseException:
-    """What the kernel's timeout looks like, said as what it is."""
-    return TimeoutError() if isinstance(error, BlockingIOError) else error

@@ -1,0 +1,39 @@
+"""How long the caller still waits. A store that does not reply must not make it wait for longer.
+
+The faces set it around every call that has a timeout; what waits for a server reads it: the wires of Redis, and whoever
+decides whether a request is sent once more. It belongs to the thread or task that waits, so nobody has to pass it on.
+
+A reply that comes a moment after the timeout is still used: it says how things stand, and then nothing is in doubt.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from math import inf
+from time import monotonic
+
+GRACE = 0.7  # seconds by which a reply may be later than the timeout
+_until: ContextVar[float] = ContextVar("holdfast_until", default=inf)
+
+
+def begin(limit: float, grace: float = GRACE) -> Token[float]:
+    """From here on, until `end`, nothing that this thread or task asks for takes longer than this many seconds."""
+    return _until.set(monotonic() + limit + grace)
+
+
+def end(token: Token[float]) -> None:
+    _until.reset(token)
+
+
+def without_end() -> None:
+    """For a new task: it inherits what the one that started it waits for, and has no part in it."""
+    _until.set(inf)
+
+
+def left(most: float) -> float:
+    """The seconds for which a reply may be waited for, at most this many. Zero or less: none."""
+    return min(most, _until.get() - monotonic())
+
+
+def over() -> bool:
+    return monotonic() >= _until.get()
