@@ -3,7 +3,7 @@
 The conditions: unknown, in line, inside, expired but still in the record, left and buried, evicted.
 """
 
-from holdfast.doorman import ALL, Admitted, Done, Gone, Left, Mismatch, NotInside, Refused, Waiting, Why
+from holdfast.doorman import ALL, Admitted, Done, Gone, Left, Mismatch, NotInside, Refused, Waiting, Wake, Why
 from tests.doorman.door import LEASE, SECOND, Door
 
 EVICTED = Why("evicted", "ops", "stuck")
@@ -436,6 +436,65 @@ def test_keep_evicted_is_not_inside(door: Door) -> None:
     before = door.seat("a")
     assert door.keep("a", 3600 * SECOND) == NotInside(EVICTED)
     assert door.seat("a") == before
+
+
+# -- seats without a process: nobody leaves them, so nobody lets in the next
+
+
+def test_keep_wakes_the_head_of_the_line_which_learns_when_to_look(door: Door) -> None:
+    for ticket in "abcd":
+        door.slot(ticket)
+    assert door.slot("c").retry_in == LEASE
+    door.keep("a", 4 * SECOND)
+    assert door.woken == (Wake("ear of c", "c"),)
+    assert door.slot("c").retry_in == 4 * SECOND
+
+
+def test_keep_wakes_nobody_if_it_is_repeated_and_changes_nothing(door: Door) -> None:
+    for ticket in "abc":
+        door.slot(ticket)
+    door.keep("a", 4 * SECOND)
+    door.keep("a", 4 * SECOND)
+    assert door.woken == ()
+    door.keep("a", 5 * SECOND)
+    assert door.hints == ["c"]
+
+
+def test_one_that_becomes_the_head_beside_a_kept_seat_is_woken(door: Door) -> None:
+    for ticket in "abcd":
+        door.slot(ticket)
+    door.keep("a", 4 * SECOND)
+    door.leave("b")
+    assert [(w.ticket, w.fence > 0) for w in door.woken] == [("c", True), ("d", False)]
+    assert door.slot("d").retry_in == 2 * SECOND  # c has not been heard yet
+    door.slot("c")
+    assert door.slot("d").retry_in == 4 * SECOND
+    door.tick()
+    assert door.woken == ()
+
+
+def test_one_that_becomes_the_head_when_a_kept_seat_is_left_to_another_is_woken(door: Door) -> None:
+    door.enter("a", ear="")
+    door.enter("b", ear="")
+    door.enter("c")
+    door.leave("a")
+    assert door.hints == ["b", "c"]
+
+
+def test_one_that_becomes_the_head_by_its_own_poll_is_told_by_the_answer(door: Door) -> None:
+    for ticket in "abcd":
+        door.slot(ticket)
+    door.keep("a", 60 * SECOND)
+    door.pass_time(20)  # c is silent for too long
+    assert door.slot("d").ahead == 0
+    assert door.woken == ()
+
+
+def test_one_that_becomes_the_head_beside_those_who_live_is_not_woken(door: Door) -> None:
+    for ticket in "abcd":
+        door.slot(ticket)
+    door.leave("b")
+    assert door.hints == ["c"]
 
 
 # -- Evict

@@ -44,6 +44,10 @@ WORLDS = {
         70,
         World(weights=AB, keep={"a": 5}, renew=A, strangers=True, dead=(NOBODY, A, B, A | B), advances=(0, 2, 5)),
     ),
+    "kept seats of a semaphore": (
+        500,
+        World(capacity=2, weights=dict.fromkeys("abcd", 1), keep={"a": 5}, no_ear=B, advances=(0, 5), alike="cd"),
+    ),
     "the dead": (650, World(weights=ABC, dead=(NOBODY, A | B), advances=(0, 2), alike="ab")),
     "one without a process": (60, World(weights=AB, no_ear=A, dead=(NOBODY, A, B, A | B))),
     "the deaf": (800, World(weights=ABC, deaf=(NOBODY, A, A | B | C), advances=(0, 2), alike="bc")),

@@ -258,6 +258,7 @@ def check_keys(record: Record, bare: list[Any]) -> None:
     assert (door.get("a", b"")[:2] == b"\x9f\x01") == (len(record.inside) == 1 and not use), door
     assert bool(door.get("a")) == (len(record.inside) == 1), door
     assert not several or int(door["u"]) == sum(e.weight for e in several), door
+    assert not several or int(door.get("k", 0)) == sum(not e.ear for e in several), door
     entrants = {":" + e.ticket for e in (*several, *record.line)}
     assert {field for field in door if len(field) > 1} == entrants | {"#" + g.ticket for g in record.graves}
     furthest = [e.expires for e in (*record.inside, *record.line)] + [g.until for g in record.graves]

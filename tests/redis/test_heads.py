@@ -91,7 +91,7 @@ def test_the_fields_of_the_door_are_those_in_the_head() -> None:
     calls = " ".join(re.findall(r"call\('H\w+', DOOR, (.*?)\)", code))
     used = set(re.findall(r"'([^']+)'", calls))
     used |= set(re.findall(r"\bset\('(.)'", code)) | set(re.findall(r"words = \{DOOR, '(.)'", code))
-    assert fields == used == set("cfpshaug:#")
+    assert fields == used == set("cfpshaugk:#")
 
 
 @pytest.mark.parametrize("name", ["enter.lua", "leave.lua"])

@@ -19,8 +19,8 @@ LONGEST_FOR_ITEMS = 0.15  # for who would be the next to have an item: nobody te
 
 
 class Ahead(NamedTuple):
-    """Still in line, with so many ahead. `wants`: the item he waits for, '' for any; None at a door. `due`: in so many
-    seconds there is something for him."""
+    """Still in line, with so many ahead. `wants`: the item that it waits for, '' for any; None at a door. `due`: in so
+    many seconds there may be something for it: an item is due, a seat ends."""
 
     number: int
     wants: str | None = None
@@ -42,7 +42,10 @@ def _at_door(body: str, ticket: str, sample: tuple[int, float] | None) -> Pushed
     record = wire.decode(body)
     ahead = record.standing(ticket)
     if ahead is not None:
-        return Ahead(ahead)
+        found = Ahead(ahead)
+        if ahead or sample is None or not record.inside:
+            return found
+        return told(ticket, found, (min([e.expires for e in record.inside]) - sample[0]) / 1e6)
     seat = record.seat(ticket)
     if seat is None:
         return Pushed(ticket)
@@ -67,7 +70,7 @@ def pool_of(line_key: str) -> str:
 
 
 def told(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:
-    """What to tell one who would be the next to have an item that is due in so many seconds."""
+    """What the next one in line learns if in so many seconds there may be something for it."""
     return found._replace(due=due) if due > 0 else Pushed(ticket)
 
 

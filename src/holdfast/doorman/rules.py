@@ -25,6 +25,11 @@ after a failover all are deaf for a moment; when all are deaf, the head is admit
 process is gone (dead: treated as expired, at every step). One that polled after being passed over is not passed over
 again, or it would starve.
 
+**Seats without a process.** A Keep makes a seat last for a time that nobody renews and nobody ends (a released lock
+that stays closed for a while, a lease that was detached). A holder that leaves lets in the next, but nobody leaves
+here. So the head of the line is woken when such a seat is made, and whenever another one becomes the head while there
+is one: its next poll tells it when to look.
+
 **Fences.** Every grant gets a number greater than all before it: max(last + 1, now). Taking the clock in keeps the
 numbers rising even when the store loses its data. A grant may reserve a block of numbers, for passing the lock on
 inside one process, where each holder in turn needs a number of his own.
@@ -50,7 +55,7 @@ Every sentence here has its example in tests/doorman. What must be true of every
 messages went, is written down in laws/ there; it is checked in every state that small worlds can reach.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import itemgetter
 
 from .commands import (
@@ -131,6 +136,7 @@ class _Step:
         "asker",
         "before",
         "capacity",
+        "closes",
         "command",
         "dead",
         "deaf",
@@ -160,6 +166,7 @@ class _Step:
         self.asker = "" if isinstance(command, (Resize, Evict, Look)) else command.ticket
         self.entering = isinstance(command, Enter)
         self.dropped: list[Wake] = []
+        self.closes = False  # whether a Keep has just set the end of a seat
 
     def record(self) -> Record:
         return Record(
@@ -411,6 +418,7 @@ class _Step:
             for i, e in enumerate(self.inside):
                 if e.ticket == c.ticket and (c.fence is None or c.fence == e.fence):
                     if isinstance(c, Keep):
+                        self.closes = e.ear != "" or e.expires != self.now + c.lease
                         e = e._replace(lease=c.lease, ear="")
                     elif c.weight is not None:
                         e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
@@ -450,13 +458,34 @@ class _Step:
         self.graves += (Grave(ticket, self.now + span, span, why),)
 
     def wakes(self) -> tuple[Wake, ...]:
-        """Wake exactly those admitted in this step and not heard in it, and those who were dropped or evicted."""
+        """Wake exactly those admitted in this step and not heard in it, those who were dropped or evicted, and the head
+        of the line if it must look at another time than it thinks."""
         granted = [
             Wake(e.ear, e.ticket, e.place, e.fence)
             for e in self.inside
             if not e.sure and e.fence > self.before.fence and not self._buried(e.ticket)
         ]
-        return (*granted, *self.dropped)
+        return (*granted, *self.dropped, *self._must_look_again())
+
+    def _must_look_again(self) -> tuple[Wake, ...]:
+        """A seat without a process ends by time alone: nobody leaves it, so nobody lets in the next. The head of the
+        line has to be there at that instant, so it is woken when such a seat is made or when it has become the head.
+        """
+        if not self.line:
+            return ()
+        head, old = self.line[0], self.before
+        if not head.ear or (self.entering and head.ticket == self.asker):
+            return ()
+        if not self.closes:
+            if old.line and old.line[0].ticket == head.ticket:
+                return ()
+            if not (_any_without_process(old.inside) and _any_without_process(self.inside)):
+                return ()
+        return (Wake(head.ear, head.ticket),)
+
+
+def _any_without_process(some: Iterable[Entrant]) -> bool:
+    return any(not e.ear for e in some)
 
 
 def _alone(record: Record, command: Command, now: int) -> tuple[Record, Reply, tuple[Wake, ...]] | None:
@@ -521,6 +550,8 @@ def _in_line(record: Record, command: Command, now: int) -> tuple[Record, Reply,
         if len(line) > 1 and head.weight + line[1].weight <= capacity:
             return None
         ticket, weight, lease, _, block, ear, owner, note, place, _, until = head[:11]
+        if not (ear or e.ear):
+            return None
         grant = max(fence + 1, now)
         window = now + min(lease, WINDOW)
         e = Entrant(ticket, weight, lease, until - now, block, ear, owner, note, place, now, window, grant)

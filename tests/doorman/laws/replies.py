@@ -97,7 +97,23 @@ def exactly_the_newly_admitted_are_woken(s: Step) -> None:
     if isinstance(s.reply, Done):
         known = {e.ticket: e.ear for e in (*s.before.inside, *s.before.line)}
         wakes += [Wake(known[t], t) for t in s.reply.tickets]
+    if s.after.line and _must_look_again(s):
+        wakes.append(Wake(s.after.line[0].ear, s.after.line[0].ticket))
     assert sorted(s.woken) == sorted(wakes), f"woken {s.woken} instead of {wakes}"
+
+
+def _must_look_again(s: Step) -> bool:
+    """Whether the head of the line does not know when somebody without a process is out, who lets nobody in."""
+    head = s.after.line[0]
+    if not head.ear or (s.entering and head.ticket == s.asker):
+        return False
+    old, new = s.was_inside.get(s.asker), s.inside.get(s.asker)
+    if isinstance(s.command, Keep) and isinstance(s.reply, Admitted) and new:
+        changed = old is None or old.fence != new.fence or (old.ear, old.expires) != ("", new.expires)
+        if changed:
+            return True
+    is_new = not s.before.line or s.before.line[0].ticket != head.ticket
+    return is_new and any(not e.ear for e in s.before.inside) and any(not e.ear for e in s.after.inside)
 
 
 def those_evicted_or_dropped_are_told_of(s: Step) -> None:

@@ -5,7 +5,8 @@
 -- ARGV     as in command.lua
 -- Returns  the reply: its name in small letters, its fields, and '1' if enter.lua and leave.lua will do next, else '0'
 --
--- Publishes 'ticket place fence' to the ear of each who was let in and not heard, 'ticket 0 0' to each who was dropped.
+-- Publishes 'ticket place fence' to the ear of each who was let in and not heard, 'ticket 0 0' to each who was dropped,
+-- and to the head of the line if it must look at another time than it thinks.
 
 if several and seated <= 1 then -- the last one takes the seat at the door
     local last = call('ZRANGE', ROOM, 0, 0)[1]
@@ -37,6 +38,7 @@ elseif in_use ~= '' then
     set('a', '')
 end
 if several then set('u', text(used)) end
+if several and (kept > 0 or door[10]) then set('k', text(kept)) end
 if in_use ~= '' then set('g', in_use) end
 for ticket, one in pairs(changed) do
     set(':' .. ticket, packed(one, 0))
@@ -72,6 +74,14 @@ end
 for _, one in ipairs(dropped) do
     if one.ear ~= '' then
         call('PUBLISH', EARS .. one.ear, one.ticket .. ' 0 0')
+    end
+end
+-- A seat without a process ends by time alone: the head of the line has to be there at that instant.
+if lined > 0 and (closes or (kept_before and kept > 0)) then
+    local head = call('ZRANGE', LINE, 0, 0)[1]
+    local one = entrant(head)
+    if one.ear ~= '' and not (entering and head == asker) and (closes or head ~= head_before) then
+        call('PUBLISH', EARS .. one.ear, head .. ' 0 0')
     end
 end
 reply[#reply + 1] = in_use == '' and '1' or '0'

@@ -28,6 +28,7 @@ local is_inside = e and e.fence > 0
 local joined = false
 local reply -- none: an Enter that is answered after the second admitting
 local dropped = {}
+local closes = false -- whether a Keep has just set the end of a seat
 
 if entering then
     local wanted, weight = num(ARGV[4]), num(ARGV[5])
@@ -100,6 +101,8 @@ elseif COMMAND == 'renew' or COMMAND == 'keep' then
         reply = {'notinside'}
     else
         if COMMAND == 'keep' then
+            closes = e.ear ~= '' or e.expires ~= now + num(ARGV[5])
+            kept = kept + (e.ear ~= '' and 1 or 0)
             e.lease, e.ear = num(ARGV[5]), ''
         elseif ARGV[5] ~= '' then
             used = used - e.weight

@@ -36,12 +36,12 @@ local lined = match(in_use, 'l') and call('ZCARD', LINE) or 0
 local seated = match(in_use, 'r') and call('ZCARD', ROOM) or 0
 local buried = match(in_use, 'g') and call('ZCARD', GRAVES) or 0
 local several = seated > 0 -- whether those inside are in room; else it is the lone one, or nobody
-local used = several and num(door[7]) or 0
+local used, kept = several and num(door[7]) or 0, several and num(door[10] or 0) or 0
 local lone
 if door[6] and door[6] ~= '' then
     local untouched
     lone, untouched = unpacked(door[6])
-    seated, used = 1, lone.weight
+    seated, used, kept = 1, lone.weight, lone.ear == '' and 1 or 0
     seen = untouched and lone.since or seen
 end
 
@@ -56,6 +56,7 @@ elseif subject and subject.fence == 0 then
 elseif subject then
     subject = several and call('ZSCORE', ROOM, TICKET) and subject
 end
+local kept_before, head_before = kept > 0, kept > 0 and lined > 0 and call('ZRANGE', LINE, 0, 0)[1]
 local lease_before = subject and subject.lease or 0
 
 local newcomer = COMMAND == 'enter' and not subject
@@ -141,6 +142,7 @@ local function out_of_room(e)
     seated = seated - 1
     lasts[ROOM] = lasts[ROOM] and seated > 0
     used = used - e.weight
+    kept = kept - (e.ear == '' and 1 or 0)
     e.out = true
     if e == lone then
         lone = nil

@@ -34,6 +34,7 @@ do
             local due, line = call('ZRANGE', DUE, 0, 0, 'WITHSCORES'), call('ZRANGE', LINE, 0, 1)
             local head = line[1] and due[2] and due[2] + 0 > now and cmsgpack.unpack(call('HGET', DOOR, ':' .. line[1]))
             if head and head[7] == limit and lasts >= max(3 * SLEEP_CAP, head[6]) and head[15] ~= SILENT
+                and (head[10] ~= '' or lone[10] ~= '')
                 and (head[10] == '' or head[15] == HEARD or listeners(head[10]) > 0) then
                 local alone, told = not line[2], line[1] .. format(' %.0f %.0f', head[13], now)
                 head[1], head[3], head[5], head[9] = alone and 1 or 0, now, now, head[4] - now

@@ -151,6 +151,7 @@ local function let_in(e)
     e.expires = now + (sure and e.lease or min(e.lease, WINDOW))
     seated = seated + 1
     used = used + e.weight
+    kept = kept + (e.ear == '' and 1 or 0)
     sit(e)
     if not sure then
         granted[#granted + 1] = e

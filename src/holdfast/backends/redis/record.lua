@@ -8,7 +8,7 @@
 --   1 door    hash  c capacity, with ! behind it if set by Resize · f last fence · p last place · s seen
 --                   h until when all that it says may last before the TTL of the keys must be made longer
 --                   a the seat of the only one inside, or '' if there are others; if it is missing, there is nobody
---                   u weight inside, if there are more
+--                   u weight inside, if there are more · k how many of these have no process behind them
 --                   g which of the other keys are in use: letters l (line, due), r (room, unsure), g (graves);
 --                   if it is missing, none
 --                   :TICKET one in line, or one of several inside · #TICKET a grave
@@ -44,4 +44,4 @@ end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local door = call('HMGET', DOOR, 'c', 'f', 'p', 's', 'h', 'a', 'u', 'g', ':' .. TICKET)
+local door = call('HMGET', DOOR, 'c', 'f', 'p', 's', 'h', 'a', 'u', 'g', ':' .. TICKET, 'k')

@@ -228,6 +228,22 @@ class TestSlots(Behaviours):
             with pytest.raises(ConfigError, match="slots"):
                 await client.resize("x", bad)  # type: ignore[arg-type]
 
+    async def test_slots_that_stay_closed_for_a_while_are_taken_when_they_open(self, world: World) -> None:
+        slots = world.connect().semaphore("x", 2, at_least=0.4)
+        begun = world.time()
+        starts: list[float] = []
+
+        async def visit() -> None:
+            async with slots:
+                starts.append(world.time() - begun)
+
+        visits = [world.go(visit(), f"visitor {number}") for number in range(5)]
+        await world.pass_time(0.9)
+        for each in visits:
+            await each.result()
+        assert len(starts) == 5
+        assert 0.79 <= max(starts) < 2.5  # after 0, 0.4 and 0.8 s, and not when the last one looks by itself
+
     async def test_the_slot_of_one_that_fell_silent_is_free_after_its_lease(self, world: World) -> None:
         faults = Faults()
         await take(world.connect(lease=0.5, faults=faults).semaphore("x", 2))
