@@ -19,7 +19,7 @@ class Settings(NamedTuple):
     """What both faces need to make a client."""
 
     backend: Backend
-    owner: str
+    owner: str | None
     lease: float
 
 
@@ -35,7 +35,7 @@ def settle(
     """Arguments first, then the environment (HOLDFAST_URL, _LEASE, _OWNER, _NAMESPACE, _SPAN), then the defaults."""
     env = os.environ.get
     if owner is None:
-        owner = env("HOLDFAST_OWNER") or f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
+        owner = env("HOLDFAST_OWNER") or None  # then it is called after its process
     if lease is None:
         text = env("HOLDFAST_LEASE")
         lease = check.lease(check.duration(text, "HOLDFAST_LEASE"), "HOLDFAST_LEASE") if text else 30.0
@@ -52,7 +52,7 @@ def settle(
             f"{backend.where} reaches only this {backend.span}, and span='machines' asks for more. "
             "Give the URL of a server: HOLDFAST_URL=redis://…"
         )
-    return Settings(backend, check.label(owner, "An owner"), check.lease(lease))
+    return Settings(backend, check.label(owner, "An owner") if owner is not None else None, check.lease(lease))
 
 
 def open_backend(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:

@@ -167,6 +167,9 @@ class ServerBackend:
     def hinted(self, tickets: Any) -> list[str]:
         return [t for t in list(tickets) if self._hints.pop(t, None) is not None]
 
+    async def attend(self, locks: Any, pools: Any) -> float:
+        return 0.0
+
     async def look(self, name: str) -> tuple[Any, int]:
         await process_sleep(self.process, FINE.least)
         return self.server.record(name), self.server.now()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -40,6 +41,11 @@ class Two:
     def backend(self) -> object:
         return self.one._desk.backend
 
+    @property
+    def news(self) -> dict[str, object]:
+        """The rows that were read for the first one."""
+        return self.one._desk.backend.store._told  # type: ignore[attr-defined,no-any-return]
+
 
 @pytest.fixture
 def two(postgresql: PostgreSQL) -> Iterator[Two]:
@@ -72,13 +78,53 @@ def test_who_is_inside_is_shown_the_first_who_waits(two: Two) -> None:
     lease = two.one.lock("x").acquire()
     assert lease is not None
     waiting = two.waits(two.other)
-    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
-    limit = time.monotonic() + 20
-    while not ear.news:
-        assert time.monotonic() < limit, "nothing was heard"
-        time.sleep(0.01)
+    _until(lambda: bool(two.news))
     assert leave(two, lease) == (1, 0)
     waiting.join(20)
+
+
+def test_another_client_of_the_same_process_does_not_take_it_away(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.other)
+    _until(lambda: bool(two.news))
+    assert two.other.lock("x").acquire(False) is None
+    assert leave(two, lease) == (1, 0)
+    waiting.join(20)
+
+
+def test_the_listener_ends_with_the_last_client(postgresql: PostgreSQL) -> None:
+    one, other = holdfast.connect(postgresql.url), holdfast.connect(postgresql.url)
+    with one.lock("x"):
+        assert other.lock("x").acquire(timeout=0.2) is None
+        _until(lambda: bool(_listeners()))
+    other.close()
+    assert _listeners()
+    one.close()
+    assert not _listeners()
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'holdfast%%'"
+    _until(lambda: postgresql.run(sessions)[0][0] == 0)
+
+
+def test_the_listener_ends_with_a_client_that_is_forgotten(postgresql: PostgreSQL) -> None:
+    one = holdfast.connect(postgresql.url)
+    with one.lock("x"):
+        assert one.lock("x", local_handoff=False).acquire(timeout=0.2) is None
+    assert _listeners()
+    del one
+    gc.collect()
+    _until(lambda: not _listeners())
+
+
+def _listeners() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "holdfast-ear"]
+
+
+def _until(so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not so():
+        assert time.monotonic() < limit, "it does not happen"
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("forged", ["=x", "=y", "=", "=" + "x" * 7000, "= it's\n17\n[1,2]", "x 17 [1,2]", " ", ""])
@@ -86,14 +132,11 @@ def test_what_was_forged_costs_a_statement_and_nothing_else(two: Two, postgresql
     lease = two.one.lock("x").acquire()
     assert lease is not None
     ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
-    ear.news.clear()
+    two.news.clear()
     postgresql.run("SELECT pg_notify(%s, %s)", ear.name, forged)
     two.other.lock("other").acquire(False).release()  # type: ignore[union-attr]
     postgresql.run("SELECT pg_notify(%s, %s)", ear.name, "=other")
-    limit = time.monotonic() + 20
-    while "other" not in ear.news:
-        assert time.monotonic() < limit, "nothing was heard"
-        time.sleep(0.01)
+    _until(lambda: "other" in two.news)
     assert leave(two, lease)[0] <= 3
     assert two.other.lock("x").acquire(False) is not None
 
@@ -101,16 +144,13 @@ def test_what_was_forged_costs_a_statement_and_nothing_else(two: Two, postgresql
 def test_only_the_first_in_line_is_shown_to_who_is_inside(two: Two) -> None:
     lease = two.one.lock("x").acquire()
     assert lease is not None
-    ear = two.one._desk.backend.store._ear  # type: ignore[attr-defined]
     first = two.waits(two.other)
-    limit = time.monotonic() + 20
-    while not ear.news and time.monotonic() < limit:
-        time.sleep(0.01)
-    ear.news.clear()
+    _until(lambda: bool(two.news))
+    two.news.clear()
     with holdfast.connect(two.url) as third:
         second = two.waits(third)
         time.sleep(0.2)
-        assert not ear.news
+        assert not two.news
         lease.release()
         first.join(20)
         second.join(20)
@@ -124,12 +164,9 @@ def test_a_row_that_is_not_to_be_read_is_no_news(two: Two, postgresql: PostgreSQ
     postgresql.run("ALTER TABLE holdfast_locks RENAME TO elsewhere")
     postgresql.run("SELECT pg_notify(%s, '=x')", ear.name)
     postgresql.run("SELECT pg_notify(%s, 'somebody')", ear.name)
-    limit = time.monotonic() + 20
-    while "somebody" not in ear._heard:
-        assert time.monotonic() < limit, "it hears no more"
-        time.sleep(0.01)
+    _until(lambda: "somebody" in ear._heard)
     postgresql.run("ALTER TABLE elsewhere RENAME TO holdfast_locks")
-    assert ear.listening and not ear.news
+    assert ear.listening and not two.news
     lease.release()
 
 

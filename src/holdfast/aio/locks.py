@@ -40,7 +40,7 @@ class Locks:
         backend: Backend,
         colour: TaskColour,
         *,
-        owner: str,
+        owner: str | None,
         lease: float,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..doorman import EMPTY, Command, Enter, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError
-from .contract import Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
 from .names import SEPARATOR, glob
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class CasBackend:
         self._get: Callable[[str], Seen | None] | None = getattr(store, "get", None)
         self._put: Callable[..., int | str | Seen | None] | None = getattr(store, "put", None)
         self._hinted: Callable[[Iterable[str]], Collection[str]] | None = getattr(store, "hinted", None)
+        self._attend: Callable[[], Awaitable[float]] | None = getattr(store, "attend", None)
+        self.glance: float = getattr(store, "glance", 1.0)
         self._shown_by_hint: Callable[[str], Seen | None] | None = getattr(store, "shown", None)
         self.pushes_grants: bool = getattr(store, "pushes_grants", False)
         self._checks_time: bool = getattr(store, "checks_time", True)
@@ -299,6 +301,11 @@ class CasBackend:
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._hinted(tickets) if self._hinted is not None else ()
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        if self._attend is not None:
+            return await self._attend()
+        return 0.0 if self._hinted is not None and self.store.ear else NEVER
 
     async def look(self, name: str) -> tuple[Record, int]:
         seen = await self._shown(self.store.read(self.prefix + name))

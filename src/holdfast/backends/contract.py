@@ -20,6 +20,8 @@ from ..doorman import Command, Record, Reply, Wake
 
 T = TypeVar("T")
 
+NEVER = float("inf")
+
 
 class Unknown(Exception):
     """It was sent, and nobody knows whether it was done. The cure is to say the same thing again."""
@@ -172,6 +174,11 @@ class Store(Protocol):
     # A store that hears hints may also have
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.
+    # If it does not receive hints from its first moment on, it also has
+    # async def attend(self) -> float
+    # which begins to receive them, for holders. Since when, by the client's clock, none is missed; NEVER: none comes.
+    # Where none come the keeper looks at the rows that are held, once a second, or every so many seconds:
+    # glance = 2.0
 
     # A store that reads rows on hints may also have
     # def shown(self, key) -> Seen | None
@@ -274,6 +281,12 @@ class Backend(Protocol):
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         """For whom of these a hint has come that nobody waited for: somebody has told those inside to go."""
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        """Receive hints for the holders of these locks (and of items of these pools), if the store sends any.
+
+        Since when, by the client's clock, none is missed; NEVER if none comes, and then the keeper looks for itself.
+        """
 
     async def look(self, name: str) -> tuple[Record, int]:
         """The record as it is, less those known to be dead, and the store's time. Changes nothing."""

@@ -6,7 +6,7 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
@@ -100,6 +100,9 @@ class MemoryBackend:
 
     def hinted(self, tickets: Iterable[str]) -> list[str]:
         return [t for t in tickets if self._hints.pop(t, None) is not None] if self._hints else []
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        return 0.0
 
     async def look(self, name: str) -> tuple[Record, int]:
         return self.hub.records.get(self.prefix + name, EMPTY), self.hub.now()

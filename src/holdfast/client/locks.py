@@ -38,7 +38,7 @@ class Locks:
         backend: Backend,
         colour: ThreadColour,
         *,
-        owner: str,
+        owner: str | None,
         lease: float,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ from ..errors import LeaseLost, NotHeld
 from .desk import Desk
 from .keep import renew as renew_seat
 from .release import over
-from .seat import Hold, Seat
+from .seat import Attached, Hold
 from .wish import Wish
 
 
@@ -83,7 +83,7 @@ async def attach(desk: Desk, name: str, ticket: str) -> Hold:
     assert isinstance(reply, Admitted)
     wish = Wish(name, 0, 1, reply.left / 1e6)
     hold = desk.hold(desk, wish)
-    seat = Seat(wish, ticket, desk.backend.skew)
+    seat = Attached(wish, ticket, desk.backend.skew)
     seat.doubtful = True  # what may still be under way of its first holder's messages is not known here
     seat.fence = reply.fence
     seat.confirm(answer.at, reply.left)

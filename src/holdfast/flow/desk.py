@@ -22,6 +22,7 @@ from ..errors import BackendError, ConfigError
 from . import check
 from .clock import chance
 from .events import Event, heeded, log, short
+from .owner import this_process
 from .party import lead
 from .reset import follow, look_up
 from .seat import NEVER, Hold, Seat
@@ -49,7 +50,7 @@ class Desk:
         self,
         backend: Backend,
         colour: Colour,
-        owner: str,
+        owner: str | None,
         on_event: Callable[[Event], object] | None = None,
         hold: type[Hold] = Hold,
         item: type[Hold] = Hold,
@@ -57,7 +58,8 @@ class Desk:
         self.backend = backend
         self.colour = colour
         self.clock = colour.clock
-        self.owner = owner
+        self._unnamed = owner is None
+        self.owner = this_process() if owner is None else owner
         self.on_event = check.callback(on_event, "on_event")
         self.hold = hold
         self.item = item
@@ -292,4 +294,6 @@ class Desk:
         self.keeping = self.watching = False
         self.wake_at = NEVER
         self._prefix = os.urandom(12).hex()
+        if self._unnamed:
+            self.owner = this_process()
         self.backend.forked()

@@ -1,14 +1,17 @@
 """The keeper: one per client. It renews every lease at a third of its length, pays debts, and keeps the store tidy.
 
 Loss is not decided here: `Hold.lost` reads the clock. The keeper only learns from the store that a seat is gone, and
-notices deadlines that have passed while it was at work. Because a store that hangs also hangs the keeper, somebody
-else looks at the clock for those who want to be called: the watch, which never talks to the store.
+notices deadlines that have passed while it was at work. An eviction is learned within a second or so: by a hint where
+the store sends hints, by a look at the record where it does not. Because a store that hangs also hangs the keeper,
+somebody else looks at the clock for those who want to be called: the watch, which never talks to the store.
 
 Both go home after a second with nothing to do and are called again when needed: a client that holds nothing costs no
 thread, and can be forgotten without being closed.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError
@@ -19,6 +22,9 @@ from .seat import NEVER, Seat
 
 LINGER = 1.0
 TIDY = 1.0
+BRIEF = 0.3  # seconds: a hold that may be over in a moment is not attended to before the next round
+GLANCE = 1.0  # seconds between two looks at a held name for which no hints come, unless the store says otherwise
+LOOKS = 16  # such looks in one round; with more names held, each has its turn later
 
 
 async def keep(desk: Desk) -> None:
@@ -86,6 +92,7 @@ async def _round(desk: Desk) -> float:
                     if debt.ticket in desk.debts:
                         desk.debts[debt.ticket] = desk.debts.pop(debt.ticket)
                 return desk.clock() + 0.25
+        await _attend(desk, ours.values())
         await _tidy(desk)
     except (BackendError, ConfigError):  # down, or damaged meanwhile: either way it cannot be asked
         shortest = min((s.lease for s in seats), default=10.0)
@@ -96,6 +103,37 @@ async def _round(desk: Desk) -> float:
         logging.getLogger("holdfast").exception("the keeper stumbled; it goes on")
         return desk.clock() + 0.25
     return 0.0
+
+
+async def _attend(desk: Desk, seats: Iterable[Seat]) -> None:
+    """Receive hints for these from here on. What was sent before that is not received: those are asked for at once."""
+    clock = desk.clock()
+    held = [s for s in seats if clock - s.admitted >= BRIEF and not s.leaving]
+    if not held:
+        return
+    locks = [s for s in held if s.order is None]
+    since = await desk.backend.attend({s.name for s in locks}, {s.name for s in held if s.order is not None})
+    for seat in locks:
+        if seat.hears and seat.asked < since < NEVER:
+            seat.renew_at = clock
+    unheard = [s for s in locks if since == NEVER or not s.hears]
+    if unheard:
+        await _glance(desk, unheard, clock)
+
+
+async def _glance(desk: Desk, seats: list[Seat], clock: float) -> None:
+    """No hints come for these: look, the longest unseen first. A name that cannot be read has its turn last."""
+    old = clock - getattr(desk.backend, "glance", GLANCE) * 0.9
+    due = sorted((s for s in seats if s.asked < old), key=lambda s: s.asked)
+    for name in list(dict.fromkeys(s.name for s in due))[:LOOKS]:
+        same = [s for s in due if s.name == name]
+        for seat in same:
+            seat.asked = desk.clock()
+        record, _ = await desk.backend.look(name)
+        buried = {grave.ticket for grave in record.graves}
+        for seat in same:
+            if seat.ticket in buried or record.seat(seat.ticket) is None:
+                seat.renew_at = clock
 
 
 async def renew(desk: Desk, seat: Seat) -> None:

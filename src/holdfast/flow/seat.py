@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ..backends.contract import NEVER as NEVER
 from ..backends.contract import Answer, Event
 from ..errors import LeaseLost, NotHeld
 from .wish import Wish
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
     from ..pool import On
     from .desk import Desk
 
-NEVER = float("inf")
-
 
 class Seat:
     """One ticket. Slots: what is read ten times in a turn is worth setting once."""
 
     __slots__ = (
-        "admitted", "ahead", "answer", "cap", "deadline", "doubtful", "failed", "fence", "filed", "given", "going",
-        "holds", "leader", "lease", "leaving", "left", "line", "lowered", "margin", "name", "order", "place", "reason",
-        "renew_at", "sent", "story", "ticket", "waited", "watched", "weight", "wish",
+        "admitted", "ahead", "answer", "asked", "cap", "deadline", "doubtful", "failed", "fence", "filed", "given",
+        "going", "holds", "leader", "lease", "leaving", "left", "line", "lowered", "margin", "name", "order", "place",
+        "reason", "renew_at", "sent", "story", "ticket", "waited", "watched", "weight", "wish",
     )  # fmt: skip
+
+    hears = True  # the store knows where to send it a hint
 
     def __init__(self, wish: Wish, ticket: str, skew: float, filed: object = None) -> None:
         self.wish = wish
@@ -62,6 +63,7 @@ class Seat:
         self.given = 0  # how often it has been passed on
         self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
         self.deadline = 0.0
+        self.asked = 0.0  # the client's clock before the last request whose reply showed it inside
         self.renew_at = NEVER
         self.cap = NEVER  # when the present holder's max_hold ends
         self.failed = 0.0  # when the store could not be asked to renew it
@@ -76,6 +78,7 @@ class Seat:
 
     def confirm(self, at: float, left: int) -> None:
         """The store said, to a request sent at `at`, that so many microseconds are left."""
+        self.asked = at
         seconds = left / 1e6
         if seconds > self.lease:
             seconds = self.lease
@@ -109,6 +112,13 @@ class Seat:
         if wish.on_lost is not None:
             self.watched = True
         self.holds = [*beside, hold]
+
+
+class Attached(Seat):
+    """One that was taken over by its ticket: in the store nobody stands behind it."""
+
+    __slots__ = ()
+    hears = False
 
 
 NOWHERE = Seat(Wish("", 0, 1, 0.0), "", 0.0)

@@ -65,6 +65,7 @@ def sit(desk: Desk, hold: Hold, found: Any) -> bool:
     if clock >= deadline:
         return False
     seat.deadline = deadline
+    seat.asked = at
     renew_at = seat.renew_at = at + lease / 3
     seat.admitted = hold._since = clock
     seat.fence = hold.fence = found

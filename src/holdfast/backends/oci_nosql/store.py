@@ -39,6 +39,7 @@ class OciStore:
     span = "machines"
     ear = ""
     trust = 5.0
+    glance = 2.0  # each look is a request that is paid for
     checks_time = False
     gives_way = True
 

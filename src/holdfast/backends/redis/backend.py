@@ -16,7 +16,7 @@ from redis.crc import key_slot
 
 from ...doorman import Admitted, Command, Enter, Keep, Leave, Left, Record, Renew
 from ...errors import BackendError
-from ..contract import Answer, Colour, Pushed, Unknown
+from ..contract import NEVER, Answer, Colour, Pushed, Unknown
 from ..names import glob
 from . import layout, trouble
 from .at_once import LIST_AGAIN, PING, AtOnce
@@ -62,7 +62,6 @@ class RedisBackend(AtOnce, KeepsPools):
         self._plain = colour.blocking and not min_replicas
         self._doors: dict[str, Door] = {}
         self._slot_of_names = key_slot(self._index.encode())
-        self._holding = False
         self._breaks = 0
 
     def _new_ear(self) -> str:
@@ -159,7 +158,6 @@ class RedisBackend(AtOnce, KeepsPools):
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         tickets = list(tickets)
-        self._holding = bool(tickets)
         self.ears.drain()
         breaks = self.ears.breaks + self.atlas.breaks
         if breaks != self._breaks:
@@ -169,6 +167,17 @@ class RedisBackend(AtOnce, KeepsPools):
             return tickets
         found: Collection[str] = self.ears.hinted(tickets)
         return found
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        """Be subscribed at each server where one of these is kept."""
+        doors: list[Any] = [self.door(name) for name in locks] + [self.pools.door(name) for name in pools]
+        try:
+            for door in doors if self.atlas.many else doors[:1]:
+                await self._listen(door)
+        except (Unknown, BackendError):
+            return NEVER  # whether it can be asked, the look tells that the keeper takes in its place
+        since: float = self.ears.since
+        return since
 
     # -- looking
 
@@ -222,12 +231,7 @@ class RedisBackend(AtOnce, KeepsPools):
         door.listed = at
 
     async def tidy(self) -> None:
-        """Who holds something listens, too: somebody may tell it to go."""
-        if self._holding and not self.ears.listening:
-            try:
-                await self._listen(next(iter((self._doors or self.pools.known).values())))
-            except Unknown:
-                pass  # the next round is a second away
+        """Nothing: the server keeps itself."""
 
     async def ping(self) -> None:
         await self._time()

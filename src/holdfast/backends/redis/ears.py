@@ -52,6 +52,7 @@ class ThreadEars(Hearing):
         with self._mutex:
             if node not in self._ties:
                 self._ties[node], tie = tie, None
+                self.since = self._colour.clock()
             if len(self._ties) > 1:
                 self._bell = self._bell or os.pipe()
                 os.write(self._bell[1], b".")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from ..contract import Colour, Event, Pushed
+from ..contract import NEVER, Colour, Event, Pushed
 
 KEPT = 1000  # wake-ups that nobody has asked for yet
 
@@ -14,6 +14,7 @@ class Hearing:
         self._colour = colour
         self.breaks = 0  # how often a subscription broke
         self.on_break: Callable[[], None] | None = None  # what was held may be gone: called by the loop of tasks
+        self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._hints: dict[str, Pushed] = {}
         self._taken: dict[str, int] = {}  # the fences of the last wake-ups given out: a cluster may tell them twice
         self._waiting: dict[str, Event] = {}

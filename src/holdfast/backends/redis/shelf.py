@@ -75,7 +75,7 @@ class RedisPools:
 
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
         backend = self._backend
-        one = self.known.get(pool) or self._pool(pool)
+        one = self.door(pool)
         at = backend.colour.clock()
         if not one.crowded:
             answer = await self._short(one, order, at)
@@ -135,10 +135,12 @@ class RedisPools:
             one.crowded = True  # or something else than plain: `ask` need not try the same again
         return answer
 
-    def _pool(self, name: str) -> Pool:
-        if len(self.known) >= KNOWN:
-            self.known.clear()
-        pool = self.known[name] = Pool(self._backend.namespace, name)
+    def door(self, name: str) -> Pool:
+        pool = self.known.get(name)
+        if pool is None:
+            if len(self.known) >= KNOWN:
+                self.known.clear()
+            pool = self.known[name] = Pool(self._backend.namespace, name)
         return pool
 
     async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:

@@ -75,6 +75,7 @@ class TaskEars(Hearing):
             pipe.close()
             raise said_no(node.where, reply)
         self._pipes[node] = pipe
+        self.since = self._colour.clock()
 
     def _drop(self, node: TaskNode, pipe: Pipe) -> None:
         pipe.close()

@@ -1,21 +1,23 @@
 """Hearing hints from PostgreSQL: one connection and one channel per process and server, whatever the number of clients.
 
 A channel for all would wake everybody for everybody: with 64 clients that took the rate down to a sixth. A thread
-listens and gives each hint to the one who waits for it, a thread or a task. It starts when somebody first has to wait,
-and ends when nobody has waited for a while.
+listens and gives each hint to the one who waits for it, a thread or a task. It starts when a client first has to wait
+or holds a lock for longer than a moment (its holder may be evicted), and ends when no client needs it for a while, or
+when the last client is closed.
 
 What is heard is a hint and nothing more, for any role of the database may NOTIFY: it is looked into the table. Besides
-tickets it names rows which somebody of this process is inside of and another one waits for now: they are read at once,
-so that leaving starts from what is there. When the connection breaks, everybody is woken, for hints may have been
-missed, and polls until there is a new one.
+tickets it names rows which a client of this process is inside of and another one waits for now: they are read at once,
+for each client, so that leaving starts from what is there. When the connection breaks, everybody is woken, for hints
+may have been missed, and polls until there is a new one.
 """
 
 import os
 import select
 import threading
 import time
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from sqlalchemy.engine import URL
@@ -24,12 +26,21 @@ from ..contract import Event, Row, Seen
 from .quick import Quick
 from .tables import EAR, LOCKS, NEWS, Statement
 
-IDLE = 30.0  # seconds without anybody who waits, after which the connection is given back
+IDLE = 30.0  # seconds without a waiter or a holder, after which the connection is given back
+HELD = 5.0  # seconds for which a holder counts after its keeper has last said so
 RETRY = 1.0  # seconds between two tries to listen
 REMEMBERED = 5.0  # seconds for which a hint is kept for one who does not wait yet
 MOST = 1000
 READING = 5.0  # seconds for which a row is waited for
 READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s", None, True, True)
+
+
+class Reader(Protocol):
+    """A client: what is given the rows that were read for it."""
+
+    def tell(self, key: str, seen: Seen) -> None: ...
+
+    def client_clock(self) -> float: ...
 
 
 class Ear:
@@ -38,14 +49,16 @@ class Ear:
     def __init__(self, connect: Callable[[], Any]) -> None:
         self.name = EAR + os.urandom(8).hex()
         self.listening = False
+        self.readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+        self._since = 0.0  # when it began to listen
+        self._attended = -HELD
         self._connect = connect
         self._mutex = threading.Lock()
         self._waiting: dict[str, list[Event]] = {}
         self._heard: dict[str, float] = {}  # by ticket: when
-        self.news: dict[str, tuple[float, int, str]] = {}  # by key: when, version and body of its row
         self._thread: threading.Thread | None = None
-        self._poke: int = -1
-        self._tried = 0.0
+        self._poke: tuple[int, int] | None = None  # a pipe that makes the thread look up
+        self._tried = -RETRY
 
     def enter(self, ticket: str, event: Event) -> bool:
         """Begin to wait, and to listen if nobody does yet. Whether something was heard already."""
@@ -53,11 +66,23 @@ class Ear:
             self._waiting.setdefault(ticket, []).append(event)
             if ticket in self._heard:
                 return True
-            if self._thread is None and time.monotonic() - self._tried > RETRY:
-                self._tried = time.monotonic()
-                self._thread = threading.Thread(target=self._listen, name="holdfast-ear", daemon=True)
-                self._thread.start()
+            self._begin()
         return False
+
+    def attend(self) -> float:
+        """There is a holder: listen from here on. For how many seconds it has; -1: not yet."""
+        with self._mutex:
+            self._attended = time.monotonic()
+            self._begin()
+            return time.monotonic() - self._since if self.listening else -1.0
+
+    def _begin(self) -> None:
+        """Under the mutex."""
+        if self._thread is None and time.monotonic() - self._tried > RETRY:
+            self._tried = time.monotonic()
+            thread = threading.Thread(target=self._listen, name="holdfast-ear", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def leave(self, ticket: str, event: Event) -> bool:
         """No longer wait. Whether a hint has come."""
@@ -75,14 +100,6 @@ class Ear:
         with self._mutex:
             return [ticket for ticket in tickets if self._heard.pop(ticket, None) is not None]
 
-    def news_of(self, key: str, clock: float) -> Seen | None:
-        """What was heard of this row, once. `clock`: the client's, now."""
-        heard = self.news.pop(key, None)
-        if heard is None:
-            return None
-        when, version, body = heard
-        return Seen(Row(key, 0, "", body), version, 0, clock - (time.monotonic() - when))
-
     def _hear(self, hint: str) -> None:
         ticket = hint.partition(" ")[0]
         with self._mutex:
@@ -95,7 +112,7 @@ class Ear:
             event.set()
 
     def _read_news(self, quick: Quick, key: str) -> None:
-        """A row has changed that somebody here may be about to write: have it at hand."""
+        """A row has changed that a client may be about to write: give it to each, whichever it is."""
         when = time.monotonic()
         try:
             found = quick.say(READ, {"v_key": key})
@@ -104,9 +121,12 @@ class Ear:
                 raise  # it is the connection
             return
         if found:
-            if len(self.news) > MOST:
-                self.news.clear()
-            self.news[key] = when, *found[0]
+            version, body = found[0]
+            with _mutex:
+                readers = list(self.readers)
+            for reader in readers:
+                at = reader.client_clock() - (time.monotonic() - when)
+                reader.tell(key, Seen(Row(key, 0, "", body), version, 0, at))
 
     def _wake_all(self) -> None:
         with self._mutex:
@@ -116,18 +136,25 @@ class Ear:
 
     def _listen(self) -> None:
         connection = None
+        poke = os.pipe()
         try:
+            with self._mutex:
+                self._poke = poke
             connection = self._connect()
             connection.execute(f"LISTEN {self.name}")
-            self.listening = True
+            with self._mutex:
+                self._since = time.monotonic()
+                self.listening = True
             self._wake_all()  # each looks once: something may have been said before we listened
-            self._read(connection)
+            self._read(connection, poke[0])
         except Exception:
             pass  # they poll, and the next one who waits tries again
         finally:
-            self.listening = False
             with self._mutex:
-                self._thread = None
+                self.listening = False
+                self._thread = self._poke = None
+            for fd in poke:
+                os.close(fd)
             if connection is not None:
                 try:
                     connection.close()
@@ -135,14 +162,22 @@ class Ear:
                     pass
             self._wake_all()
 
-    def _read(self, connection: Any) -> None:
+    def end(self) -> threading.Thread | None:
+        """No client is left. The thread that ends now, if there is one."""
+        with self._mutex:
+            if self._poke is not None:
+                os.write(self._poke[1], b".")
+            return self._thread
+
+    def _read(self, connection: Any, poke: int) -> None:
         pgconn = connection.pgconn
         quick = Quick(connection, READING, False)
         news: list[str] = []
         poll = select.poll()
         poll.register(pgconn.socket, select.POLLIN)
+        poll.register(poke, select.POLLIN)
         quiet = time.monotonic()
-        while True:
+        while self.readers:
             poll.poll(1000)
             pgconn.consume_input()
             while True:
@@ -156,18 +191,18 @@ class Ear:
                     break
                 self._read_news(quick, news.pop())  # after those who wait; and hints may have come with the answer
             now = time.monotonic()
-            if self._waiting:
+            if self._waiting or now - self._attended < HELD:
                 quiet = now
             elif now - quiet > IDLE:
                 return
 
 
-_ears: dict[Any, Ear] = {}
+_ears: dict[URL, Ear] = {}
 _mutex = threading.Lock()
 
 
-def ear_at(direct: URL, timeout: float) -> Ear:
-    """The ear of this process at this server."""
+def ear_at(direct: URL, timeout: float, reader: Reader) -> Ear:
+    """The ear of this process at this server, for this client until it is closed or forgotten."""
 
     def connect() -> Any:
         url = direct.set(drivername="postgresql").render_as_string(hide_password=False)
@@ -177,17 +212,29 @@ def ear_at(direct: URL, timeout: float) -> Ear:
         )
 
     with _mutex:
-        key = (os.getpid(), direct)
-        ear = _ears.get(key)
+        ear = _ears.get(direct)
         if ear is None:
-            ear = _ears[key] = Ear(connect)
+            ear = _ears[direct] = Ear(connect)
+        ear.readers.add(reader)
         return ear
+
+
+def part(ear: Ear, reader: Reader) -> threading.Thread | None:
+    """This client is closed. The thread that ends with it, if it was the last one."""
+    with _mutex:
+        ear.readers.discard(reader)
+        if ear.readers:
+            return None
+        for key in [key for key, each in _ears.items() if each is ear]:
+            del _ears[key]
+    return ear.end()
 
 
 def forked() -> None:
     """A child hears nothing of its parent's."""
     global _mutex
     _mutex = threading.Lock()
+    _ears.clear()
 
 
 os.register_at_fork(after_in_child=forked)

@@ -7,7 +7,7 @@ locks, `shelf` the items of pools; `ears` hear PostgreSQL's hints.
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ..contract import Colour, Pushed, Seen
+from ..contract import NEVER, Colour, Pushed, Seen
 from .address import Address
 from .rows import SqlRows, ThreadRows
 from .tables import ddl
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .shelf import SqlShelf
 
 NOBODY: frozenset[str] = frozenset()
+GOODBYE = 1.0  # seconds for which closing waits for the listener to end: the server may hang
 
 
 class SqlStore(SqlRows):
@@ -60,7 +61,7 @@ class SqlStore(SqlRows):
             except ImportError:  # an Engine with another driver than psycopg: its waiters poll
                 self.address = address._replace(listen=None)
                 return None
-            self._ear = ear_at(direct, address.timeout)
+            self._ear = ear_at(direct, address.timeout, self)
         return self._ear
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
@@ -70,19 +71,20 @@ class SqlStore(SqlRows):
         return await listen(self, self._colour, ear, key, ticket, timeout)
 
     def tell(self, key: str, seen: Seen) -> None:
-        """One who was woken has read the row: his next step starts from that."""
+        """A waiter that was woken has read the row, or the listener for a holder: the next step starts from that."""
         if len(self._told) > 1000:
             self._told.clear()
-        self._told[key] = seen
+        told = self._told.get(key)
+        if told is None or told.at <= seen.at:
+            self._told[key] = seen
 
     def shown(self, key: str) -> Seen | None:
-        if self._told:
-            told = self._told.pop(key, None)
-            if told is not None:
-                return told
-        if self._ear is None or not self._ear.news:
-            return None
-        return self._ear.news_of(key, self._clock())
+        return self._told.pop(key, None) if self._told else None
+
+    async def attend(self) -> float:
+        ear = self._hearing()
+        lasted = ear.attend() if ear is not None else -1.0
+        return self._clock() - lasted if lasted >= 0 else NEVER
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._ear.hinted(tickets) if self._ear is not None else ()
@@ -102,12 +104,20 @@ class SqlStore(SqlRows):
 
     async def close(self) -> None:
         self._closed = True
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            from .ears import part
+
+            thread = part(ear, self)
+            if thread is not None:
+                await self._colour.call(thread.join, GOODBYE)
         await self.hands.close()
 
     def forked(self) -> None:
         self._sample = None
         self._ear = None
         self._lost.clear()
+        self._told.clear()
         self.hands.forked()
 
     def beacon(self) -> int | None:

@@ -107,6 +107,29 @@ class TestEvicting(Behaviours):
         assert caught.value.reason == "evicted"
         assert "evicted" in [event.kind for event in told]
 
+    async def test_the_holder_is_told_within_seconds_whatever_its_lease(self, world: World, kind: Kind) -> None:
+        """In the first second of a hold, and later; a third of this lease would be half a minute."""
+        first = await take(kind.mine(world.connect(lease=90), "first"))
+        await world.connect(owner="operator").evict("first", reason="right away")
+        later = await take(kind.mine(world.connect(lease=90), "later"))
+        await world.pass_time(1.7)
+        await world.connect(owner="operator").evict("later", reason="now")
+        for _ in range(16):
+            await world.pass_time(0.25)
+            if first.lost and later.lost:
+                break
+        assert (first.reason, later.reason) == ("evicted", "evicted")
+
+    async def test_one_who_has_attached_is_told_within_seconds(self, world: World, kind: Kind) -> None:
+        taken = await take(kind.mine(world.connect(), "x"))
+        attached = await world.connect().attach("x", await taken.detach(90))
+        await world.connect().evict("x", reason="right away")
+        for _ in range(16):
+            await world.pass_time(0.25)
+            if attached.lost:
+                break
+        assert attached.reason == "evicted"
+
     async def test_at_once_means_now(self, world: World, kind: Kind) -> None:
         lease = await take(kind.mine(world.connect(lease=0.5), "x"))
         await world.connect().evict("x", reason="gone for good", at_once=True)
