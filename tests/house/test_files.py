@@ -12,6 +12,7 @@ from tests.house.tree import ROOT, files, python_files
 LIMIT, LIMIT_OF_TESTS = 300, 400
 LONGER = {
     "src/holdfast/doorman/rules.py": "the whole algorithm, below the essay that tells it",
+    "src/holdfast/backends/contract.py": "all that a store and a client promise each other, to be read in one go",
     "src/holdfast/backends/cas.py": "one engine for every store, and the words on how it does it",
     "src/holdfast/backends/cas_pool.py": "the same for pools: one order of writes, of which each rests on the others",
     "src/holdfast/backends/sqlite/store.py": "one class: the statements and the connection that they share",
