@@ -3,12 +3,14 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.backends.contract import Row, Seen, Written
@@ -131,6 +133,14 @@ def python(code: str, *args: Any, before: Sequence[str] = (), **more: Any) -> "s
         env=environment,
         **more,
     )
+
+
+def dead_socket(path: Path) -> None:
+    """A socket's file without the socket. The directory may be deeper than a socket's path can be."""
+    folder = os.open(os.path.dirname(path), os.O_PATH)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
+        dead.bind(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+    os.close(folder)
 
 
 def until(true: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.backends.sqlite import SqliteStore, sentences
 from holdfast.errors import BackendError, ConfigError
 from tests.sqlite.plumbing import ThreadColour, enter, get, put, python, run, step, stop, store_at
@@ -206,6 +207,29 @@ def test_a_full_disk_is_said_and_it_goes_on_by_itself(small_disk: Path) -> None:
     os.unlink(small_disk / "filler")
     put(store, "again")
     assert get(store, "k").row == held
+    run(store.close())
+
+
+def test_a_log_does_not_fill_a_small_disk(small_disk: Path) -> None:
+    """Beside an idle holder, by clients that make few writes each."""
+    url = f"sqlite:///{small_disk}/locks.db"
+    with holdfast.connect(url) as idle, idle.lock("idle"):
+        for _ in range(60):
+            with holdfast.connect(url) as locks, locks.lock("job"):
+                pass
+    with holdfast.connect(url) as locks, locks.lock("idle", timeout=0):
+        pass
+
+
+def test_on_a_full_disk_the_room_of_the_log_is_used(small_disk: Path) -> None:
+    store = store_at(small_disk / "locks.db")
+    put(store, "k")
+    assert store._keeping.checkpoint()
+    for _ in range(20):
+        put(store, "k", "x" * 100)
+    fill(small_disk)
+    for _ in range(200):
+        put(store, "k", "x" * 100)
     run(store.close())
 
 

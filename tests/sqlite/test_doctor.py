@@ -114,7 +114,8 @@ def test_who_can_share_the_locks(client: Client, path: Path) -> None:
     path.chmod(0o600)
     me = pwd.getpwuid(os.geteuid()).pw_name
     group = grp.getgrgid(path.stat().st_gid).gr_name
-    assert f"ok: Only user {me} and root can use these locks." in said(store)
+    only = "root" if me == "root" else f"user {me} and root"
+    assert f"ok: Only {only} can use these locks." in said(store)
     path.chmod(0o660)
     text = said(store)
     assert f"ok: User {me}, group {group} and root can share these locks." in text
@@ -153,10 +154,9 @@ def test_a_directory_in_which_others_may_write(client: Client, path: Path) -> No
 
 
 def test_two_names_for_one_file(client: Client, path: Path) -> None:
-    store = client()
-    put(store, "k")
+    put(client(), "k")
     os.link(path, path.with_name("another.db"))
-    assert "warning: The file has 2 names" in said(store)
+    assert f"error: {path} has 2 names" in said(client())
 
 
 def test_a_damaged_file(client: Client, path: Path) -> None:
@@ -199,6 +199,14 @@ def test_a_log_that_grows(client: Client, path: Path, monkeypatch: pytest.Monkey
     put(store, "k")
     monkeypatch.setattr(doctor, "_size", lambda path: 100 << 20 if path.endswith("-wal") else 1)
     assert "warning: The log has grown to 100.0 MB" in said(store)
+
+
+def test_a_disk_with_little_room(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    put(store, "k")
+    assert "The disk has" not in said(store)
+    monkeypatch.setattr(doctor, "room", lambda path: 10_000)
+    assert "warning: The disk has 10 kB left. When it is full nobody is let in: make room there." in said(store)
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")

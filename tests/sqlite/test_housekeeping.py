@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
+from holdfast import aio
 from holdfast.aio.colour import TaskColour
 from holdfast.backends.contract import Row, Written
 from holdfast.backends.sqlite import SqliteStore, housekeeping
 from holdfast.doorman import Leave, Resize, wire
-from tests.sqlite.plumbing import enter, get, put, python, run, step, store_at
+from tests.sqlite.plumbing import dead_socket, enter, get, put, python, run, step, store_at
 
 Client = Callable[..., SqliteStore]
 DAY = 24 * 3600 * 1_000_000
@@ -182,11 +184,81 @@ def test_in_an_event_loop_a_checkpoint_runs_beside_it(path: Path, monkeypatch: p
         await store.close()
 
     asyncio.run(main())
-    assert len(where) == 2
+    assert len(where) == 3, "and one at the end"
     assert threading.get_ident() not in where
 
 
+def short_clients(path: Path, number: int, rounds: int = 10) -> None:
+    """Clients that live for a moment, each with fewer writes than a client makes between two looks at the log."""
+    for _ in range(number):
+        with holdfast.connect(f"sqlite:///{path}") as locks:
+            for _ in range(rounds):
+                with locks.lock("job"):
+                    pass
+
+
+def test_the_log_does_not_grow_beside_an_idle_holder_when_all_others_are_short(path: Path) -> None:
+    with holdfast.connect(f"sqlite:///{path}") as idle, idle.lock("idle"):
+        short_clients(path, 60, 30)
+        assert log_size(path) < 1.1 * housekeeping.TRUNCATE
+
+
+def test_the_same_for_tasks(path: Path) -> None:
+    async def main() -> None:
+        for _ in range(60):
+            async with aio.connect(f"sqlite:///{path}") as tasks:
+                for _ in range(30):
+                    async with tasks.lock("job"):
+                        pass
+
+    with holdfast.connect(f"sqlite:///{path}") as idle, idle.lock("idle"):
+        asyncio.run(main())
+        assert log_size(path) < 1.1 * housekeeping.TRUNCATE
+
+
+def test_a_checkpoint_begins_with_a_commit_that_is_one(client: Client, path: Path) -> None:
+    """SQLite does not write a row that stays as it was."""
+    store = client()
+    put(store, "k")
+    before = log_size(path)
+    assert store._db.change(housekeeping.COMMIT, ()) == 1
+    assert log_size(path) > before
+
+
 # -- the sweep
+
+
+@pytest.mark.parametrize("by_run", [False, True])
+def test_clients_that_live_for_a_moment_sweep_rows_and_sockets_of_the_dead(
+    client: Client, path: Path, by_run: bool
+) -> None:
+    store = client()
+    step(store, "k", enter("A", store.ear))
+    step(store, "k", Leave("A"))
+    age(store, "k", DAY + 1)
+    row = get(store, "k").row
+    assert row is not None
+    for i in range(300):
+        run(store.write(row._replace(key=f"k{i}"), None, 0, ()))
+    directory = Path(store._ears.directory)
+    for i in range(20):
+        dead_socket(directory / "dead")
+        dead_ear = directory / f"{2**22 + i}-x-{(directory / 'dead').stat().st_ino:x}"
+        (directory / "dead").rename(dead_ear)
+        os.utime(dead_ear, (1, 1))
+    killed = directory / ".1-left"  # what a process leaves that is killed while it makes its socket
+    killed.mkdir(0o700)
+    os.utime(killed, (1, 1))
+    for _ in range(1000):  # each of sixteen clients sweeps at most 200 rows
+        short = store_at(path)
+        assert short.ear
+        put(short, "job")
+        if not by_run or not short.abandon():
+            run(short.close())
+        if keys(store) == {"job"}:
+            break
+    assert keys(store) == {"job"}
+    assert os.listdir(directory) == [store.ear]
 
 
 def age(store: SqliteStore, key: str, by: int) -> None:

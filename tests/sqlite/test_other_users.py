@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.backends.sqlite import SqliteStore
-from tests.sqlite.plumbing import put, python, run, store_at
+from tests.sqlite.plumbing import dead_socket, put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
 
 Client = Callable[..., SqliteStore]
@@ -202,11 +202,6 @@ def test_root_and_another_user_share_a_file(made: People, place: Path, user: Beg
 # -- outsiders
 
 
-def dead_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
-        dead.bind(str(path))
-
-
 @only_root
 @pytest.mark.parametrize("end", [".ears", "-wal", "-shm"])
 def test_what_an_outsider_has_put_beside_the_database_is_refused(
@@ -300,13 +295,13 @@ def test_another_file_of_that_name_proves_no_death(client: Client, what: str) ->
     assert one.silent([two.ear]) == (frozenset(), frozenset())
 
 
-def test_a_hint_is_not_sent_along_a_link(client: Client) -> None:
+def test_a_hint_is_not_sent_along_a_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = client(), client()
     file = Path(two._ears.directory, two.ear)
     assert one.ear
-    elsewhere = file.parent / "elsewhere"
+    monkeypatch.chdir(file.parent)  # a socket's path must be short
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as victim:
-        victim.bind(str(elsewhere))
+        victim.bind("elsewhere")
         victim.setblocking(False)
         file.unlink()
         file.symlink_to("elsewhere")

@@ -156,6 +156,21 @@ def test_a_loop_of_links_is_not_a_database(tmp_path: Path) -> None:
         put(store_at(tmp_path / "loop"), "k")
 
 
+def test_a_file_with_two_names_is_refused_under_each_of_them(path: Path) -> None:
+    """It would have a log for each name, and nobody would see what is written under the other one."""
+    put(first := store_at(path), "k")
+    other = path.with_name("other.db")
+    other.hardlink_to(path)
+    for name in (path, other):
+        with pytest.raises(ConfigError, match=rf"{name} has 2 names \(hard links\).*symbolic links"):
+            put(store_at(name), "k")
+    put(first, "k")  # it was there before the second name, and nobody can come in under that
+    other.unlink()
+    put(again := store_at(path), "k")
+    for store in (first, again):
+        run(store.close())
+
+
 as_somebody_else = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
 

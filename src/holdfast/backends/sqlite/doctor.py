@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import LockError
 from . import clock, place, rights, sentences
-from .housekeeping import COMMIT, TRUNCATE
+from .housekeeping import COMMIT, SMALL, TRUNCATE, room
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -56,6 +56,9 @@ def _file(path: str) -> Iterator[Finding]:
     yield "ok", f"{path} has {_amount(size)}, its log {_amount(log)}."
     if log > 4 * TRUNCATE:
         yield "warning", f"The log has grown to {_amount(log)}: somebody reads without end, or nobody may cut it."
+    left = room(path)
+    if left < max(log, SMALL):
+        yield "warning", f"The disk has {_amount(left)} left. When it is full nobody is let in: make room there."
     mount = place.mount_of(path)
     if mount is None:
         yield "note", "This system does not tell on which file system the database lies. It must not be a network one."
@@ -65,13 +68,6 @@ def _file(path: str) -> Iterator[Finding]:
             yield "note", "That is memory: leases without a process are gone after a reboot."
     if any(path.startswith(cleaned) for cleaned in ("/tmp/", "/var/tmp/")):
         yield "warning", f"Cleaners delete old files below {os.path.dirname(path)}. Use a place that nobody tidies up."
-    links = os.stat(path).st_nlink
-    if links > 1:
-        yield (
-            "warning",
-            f"The file has {links} names (hard links). Used under two of them it has two logs, and locks are lost. "
-            "Use one name, or symbolic links.",
-        )
 
 
 def _rights(path: str) -> Iterator[Finding]:
@@ -84,7 +80,7 @@ def _rights(path: str) -> Iterator[Finding]:
         yield "ok", f"{owner}, {group} and root can share these locks.".replace("user", "User", 1)
         yield from _sharing(path, own, above)
     else:
-        yield "ok", f"Only {owner} and root can use these locks."
+        yield "ok", f"Only {f'{owner} and root' if own.uid else 'root'} can use these locks."
     if (there.st_mode & 0o044) & ~own.mode(own.gid):
         yield (
             "warning",

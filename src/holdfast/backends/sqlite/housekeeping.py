@@ -5,6 +5,10 @@ client at a time does it, elected by a lock on the directory of the ears, right 
 else can be in the middle of resetting the log, which also keeps clear of a bug of SQLite 3.7.0 to 3.51.2 there.
 
 It runs on a second connection, so that neither writers nor an event loop wait for the disk.
+
+A client that lives for a moment, as those of `run` do, does its share when it ends: it cuts a log that has grown long,
+and one of sixteen sweeps some rows and sockets. A client leaves at most one row and one socket on average, so these
+clients alone keep the file small, beside a holder that does nothing for hours as well.
 """
 
 import os
@@ -12,6 +16,7 @@ import sqlite3
 import time
 
 from ...doorman import wire
+from . import sentences
 from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
 
@@ -22,16 +27,20 @@ except ImportError:  # no POSIX system: SQLite's own way must do
 
 DUE = 250  # commits of our own since our last checkpoint
 TRUNCATE = 4 << 20  # bytes; a log above this is cut, not only emptied, and by whoever writes, if nobody else does it
+SMALL = 64 << 10  # bytes; a log below this is no reason why a disk is full
 SHORT = 256 << 10  # bytes; read again by the first one who opens the database, in a millisecond
 GLANCE = 64  # commits of our own between two looks at its size
 PATIENCE = 50  # milliseconds until all others pause for the cut
 IDLE = 24 * 3600 * 1_000_000  # microseconds
+NOBODY_KNOWS = 1 << 62
 SWEEP_EVERY = 30.0  # seconds
 SWEEP_ROWS = 200
+SHARE = 16  # one of this many clients sweeps when it ends
 
 NEXT_ROWS = "SELECT rowid, key, body, version FROM holdfast_locks WHERE rowid > ? ORDER BY rowid LIMIT ?"
 DELETE = "DELETE FROM holdfast_locks WHERE key=? AND version=?"
-COMMIT = "UPDATE holdfast_meta SET base=base"
+LAST_ROW = "SELECT max(rowid) FROM holdfast_locks"
+COMMIT = "UPDATE holdfast_meta SET rowid=-rowid"  # a row that stays as it was would not be written at all
 
 
 class Housekeeping:
@@ -41,11 +50,16 @@ class Housekeeping:
         self._rest_until = 0.0
         self._ears = ears
         self._sweep_at = time.monotonic() + SWEEP_EVERY
-        self._rowid = 0
+        self._rowid = -1  # where the next sweep begins; -1: somewhere
 
     def is_urgent(self) -> bool:
         """Whether the log is long, and we have not tried to cut it just now."""
-        return time.monotonic() >= self._rest_until and self._log() > TRUNCATE
+        return time.monotonic() >= self._rest_until and self._is_long()
+
+    def _is_long(self) -> bool:
+        """Above its limit, or of half the size of what is left on the disk: the database needs room to take it in."""
+        log = self._log()
+        return log > TRUNCATE or (log > SMALL and log > room(self._db.real) // 2)
 
     def is_short(self) -> bool:
         """Whether the log may as well be left to the next one."""
@@ -62,6 +76,17 @@ class Housekeeping:
                 self.sweep()
         except (sqlite3.Error, OSError, Closed):
             pass
+
+    def is_due_at_the_end(self) -> bool:
+        """Whether a client that ends now has something to `finish`: the log is long, or the lot has fallen on it."""
+        return self._is_long() or os.urandom(1)[0] % SHARE == 0
+
+    def finish(self) -> None:
+        """The last work of a client. Never raises."""
+        if self._is_long():
+            self.checkpoint()
+        self._sweep_at = 0.0
+        self.tidy()
 
     def _log(self) -> int:
         try:
@@ -97,12 +122,14 @@ class Housekeeping:
                 try:
                     connection.execute(COMMIT)
                     break
-                except sqlite3.OperationalError:
+                except sqlite3.OperationalError as error:
+                    if sentences.is_full(error):
+                        break  # then nobody else commits, and what follows makes room
                     time.sleep(0.0002)
             else:
                 return False
             busy = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0]
-            if self._log() > TRUNCATE:  # the cut needs a moment without writers; most of the work is done by now
+            if self._is_long():  # the cut needs a moment without writers; most of the work is done by now
                 connection.execute(f"PRAGMA busy_timeout={PATIENCE}")
                 busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
@@ -111,6 +138,11 @@ class Housekeeping:
 
     def sweep(self) -> int:
         """Delete rows that nobody has used for a day, some at a time; how many."""
+        if self._rowid < 0:
+            last = self._db.rows(LAST_ROW)[0][0] or 0
+            self._rowid = 0
+            if last > SWEEP_ROWS:  # the first ones, too, get their turn
+                self._rowid = max(int.from_bytes(os.urandom(8)) % last - SWEEP_ROWS // 2, 0)
         rows = self._db.rows(NEXT_ROWS, (self._rowid, SWEEP_ROWS))
         self._rowid = rows[-1][0] if len(rows) == SWEEP_ROWS else 0
         now = self._db.now()
@@ -124,6 +156,15 @@ class Housekeeping:
             if idle and max(record.seen, record.fence) < now - IDLE and all(g.until < now for g in record.graves):
                 gone += self._db.change(DELETE, (key, version))
         return gone
+
+
+def room(path: str) -> int:
+    """How many bytes are left on the disk that holds this file."""
+    try:
+        disk = os.statvfs(path)
+    except (OSError, AttributeError):
+        return NOBODY_KNOWS
+    return disk.f_bavail * disk.f_frsize
 
 
 def _elect(directory: int) -> int | None:

@@ -118,6 +118,12 @@ def prepare(path: str) -> str:
         there = os.stat(real)
         if not stat.S_ISREG(there.st_mode):
             raise ConfigError(f"{real} is not a plain file, so it cannot be a database. Name another path.")
+        if there.st_nlink > 1:
+            raise ConfigError(
+                f"{real} has {there.st_nlink} names (hard links). Under each of them it would have another log, and "
+                "clients would not exclude each other. Remove all names but one (find -samefile lists them), or make "
+                "symbolic links of them."
+            )
     except FileNotFoundError:
         pass
     except OSError as bad:

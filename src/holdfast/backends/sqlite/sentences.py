@@ -22,6 +22,11 @@ def is_busy(error: sqlite3.Error) -> bool:
     return code(error) & 0xFF in (BUSY, LOCKED, PROTOCOL)
 
 
+def is_full(error: sqlite3.Error) -> bool:
+    """The disk has no room."""
+    return code(error) & 0xFF == FULL or code(error) == IOERR_SHMSIZE
+
+
 def is_lasting(error: sqlite3.Error) -> bool:
     """Whether the connection may be of no more use. A full disk is none of its fault, and it can still read."""
     number = code(error)
@@ -37,7 +42,7 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
             f"{path} is damaged or not a SQLite database ({error}). "
             f"Move it away, and its -wal and -shm with it; a new one is made by the next use."
         )
-    if kind == FULL or number == IOERR_SHMSIZE:
+    if is_full(error):
         return BackendError(f"The disk that holds {path} is full. It goes on by itself once there is room.")
     if number == IOERR_WRITE:
         return BackendError(

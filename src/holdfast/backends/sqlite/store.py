@@ -251,6 +251,10 @@ class SqliteStore:
                 continue  # a fork came between
             except sqlite3.Error as error:
                 if not sentences.is_busy(error):
+                    if sentences.is_full(error) and not tries:
+                        tries = 1
+                        if await self._colour.call(self._keeping.checkpoint):  # perhaps the log takes the room
+                            continue
                     if sentences.is_lasting(error):
                         self._db.close()  # whatever it was, begin anew
                     raise sentences.explain(error, self._db.real) from error
@@ -376,9 +380,13 @@ class SqliteStore:
     async def close(self) -> None:
         self._closed = True
         self._room.wake_all()
-        with self._opening:
-            self._ears.close()
-        self._db.close()
+        try:
+            if self._db.cursor is not None and self._keeping.is_due_at_the_end():
+                await self._colour.call(self._keeping.finish)
+        finally:
+            with self._opening:
+                self._ears.close()
+            self._db.close()
 
     def abandon(self) -> bool:
         """For a process that ends now: leave the database as one that is killed does, but take our ear away.
@@ -386,6 +394,8 @@ class SqliteStore:
         The last one to close it would empty the log and wait for the disk, and so would the next one to open it; `run`
         in a loop would do nothing else. False if the log is long enough to be worth it: then close.
         """
+        if self._keeping.is_due_at_the_end():
+            self._keeping.finish()
         if not self._keeping.is_short():
             return False
         with self._opening:
