@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .backends.contract import Backend, Colour
+from .backends.names import canonical
 from .errors import ConfigError
 from .flow import check
 from .flow.check import Seconds
@@ -65,11 +66,14 @@ def open_backend(target: object, colour: Colour, namespace: str, options: dict[s
         text = f"no URL given: locks are kept in {backend.where} and reach only this user on this machine"
         warnings.warn(text, stacklevel=4)
         return backend
+    if isinstance(target, os.PathLike):
+        return _sqlite(os.path.abspath(os.fsdecode(target)), colour, namespace, options)
     if not isinstance(target, str):
         drivers = [DRIVERS[module] for module in _modules(target) if module in DRIVERS]
         if not drivers:
-            raise ConfigError(f"connect() takes a URL, {_OBJECTS}, not {type(target).__name__}.")
+            raise ConfigError(f"connect() takes a URL, a path, {_OBJECTS}, not {type(target).__name__}.")
         return drivers[0](target, colour, namespace, options)
+    target = canonical(target)
     scheme, colon, _ = target.partition("://")
     opener = (SCHEMES.get(scheme) or SQL.get(scheme.partition("+")[0])) if colon else None
     if opener is None:

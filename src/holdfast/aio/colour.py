@@ -44,6 +44,17 @@ class TaskEvent:
             return self._event.is_set()
 
 
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The loop that runs here; ConfigError if there is none."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigError(
+            "holdfast.aio works in an event loop of asyncio, and none runs here. Under trio use holdfast.connect() in "
+            "a thread (trio.to_thread.run_sync); outside of any loop use it as it is."
+        ) from None
+
+
 class TaskColour:
     blocking = False
     clock = staticmethod(boot_clock)
@@ -56,12 +67,12 @@ class TaskColour:
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop of this client: the one in which it was used first."""
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+            self._loop = running_loop()
             self._thread = get_ident()
         return self._loop
 
     def check_loop(self) -> None:
-        if self.loop() is not asyncio.get_running_loop():
+        if self.loop() is not running_loop():
             raise ConfigError("This client belongs to another event loop. Make one with aio.connect() in each loop.")
 
     def task(self) -> asyncio.Task[Any] | None:
@@ -109,6 +120,7 @@ class TaskColour:
         await asyncio.sleep(seconds)
 
     async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        running_loop()
         return await asyncio.to_thread(fn, *args)
 
     async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
@@ -142,7 +154,12 @@ class TaskColour:
         self.soon(lambda: self._task(work, name, context))
 
     def _task(self, work: Coroutine[Any, Any, T], name: str, context: Context) -> asyncio.Task[T]:
-        task = self.loop().create_task(work, name=name, context=context)
+        try:
+            loop = self.loop()
+        except ConfigError:
+            work.close()
+            raise
+        task = loop.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -14,6 +14,7 @@ from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look, soon
 from ..flow.check import OWN, Seconds
+from ..flow.pickling import NotPickled
 from ..flow.wish import Wish
 from .lease import Lease
 
@@ -38,7 +39,7 @@ class Asking(Generic[R]):
         raise TypeError("This has to be awaited: `if await lock.locked():`")
 
 
-class Lock:
+class Lock(NotPickled):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     __slots__ = ("__dict__", "__weakref__", "_desk", "_holds", "_locks", "_reentrant", "_timeout", "_wish")
@@ -180,7 +181,7 @@ class Lock:
         return f"<{state} holdfast.aio.{type(self).__name__} object {self.name!r} at {id(self):#x}>"
 
 
-class Holding:
+class Holding(NotPickled):
     """One use of a lock as a context manager. It may be left by another task than the one that entered."""
 
     def __init__(self, lock: Lock, wish: Wish, limit: float | None) -> None:
@@ -210,7 +211,7 @@ class Holding:
         await self._lease._leave(error)
 
 
-class RWLock:
+class RWLock(NotPickled):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:

@@ -18,6 +18,7 @@ from ..flow.events import Event
 from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
+from ..flow.pickling import NotPickled
 from ..flow.seat import Hold
 from ..flow.wish import Wish
 from .colour import TaskColour
@@ -32,7 +33,7 @@ PLAIN = (None, None, None, True, True, "", None)
 KNOWN = 4096  # plain locks that are kept in mind
 
 
-class Locks:
+class Locks(NotPickled):
     """One client of one store: makes locks, keeps their leases, tells who holds what. A context manager."""
 
     def __init__(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from ..backends import patience
 from ..flow import check, let_go, pool, shelf
 from ..flow.check import KEEP, Seconds
+from ..flow.pickling import NotPickled
 from ..flow.pool import BACK_OFF, Seeker, Want
 from ..flow.shelf import PoolCounts, PoolItem, body_text
 from .lease import Held
@@ -83,7 +84,7 @@ class Item(Held):
         await self._leave(error)
 
 
-class Pool:
+class Pool(NotPickled):
     """A set of named items with a JSON body. Nothing is sent before it is used."""
 
     def __init__(self, locks: Locks, name: str, lease: float) -> None:
@@ -166,7 +167,7 @@ class Pool:
         return f"<holdfast.aio.Pool {self._name!r}>"
 
 
-class ItemHolding:
+class ItemHolding(NotPickled):
     """One use of a pool as a context manager."""
 
     def __init__(self, pool: Pool, seeker: Seeker, limit: float | None, finish: bool, back_off: float) -> None:

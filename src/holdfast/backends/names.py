@@ -1,9 +1,17 @@
-"""How names are kept in a store, and how a pattern finds them."""
+"""How names are kept in a store, how a pattern finds them, and what else a store may be called in a URL."""
 
 import re
 from collections.abc import Callable
 
+ALIASES = {"postgres": "postgresql", "valkey": "redis", "valkeys": "rediss"}
 SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+
+
+def canonical(url: str) -> str:
+    """The URL with the name that its store has here: postgres:// is postgresql://, valkey:// is redis://."""
+    scheme, rest = url[: (end := url.find("://"))], url[end:]
+    name, plus, kind = scheme.partition("+")
+    return f"{ALIASES[name]}{plus}{kind}{rest}" if end > 0 and name in ALIASES else url
 
 
 def line_key(pool: str) -> str:

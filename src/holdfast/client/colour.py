@@ -1,12 +1,14 @@
 """The colour of threads: waiting blocks. None of these coroutines ever suspends."""
 
 import select
+import sys
 import threading
 import time
 from _thread import allocate_lock
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from ..errors import ConfigError
 from ..flow.clock import boot_clock
 from ..flow.run import run
 
@@ -67,11 +69,24 @@ class _Me(threading.local):
 me = _Me()
 
 
+def refuse_eventlet() -> None:
+    """ConfigError if eventlet has patched this process: it takes select.poll away, with which threads wait here."""
+    patcher = sys.modules.get("eventlet.patcher")
+    if not hasattr(select, "poll") or (patcher is not None and patcher.is_monkey_patched("thread")):
+        raise ConfigError(
+            "eventlet has patched this process, and holdfast does not work under it: a wait would fail or stop every "
+            "green thread. Use threads, or holdfast.aio with asyncio; gunicorn and Celery have an option for that."
+        )
+
+
 class ThreadColour:
     blocking = True
     clock = staticmethod(boot_clock)
     mutex = staticmethod(threading.Lock)
     event = ThreadEvent
+
+    def __init__(self) -> None:
+        refuse_eventlet()
 
     def current(self) -> object:
         return me.token
@@ -83,6 +98,8 @@ class ThreadColour:
         return fn(*args)
 
     async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        if not hasattr(select, "poll"):
+            refuse_eventlet()
         poll = select.poll()
         for fd in fds:
             poll.register(fd, select.POLLIN)

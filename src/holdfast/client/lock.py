@@ -12,6 +12,7 @@ from ..doorman import ALL
 from ..errors import NotHeld
 from ..flow import check, enter, look
 from ..flow.check import OWN, Seconds
+from ..flow.pickling import NotPickled
 from ..flow.run import run
 from ..flow.short import enter as enter_at_once
 from ..flow.short import leave as leave_at_once
@@ -27,7 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Lock:
+class Lock(NotPickled):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
@@ -190,7 +191,7 @@ class Lock:
         return f"<{state} holdfast.{type(self).__name__} object {self.name!r} at {id(self):#x}>"
 
 
-class Holding:
+class Holding(NotPickled):
     """One use of a lock as a context manager. It may be left by another thread than the one that entered."""
 
     def __init__(self, lock: Lock, wish: Wish, limit: float | None) -> None:
@@ -214,7 +215,7 @@ class Holding:
         leave_surely(self._lease, error)
 
 
-class RWLock:
+class RWLock(NotPickled):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:

@@ -18,6 +18,7 @@ from ..flow.events import Event
 from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
+from ..flow.pickling import NotPickled
 from ..flow.run import run
 from ..flow.seat import Hold
 from ..flow.wish import Wish
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 
-class Locks:
+class Locks(NotPickled):
     """One client of one store: makes locks, keeps their leases, tells who holds what. A context manager."""
 
     def __init__(

@@ -11,6 +11,7 @@ from ..backends import patience
 from ..flow import check, let_go, pool, shelf, short_item
 from ..flow.acquire import named
 from ..flow.check import KEEP, Seconds
+from ..flow.pickling import NotPickled
 from ..flow.pool import BACK_OFF, Seeker, Want
 from ..flow.run import run
 from ..flow.seat import Hold
@@ -114,7 +115,7 @@ def _withdraw_surely(desk: Desk, seeker: Seeker) -> None:
     surely(lambda: run(pool.withdraw(desk, seeker)))
 
 
-class Pool:
+class Pool(NotPickled):
     """A set of named items with a JSON body. Nothing is sent before it is used."""
 
     def __init__(self, locks: Locks, name: str, lease: float) -> None:
@@ -203,7 +204,7 @@ class Pool:
         return f"<holdfast.Pool {self._name!r}>"
 
 
-class ItemHolding:
+class ItemHolding(NotPickled):
     """One use of a pool as a context manager."""
 
     def __init__(self, pool: Pool, seeker: Seeker, limit: float | None, finish: bool, back_off: float) -> None:

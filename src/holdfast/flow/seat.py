@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ..backends.contract import NEVER as NEVER
 from ..backends.contract import Answer, Event
 from ..errors import LeaseLost, NotHeld
+from .pickling import NotPickled
 from .wish import Wish
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ NOWHERE = Seat(Wish("", 0, 1, 0.0), "", 0.0)
 """Where somebody sits who has no seat yet."""
 
 
-class Hold:
+class Hold(NotPickled):
     """What somebody wants, and then has: the part of a lease that both faces share."""
 
     __slots__ = (

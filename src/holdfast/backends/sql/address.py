@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from ...errors import ConfigError
+from ..names import canonical
 
 # The driver of each database, for threads and for tasks.
 DRIVERS = {
@@ -133,7 +134,7 @@ def _listen(scheme: str, listen: object, url: URL) -> URL | None:
     if str(listen) == "":
         return None  # do not listen
     try:
-        direct = make_url(str(listen))
+        direct = make_url(canonical(str(listen)))
     except (sa.exc.ArgumentError, ValueError):
         direct = None
     if direct is None or direct.get_backend_name() != "postgresql":

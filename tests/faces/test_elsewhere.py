@@ -1,0 +1,76 @@
+"""Where a client does not work, a sentence says so: in a pickle, under eventlet, in a loop that is not asyncio's."""
+
+import copy
+import pickle
+import select
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import aio
+
+URL = "redis://user:s3cret@localhost/0"
+SENTENCE = r"A holdfast \w+ cannot be pickled or copied: .* Call holdfast\.connect\(\) in the other process"
+
+
+@pytest.mark.parametrize("connect", [holdfast.connect, aio.connect])
+@pytest.mark.parametrize("act", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_nothing_of_a_client_can_be_pickled_and_no_password_gets_out(
+    connect: Callable[..., Any], act: Callable[[object], object]
+) -> None:
+    locks = connect(URL)
+    lock, pool = locks.lock("x"), locks.pool("p")
+    for thing in (locks, lock, lock.hold(), locks.rwlock("x"), locks.semaphore("x", 2), pool, pool.hold()):
+        with pytest.raises(TypeError, match=SENTENCE) as refused:
+            act(thing)
+        assert "s3cret" not in str(refused.value)
+
+
+def test_a_lease_and_an_item_cannot_be_pickled() -> None:
+    with holdfast.connect("memory://") as locks, locks.lock("x") as lease:
+        locks.pool("p").add("a")
+        with pytest.raises(TypeError, match=SENTENCE), locks.pool("p").hold() as item:
+            pickle.dumps(item)
+        with pytest.raises(TypeError, match=SENTENCE):
+            pickle.dumps(lease)
+
+
+def test_eventlet_is_refused_before_anything_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    patcher = SimpleNamespace(is_monkey_patched=lambda module: module == "thread")
+    monkeypatch.setitem(sys.modules, "eventlet.patcher", patcher)  # type: ignore[arg-type]
+    with pytest.raises(holdfast.ConfigError, match=r"eventlet has patched .* Use threads, or holdfast\.aio"):
+        holdfast.connect("memory://")
+    patcher.is_monkey_patched = lambda module: False
+    holdfast.connect("memory://").close()
+
+
+def test_eventlet_that_comes_later_is_refused_by_the_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with holdfast.connect(tmp_path / "x.db") as one, holdfast.connect(tmp_path / "x.db") as two:
+        with one.lock("x"):
+            with monkeypatch.context() as patch:
+                patch.delattr(select, "poll")
+                with pytest.raises(holdfast.ConfigError, match="eventlet has patched this process"):
+                    two.lock("x").acquire(timeout=1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda locks: locks.lock("x").hold().__aenter__(),
+        lambda locks: locks.lock("x").__aenter__(),
+        lambda locks: locks.lock_all("x", "y", timeout=1).__aenter__(),
+        lambda locks: locks.pool("x").hold(timeout=1).__aenter__(),
+    ],
+    ids=["hold", "lock", "lock_all", "pool"],
+)
+def test_a_loop_that_is_not_asyncios_is_named(
+    use: "Callable[[aio.Locks], Coroutine[Any, Any, object]]", tmp_path: Path
+) -> None:
+    locks = aio.connect(tmp_path / "x.db")
+    with pytest.raises(holdfast.ConfigError, match=r"none runs here\. Under trio use holdfast\.connect\(\) in a "):
+        use(locks).send(None)  # as trio does
