@@ -4,6 +4,7 @@ The words must occur exactly once, so a mutant whose words have drifted away fai
 """
 
 import importlib
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ class Mutant(NamedTuple):
 def put_to_the_test(mutant: Mutant, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails with the mutant; that it does not without it is shown where it stands."""
     rebuild(monkeypatch, *mutant.changes)
+    inspect.signature(mutant.caught_by).bind(server, *mutant.more)  # or a missing argument would be taken for a failure
     with pytest.raises((Exception, pytest.fail.Exception)):
         mutant.caught_by(server, *mutant.more)
 
@@ -44,10 +46,15 @@ def rewritten(changes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 def rebuild(monkeypatch: pytest.MonkeyPatch, *changes: tuple[str, str, str]) -> None:
     """In each file other words. What is defined there is replaced in every module that has it."""
+    texts = {
+        "holdfast." + file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): (file, text)
+        for file, text in rewritten(changes).items()
+    }
+    for name in texts:
+        importlib.import_module(name)  # or one that nobody has used so far would stay as it is
     modules = [module for name, module in sys.modules.items() if name.startswith("holdfast.")]
-    for file, text in rewritten(changes).items():
-        name = "holdfast." + file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        ours = importlib.import_module(name)
+    for name, (file, text) in texts.items():
+        ours = sys.modules[name]
         theirs = types.ModuleType(name)
         theirs.__package__ = ours.__package__
         exec(compile(text, f"a mutant of {file}", "exec"), theirs.__dict__)

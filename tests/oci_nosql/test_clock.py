@@ -47,13 +47,27 @@ def test_a_guess_is_never_ahead_and_counts_from_when_it_was_that_at_the_earliest
     than what we guess, and it was not yet more when, as we say, it was that."""
     begun, took, since = 10.0, clock.VAGUE * 0.9, 0.5
     guessing = clock.Clock(SimpleNamespace(colour=SimpleNamespace(clock=lambda: begun + took + since)))  # type: ignore[arg-type]
-    guessing._known = 1_000_000_000, begun, begun + took
+    guessing._note(1_000_000_000, begun, begun + took)
     guess = guessing.guess()
     assert guess is not None
     for read_at in (begun, begun + took / 2, begun + took):
         assert guess[0] <= 1_000_000_000 + (begun + took + since - read_at) * 1e6 + 1
         assert guess[0] >= 1_000_000_000 + (guess[1] - read_at) * 1e6 - 1
-    guessing._known = 1_000_000_000, begun - clock.VAGUE, begun + took
-    assert guessing.guess() is None, "an answer that took longer tells too little"
-    guessing._known = 1_000_000_000, begun - clock.KEPT, begun - clock.KEPT + took
+    guessing._note(1_000_000_000, begun - clock.VAGUE, begun + took)
+    assert guessing.guess() is None, "a reply that took longer tells too little"
+    guessing._note(1_000_000_000, begun - clock.KEPT, begun - clock.KEPT + took)
     assert guessing.guess() is None, "and one of long ago nothing"
+
+
+def test_one_slow_reply_is_not_believed_but_a_slow_network_is() -> None:
+    """What a reply took is missing from each lease that rests on it."""
+    here = SimpleNamespace(now=0.0)
+    guessing = clock.Clock(SimpleNamespace(colour=SimpleNamespace(clock=lambda: here.now)))  # type: ignore[arg-type]
+
+    def reply(took: float) -> bool:
+        here.now += took
+        guessing._note(1_000_000_000, here.now - took, here.now)
+        return guessing.guess() is not None
+
+    assert [reply(took) for took in (0.005, 0.019, 0.2, 0.005, 0.019)] == [True, True, False, True, True]
+    assert [reply(0.2) for _ in range(12)][-4:] == [True] * 4

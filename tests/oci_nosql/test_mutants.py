@@ -9,6 +9,7 @@ from holdfast.backends.contract import Row, Seen, Written
 from holdfast.doorman import ALL, Admitted, Enter, Waiting
 from holdfast.flow.run import run
 from tests.broken import Mutant, put_to_the_test, rebuild
+from tests.oci_nosql import test_clock as clocks
 from tests.oci_nosql import test_names as names
 from tests.oci_nosql import test_store as store
 from tests.oci_nosql import test_trouble as trouble
@@ -60,6 +61,10 @@ def test_what_is_read_is_what_was_written_last(fake_nosql: FakeNosql) -> None:
             assert not locks.lock("x").locked(), number
 
 
+def believing(_: FakeNosql) -> None:
+    clocks.test_one_slow_reply_is_not_believed_but_a_slow_network_is()
+
+
 MUTANTS = [
     Mutant("who remembers trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
            ((STORE, "checks_time = False", "checks_time = True"),)),
@@ -70,7 +75,7 @@ MUTANTS = [
     Mutant("a row is made although there is one", test_of_two_who_make_a_row_one_has_made_it,
            ((TABLE, 'option=None if etag else "IF_ABSENT"', "option=None"),)),
     Mutant("any copy of a row will do", test_what_is_read_is_what_was_written_last,
-           ((TABLE, 'consistency="ABSOLUTE", **self._place()', 'consistency="EVENTUAL", **self._place()'),)),
+           ((TABLE, '{"consistency": "ABSOLUTE",', '{"consistency": "EVENTUAL",'),)),
     Mutant("any copy of all rows will do", test_what_is_read_is_what_was_written_last,
            ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),)),
     Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
@@ -88,6 +93,10 @@ MUTANTS = [
            ((ADDRESS, "allow_control_chars=True", "allow_control_chars=False"),)),
     Mutant("the time is told only by a reply within 20 ms", store.test_a_cycle_is_two_puts_however_slow_the_network_is,
            ((CLOCK, "VAGUE = 0.5", "VAGUE = 0.02"),), (0.05,)),
+    Mutant("one slow reply is believed", believing,
+           ((CLOCK, "OUTLIER = 3", "OUTLIER = 1000"),)),
+    Mutant("a slow network is never believed", believing,
+           ((CLOCK, "self._usual * 1.5", "self._usual"),)),
     Mutant("a table by OCID is looked for in the root", store.test_a_table_by_its_ocid_is_looked_up_once,
            ((TABLE, "self.compartment, self.name = found.compartment_id, found.name", "self.name = found.name"),)),
     Mutant("a new table is told as none", store.test_a_new_table_is_used_by_what_schema_prints,
@@ -101,7 +110,7 @@ MUTANTS = [
     Mutant("what is inside the service is shown", trouble.test_a_fault_of_the_service_is_told_without_its_inside,
            ((TROUBLE, 'code = f"{error.status} {error.code}"', 'code = f"{error.status} {error.message}"'),)),
     Mutant("long keys are sent as they are", names.test_long_names_work_and_are_listed,
-           ((ROWS, "if size > room:", "if False:"),)),
+           ((ROWS, "if size > room:", "if False:"),), ("",)),
     Mutant("a row is not asked for its name", names.test_two_names_with_one_digest_are_refused_and_not_mixed_up,
            ((ROWS, "if asked is not None and key != asked:", "if False:"),)),
     Mutant("a namespace ends where halves of characters begin", names.test_a_namespace_is_listed_whole,

@@ -21,12 +21,15 @@ CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
 STATEMENT = "DECLARE $row STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $row"
 KEPT = 10.0  # seconds for which an answer tells the time
 VAGUE = 0.5  # seconds; a reply that took longer tells too little: a lease would be shorter by as much
+SHARP = 0.02  # seconds; one that took less is always good enough
+OUTLIER = 3  # one that took so many times as long as usual is not: the next one will be better
 
 
 class Clock:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._known: tuple[int, float, float] | None = None  # the time told, and ours before and after
+        self._usual = VAGUE  # seconds that a reply takes at the least; rises slowly if all take longer
 
     async def ask(self) -> int:
         """The time, in whole microseconds since 1970."""
@@ -36,7 +39,7 @@ class Clock:
             found = await self._table.query(STATEMENT, {"$row": CLOCK}, most=1)
             if found:
                 now = micros(str(found[0]["now"]))
-                self._known = now, before, clock()
+                self._note(now, before, clock())
                 return now
             try:
                 await self._table.put({"key": CLOCK, "score": -1, "owner": "", "body": None}, None)
@@ -44,13 +47,19 @@ class Clock:
                 pass  # the next look tells
         raise BackendError(f"{self._table.where} does not keep the row by which its clock is read.")
 
+    def _note(self, now: int, before: float, after: float) -> None:
+        took = after - before
+        self._usual = min(took, self._usual * 1.5)
+        good = took <= max(SHARP, OUTLIER * self._usual)
+        self._known = (now, before, after) if good and took <= VAGUE else None
+
     def guess(self) -> tuple[int, float] | None:
         """A time that is hardly ahead of the table's, and when it was by our clock at the earliest; None: ask."""
         if self._known is None:
             return None
         now, before, after = self._known
         here = self._table.colour.clock()
-        if not 0 <= here - after <= KEPT or after - before > VAGUE:
+        if not 0 <= here - after <= KEPT:
             return None
         return now + int((here - after) * 1e6), here - (after - before)
 

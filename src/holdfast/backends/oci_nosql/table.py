@@ -52,7 +52,8 @@ class Table:
         """The row as it is now, whichever client wrote it."""
 
         def get(client: Any) -> Any:
-            return client.get_row(self.name, [f"key:{key}"], consistency="ABSOLUTE", **self._place())
+            how = {"consistency": "ABSOLUTE", "timeout_in_ms": SERVER_TIME}
+            return client.get_row(self.name, [f"key:{key}"], **how, **self._place())
 
         answer = await self._ask(get)
         value = answer.data.value if answer.data is not None else None
@@ -82,7 +83,8 @@ class Table:
         """Raises Unknown."""
 
         def delete(client: Any) -> Any:
-            return client.delete_row(self.name, [f"key:{key}"], if_match=etag, **self._place())
+            how = {"if_match": etag, "timeout_in_ms": SERVER_TIME}
+            return client.delete_row(self.name, [f"key:{key}"], **how, **self._place())
 
         answer = await self._ask(delete, writes=True)
         return answer is not None and bool(answer.data.is_success)
