@@ -1,8 +1,10 @@
 """The commands for scripts and operators: ls, show, acquire, renew, release, evict, resize, doctor, schema."""
 
 import json
+import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_json_has_the_keys_of_the_snapshot(holdfast: Tool) -> None:
     assert set(json.loads(holdfast("show", "x", "--json").stdout)) == {*seen, "pool"}
     assert seen["store"] == holdfast.url
     (it,) = seen["resources"]
-    assert set(it) == {"name", "kind", "capacity", "fence", "inside", "line"}
+    assert set(it) == {"name", "kind", "capacity", "fence", "inside", "line", "expired"}
     assert set(it["inside"][0]) == {"owner", "note", "ticket", "fence", "weight", "held_for", "left"}
     assert set(it["line"][0]) == {"owner", "note", "ticket", "weight", "waited", "left"}
     assert (it["inside"][0]["owner"], it["line"][0]["owner"]) == ("web-3", "web-4")
@@ -177,6 +179,28 @@ def test_evicting_nobody_is_no_error(holdfast: Tool) -> None:
     done = holdfast("evict", "x", "--reason", "just in case", "-y")
     assert done.returncode == 0
     assert "so nobody is evicted" in done.stderr
+
+
+def test_a_lease_that_has_run_out_is_not_listed_as_held(holdfast: Tool) -> None:
+    holdfast("acquire", "--lease", "0.5s", "--owner", "late", "x")
+    time.sleep(0.6)
+    assert holdfast("ls", "--held").stdout.startswith("no names")
+    assert "late" not in holdfast("ls").stdout
+    assert re.search(r"x +lock +late +0?.*run out", holdfast("ls", "--stale").stdout)
+    shown = holdfast("show", "x").stdout
+    assert "nobody is inside\n\nthe lease has run out, and nobody else has come\n" in shown
+    assert "Nobody holds 'x'" in holdfast("evict", "x", "--reason", "late", "-y").stderr
+
+
+def test_what_only_stays_closed_names_nobody_as_its_holder(holdfast: Tool) -> None:
+    assert holdfast("run", "--at-least", "20s", "--owner", "gone", "x", "true").returncode == 0
+    for command in (["ls"], ["show", "x"]):
+        shown = holdfast(*command).stdout
+        assert "kept closed" in shown
+        assert "gone" not in shown
+    refused = holdfast("run", "-n", "x", "true")
+    assert refused.returncode == 75
+    assert re.fullmatch(r"holdfast: 'x' is kept closed for another (19|20) s\.\n", refused.stderr)
 
 
 def test_resize(holdfast: Tool) -> None:

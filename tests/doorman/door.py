@@ -68,8 +68,8 @@ class Door:
     def leave(self, ticket: str, bury: bool = False, fence: int | None = None) -> Any:
         return self.say(Leave(ticket, bury, fence))
 
-    def keep(self, ticket: str, lease: int, fence: int | None = None) -> Any:
-        return self.say(Keep(ticket, fence, lease))
+    def keep(self, ticket: str, lease: int, fence: int | None = None, closed: bool = False) -> Any:
+        return self.say(Keep(ticket, fence, lease, closed))
 
     def evict(self, ticket: str | None, at_once: bool = False) -> Any:
         return self.say(Evict(ticket, "ops", "stuck", at_once))

@@ -65,7 +65,7 @@ def say(word: str, ticket: str, number: int, record: Record) -> Command:
         "renew": Renew(ticket, fence),
         "downgrade": Renew(ticket, fence, weight=1),
         "stranger": Renew(ticket, (fence or 0) + 1 + number) if number % 2 else Leave(ticket, fence=(fence or 5) - 1),
-        "keep": Keep(ticket, fence, (1 + number * 10) * SECOND),
+        "keep": Keep(ticket, fence, (1 + number * 10) * SECOND, number % 2 == 1),
         "evict": Evict(ticket, "ops", "why"),
         "evict at once": Evict(ticket, "ops", "why", at_once=True),
         "evict all": Evict(None, "ops", "why", at_once=number == 0),

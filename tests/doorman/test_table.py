@@ -438,6 +438,14 @@ def test_keep_evicted_is_not_inside(door: Door) -> None:
     assert door.seat("a") == before
 
 
+def test_keep_closed_leaves_no_owner(door: Door) -> None:
+    door.slot("a", owner="web-1")
+    door.slot("b", owner="web-2")
+    door.keep("a", 4 * SECOND, closed=True)
+    door.keep("b", 4 * SECOND)
+    assert [(e.owner, e.ear) for e in door.record.inside] == [("", ""), ("web-2", "")]
+
+
 # -- seats without a process: nobody leaves them, so nobody lets in the next
 
 

@@ -116,4 +116,4 @@ def some_command(chance: Random, kind: Kind, tickets: list[str], record: Record)
         return Leave(ticket, chance.random() < 0.2, chance.choice(fences))
     if what < 8:
         return Renew(ticket, chance.choice(fences), chance.choice((None, None, 1, 2)))
-    return Keep(ticket, chance.choice(fences), chance.choice(kind.leases))
+    return Keep(ticket, chance.choice(fences), chance.choice(kind.leases), chance.random() < 0.5)

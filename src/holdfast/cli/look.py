@@ -3,7 +3,8 @@
 With --json both print the snapshot as the library gives it, so its keys are those of `holdfast.Snapshot`:
 store, now, resources: [{name, kind, capacity, fence,
     inside: [{owner, note, ticket, fence, weight, held_for, left}],
-    line: [{owner, note, ticket, weight, waited, left}]}]
+    line: [{owner, note, ticket, weight, waited, left}],
+    expired: [as inside]}]
 `show` adds pool: the counts of the pool of that name, as `holdfast.PoolCounts`, or null.
 """
 
@@ -50,29 +51,29 @@ def ls(said: Said, locks: "Locks") -> None:
         return
     if seen.resources:
         head = ("NAME", "KIND", "HELD BY", "FOR", "LEASE", "LINE", "NOTE")
-        say.out(say.table(head, [row(r) for r in seen.resources]))
+        say.out(say.table(head, [row(r, bool(said["stale"])) for r in seen.resources]))
     if not said["quiet"]:
         many = len(seen.resources)
         say.out(f"{many or 'no'} name{'s' * (many != 1)} in {say.plain(seen.store)}\n")
 
 
 def wanted(said: Said, resource: "Resource") -> bool:
-    stale = any(one.left <= 0 for one in resource.inside)
     return (
         (not said["held"] or bool(resource.inside))
         and (not said["waited"] or bool(resource.line))
-        and (not said["stale"] or stale)
+        and (not said["stale"] or bool(resource.expired))
     )
 
 
-def row(resource: "Resource") -> tuple[str, ...]:
+def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
     inside, line = resource.inside, str(len(resource.line) or "")
     kind = f"{resource.kind} {len(inside)}/{resource.capacity}" if resource.kind == "semaphore" else resource.kind
-    if not inside:
+    shown = resource.expired if stale else inside
+    if not shown:
         return resource.name, kind, "", "", "", line, ""
-    first = inside[0]
-    more = f" +{len(inside) - 1}" if len(inside) > 1 else ""
-    return resource.name, kind, first.owner + more, say.span(first.held_for), left(first.left), line, first.note
+    first = shown[0]
+    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
+    return resource.name, kind, who.owner(first) + more, say.span(first.held_for), left(first.left), line, first.note
 
 
 def left(seconds: float) -> str:
@@ -96,14 +97,15 @@ def show(said: Said, locks: "Locks", name: str) -> None:
     (it,) = seen.resources
     slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
     say.out(f"{say.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {say.plain(seen.store)}\n")
-    if it.inside:
-        rows = [
-            (i.owner, i.ticket, str(i.fence), say.span(i.held_for), left(i.left), weight(i.weight, it), i.note)
-            for i in it.inside
-        ]
-        say.out("\ninside\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "AS", "NOTE"), rows))
-    else:
+    if not it.inside:
         say.out("nobody is inside\n")
+    for title, some in (("inside", it.inside), ("the lease has run out, and nobody else has come", it.expired)):
+        rows = [
+            (who.owner(i), i.ticket, str(i.fence), say.span(i.held_for), left(i.left), weight(i.weight, it), i.note)
+            for i in some
+        ]
+        if rows:
+            say.out(f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "AS", "NOTE"), rows))
     if it.line:
         queue = [
             (str(number), w.owner, w.ticket, say.span(w.waited), weight(w.weight, it), w.note)
@@ -125,7 +127,7 @@ def indent(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 def plain(snapshot: "Snapshot") -> dict[str, Any]:
     """Named tuples as JSON objects."""
     resources = [
-        {**r._asdict(), "inside": [i._asdict() for i in r.inside], "line": [w._asdict() for w in r.line]}
+        {**r._asdict(), **{part: [one._asdict() for one in getattr(r, part)] for part in ("inside", "line", "expired")}}
         for r in snapshot.resources
     ]
     return {**snapshot._asdict(), "resources": resources}

@@ -2,9 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from holdfast.doorman.record import CLOSED
+
 from . import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast import Event, Insider, Locks, PoolCounts, Resource, Waiter
 
 
@@ -13,25 +17,34 @@ def find(locks: "Locks", name: str) -> "Resource | None":
     return next((r for r in locks.snapshot(name).resources if r.name == name), None)
 
 
+def owner(one: "Insider | Waiter") -> str:
+    return one.owner or CLOSED
+
+
 def label(one: "Insider | Waiter") -> str:
     return f"{one.owner} ({one.note})" if one.note else one.owner
 
 
 def holders(resource: "Resource") -> str:
-    """'web-3:4117 (ship order) for 41 s', or with more of them 'a, b and 2 others'."""
-    inside = resource.inside
-    if len(inside) == 1:
-        return f"{label(inside[0])} for {say.for_(inside[0].held_for)}"
-    names = [label(one) for one in inside[:3]] + ([f"{len(inside) - 3} others"] if len(inside) > 3 else [])
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    """'held by web-3:4117 (ship order) for 41 s', with more of them 'held by a, b and 2 others', or 'kept closed for
+    another 3 s' if nobody has it any more."""
+    inside = [one for one in resource.inside if one.owner]
+    if not inside:
+        return f"{CLOSED} for another {say.for_(min(one.left for one in resource.inside))}"
+    return f"held by {names(inside)}" + (f" for {say.for_(inside[0].held_for)}" if len(inside) == 1 else "")
+
+
+def names(inside: "Sequence[Insider]") -> str:
+    labels = [label(one) for one in inside[:3]] + ([f"{len(inside) - 3} others"] if len(inside) > 3 else [])
+    return f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
 
 
 def evicted(resource: "Resource") -> str:
     """'web-3:4117 (ship order), which has held it for 41 s', or with more of them 'a, b and 2 others'."""
-    inside = resource.inside
-    if len(inside) == 1:
-        return f"{label(inside[0])}, which has held it for {say.for_(inside[0].held_for)}"
-    return holders(resource)
+    inside = [one for one in resource.inside if one.owner]
+    if not inside:
+        return f"nobody: it is {holders(resource)}"
+    return names(inside) + (f", which has held it for {say.for_(inside[0].held_for)}" if len(inside) == 1 else "")
 
 
 def waiting_for(resource: "Resource | None", name: str, ticket: str) -> str:
@@ -40,7 +53,7 @@ def waiting_for(resource: "Resource | None", name: str, ticket: str) -> str:
         return f"waiting for {name!r}."
     mine = [number for number, one in enumerate(resource.line, 1) if one.ticket == ticket]
     place = f"number {mine[0]} of {len(resource.line)} in line" if mine else "waiting"
-    return f"{place} for {name!r}, held by {holders(resource)}."
+    return f"{place} for {name!r}, {holders(resource)}."
 
 
 def counted(counts: "PoolCounts") -> str:

@@ -40,11 +40,12 @@ class Leave(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Keep my seat for this long without a process behind it."""
+    """Keep my seat for this long without a process behind it. `closed`: nobody has it, it only stays closed."""
 
     ticket: str
     fence: int | None
     lease: int
+    closed: bool = False
 
 
 class Evict(NamedTuple):

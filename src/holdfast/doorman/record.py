@@ -12,6 +12,9 @@ ALL = 2**31 - 1
 WINDOW = 2_000_000
 """How long somebody admitted from the line may stay unseen before the next one gets a turn."""
 
+CLOSED = "kept closed"
+"""For people, in the place of the owner of a seat that nobody has any more."""
+
 # How somebody in line stands with regard to being passed over (`Entrant.passed`).
 FRESH = 0  # never passed over
 PASSED = 1  # was passed over because nobody listened for it
@@ -34,7 +37,7 @@ class Entrant(NamedTuple):
     patience: int  # in line: how long a place lasts without a poll; inside and unsure: what was left of that
     block: int  # how many fences a grant reserves, for passing on inside one process
     ear: str  # where the client listens; '' = no process behind it
-    owner: str
+    owner: str  # '' without an ear: nobody has it any more, it only stays closed until it expires
     note: str
     place: int  # running number, new with every time of joining the line; 0 = never stood in it
     since: int  # inside: when admitted; in line: when joined

@@ -419,7 +419,7 @@ class _Step:
                 if e.ticket == c.ticket and (c.fence is None or c.fence == e.fence):
                     if isinstance(c, Keep):
                         self.closes = e.ear != "" or e.expires != self.now + c.lease
-                        e = e._replace(lease=c.lease, ear="")
+                        e = e._replace(lease=c.lease, ear="", owner="" if c.closed else e.owner)
                     elif c.weight is not None:
                         e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
                     self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)

@@ -11,7 +11,7 @@ import json
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
-from .record import Entrant, Grave, Record, Why
+from .record import CLOSED, Entrant, Grave, Record, Why
 
 FORMAT = 1
 
@@ -103,4 +103,4 @@ def owners(record: Record) -> str:
     inside = record.inside
     if not inside:
         return ""
-    return inside[0].owner if len(inside) == 1 else ", ".join([e.owner for e in inside])
+    return (inside[0].owner or CLOSED) if len(inside) == 1 else ", ".join([e.owner or CLOSED for e in inside])

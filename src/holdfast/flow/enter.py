@@ -14,6 +14,7 @@ from ..errors import AlreadyHeld, BackendError, LockTimeout
 from .acquire import acquire, withdraw
 from .desk import Desk
 from .events import warn
+from .look import duration, in_the_way, resource
 from .release import pay, release
 from .seat import Hold
 from .wish import Wish
@@ -141,21 +142,14 @@ async def timed_out(desk: Desk, hold: Hold, limit: float) -> LockTimeout:
     except BackendError:
         pass
     else:
-        holders = tuple(e.owner for e in record.inside)
-        labels = [f"{e.owner}{f' ({e.note})' if e.note else ''}" for e in record.inside[:3]]
-        if len(record.inside) > 3:
-            labels.append(f"{len(record.inside) - 3} others")
-        if labels:
-            inside = f"is held by {' and '.join(labels)} for {duration((now - record.inside[0].since) / 1e6)}"
+        found = resource(wish.name, record, now).inside
+        holders = tuple(one.owner for one in found if one.owner)
+        inside = in_the_way(found)
     waited = f"; you waited {duration(limit)}" if limit else ""
     number = f", number {place} in line" if place is not None and limit else ""
-    error = LockTimeout(f"{wish.name!r} {inside or 'was not to be had'}{waited}{number}.")
+    error = LockTimeout(f"{wish.name!r} {inside or 'could not be acquired'}{waited}{number}.")
     error.name, error.holders, error.place, error.waited = wish.name, holders, place, limit
     return error
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 9.95 and round(seconds, 1) % 1 else f"{max(seconds, 0):.0f} s"
 
 
 async def get_all(

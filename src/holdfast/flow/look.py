@@ -1,5 +1,6 @@
 """Looking and intervening: who holds what, who waits, evict, resize. Nothing here changes a record by looking at it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
@@ -12,13 +13,14 @@ class Insider(NamedTuple):
     """One who is inside. Times are seconds; the ticket is shortened."""
 
     owner: str
+    """'' if nobody has it any more and it only stays closed for a while (at_least)."""
     note: str
     ticket: str
     fence: int
     weight: int
     held_for: float
     left: float
-    """Seconds until the lease ends; negative: expired, and nobody has wanted it since."""
+    """Seconds until the lease ends; 0 or less: it has run out, and nobody has wanted it since."""
 
 
 class Waiter(NamedTuple):
@@ -43,6 +45,8 @@ class Resource(NamedTuple):
     fence: int
     inside: tuple[Insider, ...]
     line: tuple[Waiter, ...]
+    expired: tuple[Insider, ...] = ()
+    """Those whose lease has run out: they hold nothing. A holder that was only late may renew it if nobody comes."""
 
 
 class Snapshot(NamedTuple):
@@ -65,9 +69,30 @@ def resource(name: str, record: Record, now: int) -> Resource:
         _kind(record),
         record.capacity,
         record.fence,
-        tuple(_insider(e, now) for e in record.inside),
-        tuple(_waiter(e, now) for e in record.line),
+        tuple(_insider(e, now) for e in record.inside if e.expires > now),
+        tuple(_waiter(e, now) for e in record.line if e.expires > now),
+        tuple(_insider(e, now) for e in record.inside if e.expires <= now),
     )
+
+
+def in_the_way(inside: Sequence[Insider]) -> str:
+    """What keeps others out: 'is held by web-3:4117 (ship order) for 41 s', 'is kept closed for another 3 s', both, or
+    '' if nothing does."""
+    holders = [one for one in inside if one.owner]
+    closed = [one.left for one in inside if not one.owner]
+    said = []
+    if holders:
+        labels = [f"{one.owner}{f' ({one.note})' if one.note else ''}" for one in holders[:3]]
+        if len(holders) > 3:
+            labels.append(f"{len(holders) - 3} others")
+        said.append(f"is held by {' and '.join(labels)} for {duration(holders[0].held_for)}")
+    if closed:
+        said.append(f"is kept closed for another {duration(min(closed))}")
+    return " and ".join(said)
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 9.95 and round(seconds, 1) % 1 else f"{max(seconds, 0):.0f} s"
 
 
 def _kind(record: Record) -> str:

@@ -83,7 +83,7 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     bury = seat.doubtful or desk.backend.doubles
     command: Leave | Keep = Leave(seat.ticket, bury, hold.fence)
     if stay > 0:
-        command = Keep(seat.ticket, seat.fence, max(int(stay * 1e6), 1))
+        command = Keep(seat.ticket, seat.fence, max(int(stay * 1e6), 1), closed=True)
     try:
         answer = await desk.ask(seat.name, command)
     except BackendError as error:

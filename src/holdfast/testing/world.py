@@ -120,7 +120,7 @@ class World(PoolWorld):
 
         async def check() -> bool:
             now = await self.resource(name)
-            return not now.inside and not now.line
+            return not now.inside and not now.line and not now.expired
 
         await self.until(check, f"nobody inside or in line for {name!r}")
 

@@ -6,7 +6,7 @@
 --          enter   3 ticket · 4 capacity · 5 weight · 6 lease · 7 wait · 8 fair · 9 block · 10 ear · 11 owner · 12 note
 --          leave   3 ticket · 4 bury · 5 fence
 --          renew   3 ticket · 4 fence · 5 weight
---          keep    3 ticket · 4 fence · 5 lease
+--          keep    3 ticket · 4 fence · 5 lease · 6 closed
 --          evict   3 ticket · 4 by · 5 reason · 6 at_once
 --          resize  3 capacity
 -- Returns  nothing: close.lua does
@@ -103,7 +103,7 @@ elseif COMMAND == 'renew' or COMMAND == 'keep' then
         if COMMAND == 'keep' then
             closes = e.ear ~= '' or e.expires ~= now + num(ARGV[5])
             kept = kept + (e.ear ~= '' and 1 or 0)
-            e.lease, e.ear = num(ARGV[5]), ''
+            e.lease, e.ear, e.owner = num(ARGV[5]), '', ARGV[6] == '1' and '' or e.owner
         elseif ARGV[5] ~= '' then
             used = used - e.weight
             e.weight = max(1, min(num(ARGV[5]), e.weight)) -- it may only fall

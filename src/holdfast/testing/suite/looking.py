@@ -3,7 +3,7 @@
 import pytest
 
 from ... import Event
-from ...errors import ConfigError, LeaseLost, NotHeld
+from ...errors import ConfigError, LeaseLost, LockTimeout, NotHeld
 from ..faults import Faults
 from ..world import World
 from .stage import Behaviours, Kind, every_kind, every_mutex, take
@@ -57,6 +57,28 @@ class TestLooking(Behaviours):
         assert 0.1 <= waiting.waited < 10
         assert waiting.left > 0
         assert lease.ticket not in repr(snapshot), "a ticket is the right to release: it is shown shortened"
+
+
+    async def test_a_lease_that_has_run_out_is_not_shown_as_held(self, world: World, kind: Kind) -> None:
+        faults = Faults()
+        lease = await take(kind.mine(world.connect(lease=0.5, owner="late", faults=faults), "x"))
+        faults.cut = True
+        await world.pass_time(0.6)
+        resource = await world.resource("x")
+        assert resource.inside == ()
+        (late,) = resource.expired
+        assert (late.owner, late.fence) == ("late", lease.fence)
+        assert late.left <= 0
+        faults.over()
+
+    async def test_what_only_stays_closed_names_nobody_as_its_holder(self, world: World, kind: Kind) -> None:
+        async with kind.mine(world.connect(owner="gone"), "x", at_least=20):
+            assert [one.owner for one in (await world.resource("x")).inside] == ["gone"]
+        assert [one.owner for one in (await world.resource("x")).inside] == [""]
+        with pytest.raises(LockTimeout, match=r"^'x' is kept closed for another (19|20) s\.$") as late:
+            async with kind.rival(world.connect(), "x").hold(timeout=0):
+                pass
+        assert late.value.holders == ()
 
 
 class TestSnapshots(Behaviours):
