@@ -302,7 +302,7 @@ def test_a_pager_comes_after_what_the_machine_has(checkout: Path, monkeypatch: p
     monkeypatch.setattr(module, "cpython_tests", list)
     for other in ("redis_server", "openssl", "postgresql", "mariadb", "pgbouncer", "java"):
         monkeypatch.setattr(module, other, lambda: None)
-    monkeypatch.setattr(module, "cassandra", lambda env: None)
+    monkeypatch.setattr(module, "from_maven", lambda name, env: None)
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setenv("PATH", "/no/programs")
     assert module.surroundings_of_tests()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
@@ -333,7 +333,7 @@ def unpacked(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     script(checkout / "bin", "ldd", f'case "$LD_LIBRARY_PATH" in *liblzf1*) ;; *) {told} ;; esac')
     monkeypatch.setenv("PATH", f"{checkout}/bin")
     monkeypatch.setattr(module, "cpython_tests", list)
-    monkeypatch.setattr(module, "cassandra", lambda env: None)
+    monkeypatch.setattr(module, "from_maven", lambda name, env: None)
     monkeypatch.setattr(module.shutil, "which", lambda name: None if name == "redis-server" else name)
     return module
 

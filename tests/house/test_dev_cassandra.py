@@ -1,4 +1,4 @@
-"""./dev gets a Cassandra by Maven: once, and whatever this machine lacks is said. Maven is played by a small script."""
+"""./dev gets Cassandra and H2 by Maven: once, and it reports what this machine lacks. A small script plays Maven."""
 
 from pathlib import Path
 
@@ -10,20 +10,22 @@ from tests.house.test_dev import load, script
 MAVEN = """echo run >> {log}
 for word; do case "$word" in -DoutputDirectory=*) folder="${{word#*=}}";; esac; done
 mkdir -p "$folder"
-: > "$folder"/cassandra-all-{version}.jar
+: > "$folder"/{jar}.jar
 """
 
 
-def test_cassandra_comes_by_maven_and_only_once(checkout: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["cassandra", "h2"])
+def test_jars_come_by_maven_and_only_once(checkout: Path, tmp_path: Path, name: str) -> None:
     module = load(checkout)
     module.DEV.mkdir()
     script(checkout / "bin", "java", "")
-    script(checkout / "bin", "mvn", MAVEN.format(log=tmp_path / "log", version=module.CASSANDRA))
+    (_, artifact), version = module.FROM_MAVEN[name]
+    script(checkout / "bin", "mvn", MAVEN.format(log=tmp_path / "log", jar=f"{artifact}-{version}"))
     env = {"PATH": f"{checkout}/bin:/usr/bin:/bin"}
     for _ in range(2):
-        assert module.cassandra(env) == checkout / ".dev" / "cassandra"
+        assert module.from_maven(name, env) == checkout / ".dev" / name
     assert (tmp_path / "log").read_text() == "run\n"
-    assert [path.name for path in (checkout / ".dev").iterdir()] == ["cassandra"]
+    assert [path.name for path in (checkout / ".dev").iterdir()] == [name]
 
 
 @pytest.mark.parametrize("ci", ["true", ""])
@@ -36,9 +38,9 @@ def test_a_machine_without_maven_fails_in_ci_and_is_told_at_home(
     monkeypatch.setattr(module, "maven", lambda env: None)
     if ci:
         with pytest.raises(module.CannotDo, match="Maven"):
-            module.cassandra({"PATH": "/no/programs"})
+            module.from_maven("h2", {"PATH": "/no/programs"})
     else:
-        assert module.cassandra({"PATH": "/no/programs"}) is None
+        assert module.from_maven("h2", {"PATH": "/no/programs"}) is None
         assert "Maven" in capsys.readouterr().err
 
 
