@@ -4,7 +4,7 @@ Those that can live by a clock turned by hand do, and the suite takes them secon
 and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
 not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra and
 OCI NoSQL, whose steps are the slowest, only a part is: the engine above them is the same everywhere. OCI NoSQL is a
-fake of the service.
+fake of the service, and Oracle a stand-in for the database.
 """
 
 import os
@@ -148,10 +148,13 @@ def on_mariadb(mariadb: MariaDB) -> str:
 
 
 @pytest.fixture
-def on_oracle() -> str:
+def on_oracle(request: pytest.FixtureRequest) -> str:
+    """A stand-in, unless HOLDFAST_TEST_ORACLE_URL names a real one."""
+    url = os.environ.get("HOLDFAST_TEST_ORACLE_URL")
+    if not url:
+        return str(request.getfixturevalue("oracle").url)
     import sqlalchemy
 
-    url = os.environ["HOLDFAST_TEST_ORACLE_URL"]
     engine = sqlalchemy.create_engine(url.replace("oracle://", "oracle+oracledb://"))
     with engine.begin() as connection:
         for table in sqlalchemy.inspect(engine).get_table_names():
@@ -175,11 +178,8 @@ STORES: dict[str, OpenSite | str] = {
     "postgresql": "on_postgresql",
     "pgbouncer": "on_pgbouncer",
     "mariadb": "on_mariadb",
+    "oracle": "on_oracle",
 }
-
-# What cannot be installed for the tests is played when somebody has one.
-if "HOLDFAST_TEST_ORACLE_URL" in os.environ:
-    STORES["oracle"] = "on_oracle"
 
 world = matrix(STORES)
 
@@ -222,6 +222,8 @@ CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
     "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
 }  # fmt: skip
+# Of the stand-in for Oracle what reads, writes and scans in each way that there is.
+CHOSEN_OF_ORACLE = {"TestGettingIn", "TestLettingGo", "TestFences", "TestLooking", "TestSnapshots", "TestItems", ""}
 
 
 def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:
@@ -230,6 +232,8 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
         return True
     if store in ("cassandra", "oci_nosql", "pgbouncer", "redis_sentinel") and group not in CHOSEN:
+        return True
+    if store == "oracle" and (group not in CHOSEN_OF_ORACLE or behaviour in MANY_STEPS):
         return True
     return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
 

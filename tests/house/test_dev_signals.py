@@ -27,8 +27,9 @@ def furnished(checkout: Path, made: "tuple[ModuleType, list[list[str]]]") -> Pat
     script(checkout / ".venv" / "bin", "python", f'case "$*" in *pytest*) {shown} ;; esac')
     for name in PROGRAMS:
         script(checkout / "bin", name, "")
-    (checkout / ".dev" / "cassandra").mkdir()
-    (checkout / ".dev" / "cassandra" / f"cassandra-all-{module.CASSANDRA}.jar").touch()
+    for name, ((_, artifact), version) in module.FROM_MAVEN.items():
+        (checkout / ".dev" / name).mkdir()
+        (checkout / ".dev" / name / f"{artifact}-{version}.jar").touch()
     return checkout
 
 

@@ -13,6 +13,7 @@
     start_postgresql       a function: a PostgreSQL of the test's own, with options of its own
     cassandra              one node of Cassandra
     cassandra_three        three nodes, each with a copy of everything
+    oracle                 a stand-in for Oracle Database: H2, see oracle.py
     fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
 
 All but start_… are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
@@ -31,7 +32,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pytest
 
@@ -41,10 +42,13 @@ from .groups import Cluster, Sentinels, WithReplica
 from .server import SITTER, Server
 from .sql import MariaDB, PgBouncer, PostgreSQL
 
+if TYPE_CHECKING:
+    from .oracle import OracleStandIn
+
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
     "start_redis", "fake_nosql", "postgresql", "pgbouncer", "mariadb", "start_postgresql",
-    "cassandra", "cassandra_three",
+    "cassandra", "cassandra_three", "oracle",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
@@ -228,6 +232,19 @@ def pgbouncer(servers: Shelf, postgresql: PostgreSQL) -> PgBouncer:
 @pytest.fixture
 def mariadb(servers: Shelf) -> MariaDB:
     return servers.get("mariadb", lambda: MariaDB(sql_program("mariadbd", "pymysql")))
+
+
+@pytest.fixture
+def oracle(servers: Shelf) -> Iterator[OracleStandIn]:
+    try:
+        from . import oracle as stand_in
+    except ImportError as error:
+        lacking(f"This Python has no {error.name}: ./dev test brings it.")
+    if what := stand_in.missing():
+        lacking(f"{what}: ./dev test brings it.")
+    server = servers.get("oracle", stand_in.OracleStandIn)
+    with server.instead_of_oracle():
+        yield server
 
 
 @pytest.fixture

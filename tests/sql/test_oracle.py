@@ -1,24 +1,25 @@
-"""Oracle Database, of which no server can be installed for tests: what it would be told is pinned, and its errors are
-mapped. With HOLDFAST_TEST_ORACLE_URL the whole contract is played on a real one."""
+"""Oracle Database, of which no server can be installed for tests: the statements are pinned, and its errors are mapped.
+test_oracle_stand_in.py runs them on a stand-in, test_oracle_driver.py has the driver meet bad listeners. With
+HOLDFAST_TEST_ORACLE_URL the whole contract runs on a real one."""
 
 from __future__ import annotations
 
 import pytest
 import sqlalchemy
+from oracledb import errors
 from sqlalchemy.engine import make_url
 
 from holdfast.backends.contract import Unknown
 from holdfast.backends.sql import trouble
-from holdfast.backends.sql.dialects import Oracle
 from holdfast.backends.sql.items import Items
+from holdfast.backends.sql.oracle import Oracle
 from holdfast.backends.sql.tables import Statement, ddl
 from holdfast.errors import BackendError, ConfigError
 
+SINCE = "(SYS_EXTRACT_UTC(SYSTIMESTAMP) - TIMESTAMP '1970-01-01 00:00:00')"
 CLOCK = (
-    "((TRUNC(CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)) - DATE '1970-01-01') * 86400000000"
-    " + EXTRACT(HOUR FROM SYS_EXTRACT_UTC(SYSTIMESTAMP)) * 3600000000"
-    " + EXTRACT(MINUTE FROM SYS_EXTRACT_UTC(SYSTIMESTAMP)) * 60000000"
-    " + TRUNC(EXTRACT(SECOND FROM SYS_EXTRACT_UTC(SYSTIMESTAMP)) * 1000000))"
+    f"(EXTRACT(DAY FROM {SINCE}) * 86400000000 + EXTRACT(HOUR FROM {SINCE}) * 3600000000"
+    f" + EXTRACT(MINUTE FROM {SINCE}) * 60000000 + TRUNC(EXTRACT(SECOND FROM {SINCE}) * 1000000))"
 )
 
 
@@ -59,6 +60,8 @@ def test_what_is_said_about_locks(oracle: Oracle) -> None:
         f"SELECT <now> AS now, holdfast_locks.key, {columns} FROM holdfast_locks"
         " WHERE holdfast_locks.key >= :v_key ORDER BY holdfast_locks.key FETCH FIRST 1000 ROWS ONLY"
     )
+    assert one_line(oracle.scan_all) == one_line(oracle.scan).replace(" WHERE holdfast_locks.key >= :v_key", "")
+    assert oracle.session == "ALTER SESSION SET NLS_SORT=BINARY NLS_COMP=BINARY"
 
 
 def test_what_is_said_about_items(oracle: Oracle) -> None:
@@ -88,9 +91,11 @@ def test_no_name_of_a_value_is_too_long_or_empty(oracle: Oracle) -> None:
             assert all(1 < len(name.rstrip(",)")) < 30 for name in names)
 
 
-class Said:
-    def __init__(self, code: str) -> None:
-        self.full_code = code
+def error_of(code: str) -> Exception:
+    """As python-oracledb raises it."""
+    error = errors._Error(f"{code}: so it says", code=int(code[4:]) if code.startswith("ORA-") else 0)
+    made: Exception = error.exc_type(error)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -100,10 +105,21 @@ class Said:
         ("ORA-00054", trouble.Conflict), ("ORA-00060", trouble.Conflict), ("ORA-08177", trouble.Conflict),
         ("ORA-01031", BackendError), ("ORA-16000", BackendError), ("ORA-12345", BackendError),
         ("ORA-03113", Unknown), ("ORA-03135", Unknown), ("DPY-4011", Unknown), ("DPY-1001", Unknown),
+        ("DPY-4024", Unknown), ("ORA-01950", BackendError), ("ORA-01536", BackendError), ("ORA-05700", BackendError),
     ],
 )  # fmt: skip
 def test_what_its_errors_mean(oracle: Oracle, code: str, meaning: type[Exception]) -> None:
-    assert type(trouble.said_no(oracle, "oracle://h/d", Exception(Said(code)))) is meaning
+    assert type(trouble.said_no(oracle, "oracle://h/d", error_of(code))) is meaning
+
+
+def test_no_answer_in_time_and_no_room_are_called_so(oracle: Oracle) -> None:
+    assert str(trouble.said_no(oracle, "oracle://h/d", error_of("DPY-4024"))) == "no answer came in time"
+    assert str(trouble.said_no(oracle, "oracle://h/d", error_of("DPY-4011"))) == "the connection broke"
+    for code in ("ORA-01950", "ORA-01536"):
+        error = trouble.said_no(oracle, "oracle://h/d", error_of(code))
+        assert isinstance(error, BackendError)
+        assert error.refused
+        assert "no room for rows. Its administrator sets a quota. `holdfast schema`" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +129,13 @@ def test_what_its_errors_mean(oracle: Oracle, code: str, meaning: type[Exception
         ("ORA-12514", ConfigError, "no such database"),
         ("ORA-12520", BackendError, "no connection left"),
         ("ORA-01033", BackendError, "starting or stopping"),
+        ("ORA-01045", BackendError, "does not allow this user to connect"),
+        ("DPY-3010", BackendError, "older than 12.1"),
+        ("DPY-3015", BackendError, "set the password again"),
+        ("DPY-4001", BackendError, "does not accept this user and password"),
     ],
 )
 def test_why_there_is_no_connection(oracle: Oracle, code: str, meaning: type[Exception], words: str) -> None:
-    error = trouble.cannot_connect(oracle, "oracle://h/d", Exception(Said(code)))
+    error = trouble.cannot_connect(oracle, "oracle://h/d", error_of(code))
     assert type(error) is meaning
     assert words in str(error)

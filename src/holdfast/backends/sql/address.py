@@ -6,6 +6,7 @@ say, and his may be anything.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -22,8 +23,9 @@ DRIVERS = {
     "mysql": ("pymysql", "aiomysql"),
     "oracle": ("oracledb", "oracledb"),
 }
+ORACLE = ("oracle", "timesten")
 LOOPBACK = (None, "", "localhost", "127.0.0.1", "::1")
-OWN = ("listen", "timeout")
+OWN = ("listen", "timeout", "skew", "timesten")
 TIMEOUT = 5.0  # seconds for which an answer is waited for
 CONNECTIONS = 8  # of one client, at most; statements are short
 
@@ -31,11 +33,12 @@ Connect = Callable[[Any], None]
 
 
 class Address(NamedTuple):
-    scheme: str  # one of DRIVERS
+    scheme: str  # one of DRIVERS, or "timesten"
     where: str  # for people, without credentials
     engine: sa.Engine  # of which only the pool is used
     listen: URL | None  # where hints can be heard
     timeout: float
+    skew: float  # seconds by which the clocks of the servers behind one address may differ
 
 
 def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
@@ -82,15 +85,19 @@ def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
 
 
 def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: Callable[[], Any] | None) -> Address:
-    timeout = _seconds(own.get("timeout"))
+    if own.get("timesten") is not None:
+        scheme = _timesten(scheme, own["timesten"])
+    timeout = _seconds("timeout", own.get("timeout"), TIMEOUT)
+    skew = _seconds("skew", own.get("skew"), 0.0)
     settings: dict[str, Any] = {
         "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "pool_use_lifo": True,
         "pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2, "pool_timeout": timeout,
     }  # fmt: skip
     if scheme == "postgresql":
         settings["use_native_hstore"] = False  # or it asks the server about something that we do not use
+    limited = _limited(timeout, blocking) if scheme in ORACLE else None
     if creator is not None:
-        settings["creator"] = creator
+        settings["creator"] = creator if limited is None else partial(limited, creator)
     else:
         settings["connect_args"] = _arguments(url, timeout, blocking)
     try:
@@ -106,7 +113,23 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
     except sa.exc.NoSuchModuleError:
         raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
-    return Address(scheme, _shown(scheme, url), engine, _listen(scheme, own.get("listen"), url), timeout)
+    if limited is not None:
+        event.listen(engine, "do_connect", lambda own, _, args, named: limited(partial(own.connect, *args, **named)))
+        engine.dialect.initialize = lambda connection: None  # type: ignore[method-assign]  # statements of no use to us
+    return Address(scheme, _shown(scheme, url), engine, _listen(scheme, own.get("listen"), url), timeout, skew)
+
+
+def _limited(timeout: float, blocking: bool) -> Callable[[Callable[[], Any]], Any]:
+    from .handshake import Handshake
+
+    return Handshake(timeout, blocking).make
+
+
+def _timesten(scheme: str, value: object) -> str:
+    said = str(value).lower()
+    if scheme != "oracle" or said not in ("1", "true", "0", "false"):
+        raise ConfigError("timesten=true goes with oracle:// and says that the server is TimesTen.")
+    return "timesten" if said in ("1", "true") else scheme
 
 
 def _arguments(url: URL, timeout: float, blocking: bool) -> dict[str, Any]:
@@ -115,7 +138,7 @@ def _arguments(url: URL, timeout: float, blocking: bool) -> dict[str, Any]:
         "psycopg": {"connect_timeout": max(int(timeout), 2), "prepare_threshold": None, "application_name": "holdfast"},
         "pymysql": {"connect_timeout": timeout, "read_timeout": timeout, "write_timeout": timeout},
         "aiomysql": {"connect_timeout": timeout},
-        "oracledb": {"tcp_connect_timeout": timeout},
+        "oracledb": {"tcp_connect_timeout": timeout, "retry_count": 0},
     }
     if driver == "pymysql" and url.get_backend_name() == "mariadb" and url.host in LOOPBACK:
         # It would read all certificates of the machine for each connection, and then trust any: 40 ms, for nothing.
@@ -150,7 +173,8 @@ def _shown(scheme: str, url: URL) -> str:
     query = url.query.get("host")
     if not host and isinstance(query, str):
         host = query
-    return f"{scheme}://{host}{f':{url.port}' if url.port else ''}/{url.database or ''}"
+    database = url.database or url.query.get("service_name") or ""
+    return f"{scheme}://{host}{f':{url.port}' if url.port else ''}/{database}"
 
 
 def _plain(error: Exception, url: URL) -> str:
@@ -159,15 +183,15 @@ def _plain(error: Exception, url: URL) -> str:
     return text.replace(secret, "…") if secret else text
 
 
-def _seconds(value: object) -> float:
+def _seconds(name: str, value: object, without: float) -> float:
     if value is None:
-        return TIMEOUT
+        return without
     try:
         seconds = float(str(value))
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 3600:
-        raise ConfigError(f"timeout={value} is not a number of seconds above 0.")
+        seconds = -1.0
+    if not 0 <= seconds < 3600 or (without and not seconds):
+        raise ConfigError(f"{name}={value} is not a number of seconds {'above 0' if without else 'from 0 up'}.")
     return seconds
 
 

@@ -9,26 +9,27 @@ living might have been dropped, or more than a second behind it.
 - MariaDB and MySQL answer an UPDATE with how many rows it met and, by way of LAST_INSERT_ID, with the time of its
   check; what is there instead takes a SELECT. (One INSERT … ON DUPLICATE KEY UPDATE … RETURNING could do both on
   MariaDB, but it would make a row anew that is gone, and with it a lock that was lost.)
-- Oracle answers an UPDATE with how many rows it met.
+- Oracle (`oracle`) answers an UPDATE with how many rows it met.
 
 `claim` gives a row a new version and shows it: whoever else wants to write has to read first. That is for one who was
 beaten twice in a row, and after an unknown outcome, when what was lost on the way must not arrive any more.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...doorman import EMPTY, wire
+from .address import ORACLE
 from .tables import LOCKS, Statement, compiled, number, value
 
 FRESH: Any = sa.literal_column("1000000")  # microseconds
 SCANNED = 1000  # rows at a time
 EMPTY_BODY = wire.encode(EMPTY)
 
-_key = LOCKS.c.key == value("key")
+of_key = LOCKS.c.key == value("key")
 _row = (LOCKS.c.score, LOCKS.c.owner, LOCKS.c.body, LOCKS.c.version)
 _new = {
     "score": number("score"), "owner": value("owner"), "body": value("body"), "version": number("version")
@@ -45,7 +46,12 @@ class Dialect:
     name = ""
     extra = ""
     grants = ""
+    owned: Collection[str] = ()  # how a user finds a table that belongs to another one
+    quota: Collection[str] = ()  # what the owner of the tables needs
     nobody = ""  # how 'no owner' is written
+    label_bytes = 1 << 30  # the room for an owner
+    session = ""  # what each new connection is told first
+    makes_if_absent = True
     shows = False
     """Whether a write answers with what is there instead."""
     hears = False
@@ -61,21 +67,28 @@ class Dialect:
     full: Collection[Any] = ()
     read_only: Collection[Any] = ()
     starting: Collection[Any] = ()
+    no_room: Collection[Any] = ()
+    unsupported: Mapping[Any, str] = {}  # what the driver cannot do here, and what helps
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self.sa = dialect
-        self.read = self._say(self._reading(*_row).select_from(self._one().outerjoin(LOCKS, _key)), True)
+        self.read = self._say(self._reading(*_row).select_from(self._one().outerjoin(LOCKS, of_key)), True)
         self.write = self._say(self._writing())
         self.insert = self._say(self._inserting())
         self.claim = self._say(self._claiming())
-        self.delete = self._say(sa.delete(LOCKS).where(_key, LOCKS.c.version == number("expected")))
-        found = self._reading(LOCKS.c.key, *_row).order_by(LOCKS.c.key).limit(sa.literal_column(str(SCANNED)))
+        self.delete = self._say(sa.delete(LOCKS).where(of_key, LOCKS.c.version == number("expected")))
+        found = self.first(SCANNED, self._reading(LOCKS.c.key, *_row).order_by(LOCKS.c.key))
+        self.scan_all = self._say(found, True)  # not `key >= ''`: on Oracle that is NULL, and met by no row
         self.scan = self._say(found.where(LOCKS.c.key >= value("key")), True)
         self.scan_on = self._say(found.where(LOCKS.c.key > value("key")), True)
         self.time = self._say(self._reading().select_from(self._one()), True)
 
     def _say(self, words: Any, reads: bool = False) -> Statement:
         return compiled(words, self.sa, reads)
+
+    def first(self, rows: int, words: Any) -> Any:
+        """A SELECT of no more than this many rows."""
+        return words.limit(sa.literal_column(str(rows)))
 
     def clock(self) -> Any:
         """The server's time in microseconds, at the moment when it is read."""
@@ -92,7 +105,7 @@ class Dialect:
         return self.clock().between(number("now"), number("now") + FRESH)
 
     def _updating(self) -> Any:
-        return sa.update(LOCKS).where(_key, LOCKS.c.version == number("expected")).values(_new)
+        return sa.update(LOCKS).where(of_key, LOCKS.c.version == number("expected")).values(_new)
 
     def _writing(self) -> Any:
         return self._updating().where(self._in_time())
@@ -111,6 +124,17 @@ class Dialect:
     def code(self, error: BaseException) -> Any:
         """The number or word by which the server names this error; None: it did not say anything."""
         raise NotImplementedError
+
+    def is_late(self, error: BaseException) -> bool:
+        """Whether this says that no reply came in time."""
+        return isinstance(error, TimeoutError) or "timed out" in str(error) or "timeout" in type(error).__name__.lower()
+
+    def label(self, owner: str) -> str:
+        """As many of these owners as there is room for."""
+        if len(owner.encode()) <= self.label_bytes:
+            return owner
+        kept = owner.encode()[: self.label_bytes - 8].decode(errors="ignore")
+        return kept.rpartition(", ")[0] + ", …"
 
     def notify(self, statement: str) -> Statement:
         raise NotImplementedError
@@ -154,7 +178,7 @@ class PostgreSQL(Dialect):
         back = [LOCKS.c.version, self._telling().label("told")] if tell else [LOCKS.c.version]
         done = words.returning(*back).cte("done")
         both = self._one().outerjoin(done, sa.true())
-        both = both.outerjoin(LOCKS, sa.and_(_key, done.c.version.is_(None)))
+        both = both.outerjoin(LOCKS, sa.and_(of_key, done.c.version.is_(None)))
         return self._reading(*_row, done.c.version.label("written")).select_from(both)
 
     def _writing(self) -> Any:
@@ -207,52 +231,20 @@ class MariaDB(Dialect):
         return cursor.rowcount, cursor.lastrowid or 0
 
 
-class Oracle(Dialect):
-    """Oracle Database, and the In-Memory Database (TimesTen)."""
-
-    name, extra = "Oracle", "oracle"
-    grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
-    nobody = "-"  # '' is NULL there
-    conflict = (54, 60, 8177, 30006)
-    exists = (1, 955)
-    no_table = (942,)
-    no_right = (1031, 41900)
-    no_database = (12514, 12505, 12154, 12541)
-    bad_login = (1017, 28000, 1005)
-    full = (18, 20, 12516, 12519, 12520)
-    read_only = (16000, 1456)
-    starting = (1033, 1034, 1089, 1090)
-    lost = (28, 1012, 1092, 2396, 3113, 3114, 3135, 12537, 12547, 12570, 12583)
-
-    def clock(self) -> Any:
-        now = "SYS_EXTRACT_UTC(SYSTIMESTAMP)"
-        days = f"(TRUNC(CAST({now} AS DATE)) - DATE '1970-01-01') * 86400000000"
-        seconds = f"EXTRACT(HOUR FROM {now}) * 3600000000 + EXTRACT(MINUTE FROM {now}) * 60000000"
-        return sa.literal_column(f"({days} + {seconds} + TRUNC(EXTRACT(SECOND FROM {now}) * 1000000))", sa.BigInteger)
-
-    def _one(self) -> Any:
-        return sa.select(sa.literal_column("1").label("one")).select_from(sa.text("DUAL")).subquery("just")
-
-    def _claiming(self) -> Any:
-        return sa.update(LOCKS).where(_key).values(version=number("version"))
-
-    def code(self, error: BaseException) -> Any:
-        said = error.args[0] if error.args else None
-        full: str = getattr(said, "full_code", "")
-        code = int(full[4:]) if full.startswith("ORA-") and full[4:].isdigit() else 0
-        return code if code and code not in self.lost else None
-
-
 def dialect_of(scheme: str, dialect: sa.Dialect) -> Dialect:
     """What is said to this database by this driver: compiled once."""
     key = (scheme, dialect.driver, dialect.paramstyle)
     if key not in _compiled:
-        _compiled[key] = DIALECTS[scheme](dialect)
+        _compiled[key] = _kind(scheme)(dialect)
     return _compiled[key]
 
 
-_compiled: dict[tuple[str, ...], Dialect] = {}
+def _kind(scheme: str) -> type[Dialect]:
+    if scheme in ORACLE:
+        from .oracle import Oracle, TimesTen
 
-DIALECTS: dict[str, type[Dialect]] = {
-    "postgresql": PostgreSQL, "mariadb": MariaDB, "mysql": MariaDB, "oracle": Oracle,
-}  # fmt: skip
+        return TimesTen if scheme == "timesten" else Oracle
+    return PostgreSQL if scheme == "postgresql" else MariaDB
+
+
+_compiled: dict[tuple[str, ...], Dialect] = {}

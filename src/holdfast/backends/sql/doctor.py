@@ -16,6 +16,7 @@ POSTGRESQL = {
     "SELECT pg_is_in_recovery()::text": "recovery",
     "SELECT count(*)::text FROM pg_stat_replication": "replicas",
 }
+ORACLE = {"SELECT value FROM nls_database_parameters WHERE parameter = 'NLS_CHARACTERSET'": "characters"}
 MARIADB = {
     "SELECT version()": "version",
     "SELECT @@innodb_flush_log_at_trx_commit": "flush",
@@ -32,7 +33,7 @@ async def examine(store: "SqlStore") -> list[Finding]:
     elif name == "MariaDB":
         found += await _mariadb(store)
     else:
-        found.append(("note", "Its statements were never run on a real Oracle by the tests of holdfast."))
+        found += await _oracle(store)
     found.append(await _tables(store))
     found.append(_clock(store))
     return found
@@ -85,6 +86,24 @@ async def _mariadb(store: "SqlStore") -> list[Finding]:
     else:
         found.append(("ok", "What it confirms is on its disk."))
     found.append(("note", "It cannot wake anybody: waiters look for themselves, at first every 10 ms."))
+    return found
+
+
+async def _oracle(store: "SqlStore") -> list[Finding]:
+    name = store.dialect.name
+    found: list[Finding] = [("note", f"The tests of holdfast have never run on a real {name}, see docs/sql.md.")]
+    if name != "Oracle":
+        return found
+    characters = (await _ask(store, ORACLE)).get("characters", "")
+    if characters in ("AL32UTF8", "UTF8"):
+        found.append(("ok", f"Its character set, {characters}, has every character that a name may have."))
+    elif characters:
+        found.append(
+            ("warning", f"Its character set is {characters}: two names may become one. Use ASCII names, or AL32UTF8.")
+        )
+    found.append(("note", "It cannot wake anybody: waiters poll, at first every 10 ms."))
+    if not store.skew:
+        found.append(("note", "On RAC each instance has the clock of its host: set skew= to what they may differ by."))
     return found
 
 

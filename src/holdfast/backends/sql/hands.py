@@ -49,7 +49,7 @@ class Hands:
 
     async def make_tables(self) -> None:
         """If that is allowed. Somebody else may do the same at the same time."""
-        for text in ddl(self.dialect.sa, self.dialect.name != "Oracle"):
+        for text in ddl(self.dialect.sa, self.dialect.makes_if_absent):
             try:
                 await self.run(Statement(text, (), False), {})
             except (trouble.Exists, trouble.Conflict):
@@ -71,7 +71,7 @@ class Hands:
                     cursor.close()
                     lent.close()
                     raise trouble.said_no(self.dialect, self.where, error) from None
-                _hang_up(lent.driver_connection)
+                _hang_up(lent.driver_connection, by_pool=True)
                 lent.invalidate()
                 if not isinstance(error, Exception):
                     raise
@@ -105,6 +105,8 @@ class Hands:
         try:
             lent = self.engine.raw_connection()
             return lent, self._quickly(lent) if self._quick else lent.cursor()
+        except sa.exc.DBAPIError as error:  # of a statement that SQLAlchemy sends on a connection of somebody's engine
+            raise trouble.cannot_connect(self.dialect, self.where, error.orig or error) from None
         except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
             raise trouble.cannot_connect(self.dialect, self.where, error) from None
 
@@ -130,6 +132,12 @@ class Hands:
         if len(self._open) >= CONNECTIONS:
             self._open[:] = [each for each in self._open if not _is_closed(each)]
         self._open.append(driver)
+        if hasattr(driver, "call_timeout"):
+            driver.call_timeout = int(self._timeout * 1000)  # python-oracledb would wait forever, too
+        if self.dialect.session:
+            cursor = connection.cursor()
+            cursor.execute(self.dialect.session)
+            cursor.close()
         if self.dialect.name != "PostgreSQL" or not hasattr(driver, "pgconn"):
             return
         # psycopg would wait for ever for a server that hangs.
@@ -170,12 +178,18 @@ def _hang_up_all(open: list[Any], pid: int) -> None:
             _hang_up(open.pop())
 
 
-def _hang_up(driver: Any) -> None:
+def _hang_up(driver: Any, by_pool: bool = False) -> None:
+    """Close it, without a reply. `by_pool`: its pool closes it next, and some drivers refuse to be closed twice."""
     try:
         if hasattr(driver, "pgconn"):
             driver.pgconn.finish()
         elif hasattr(driver, "_force_close"):
             driver._force_close()
+        elif hasattr(driver, "call_timeout"):
+            driver.call_timeout = 1  # its close() sends a goodbye and waits for a reply
+            if not by_pool:
+                # In asyncio close() has to be awaited.
+                (driver.terminate if hasattr(driver, "terminate") else driver.close)()
         elif driver is not None:
             driver.close()
     except Exception:
@@ -183,6 +197,8 @@ def _hang_up(driver: Any) -> None:
 
 
 def _is_closed(driver: Any) -> bool:
+    if hasattr(driver, "is_healthy"):
+        return not driver.is_healthy()
     return bool(getattr(driver, "closed", not getattr(driver, "open", True)))
 
 

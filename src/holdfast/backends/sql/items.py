@@ -18,7 +18,7 @@ CANDIDATES = 16
 COLUMNS = tuple(ITEMS.c[name] for name in ("key", "score", "fence", "ticket", "lease", "owner", "note", "body"))
 NONE: Any = sa.literal_column("0")
 ONE: Any = sa.literal_column("1")
-AT_ONCE = {"PostgreSQL": 100, "MariaDB": 100, "Oracle": 1}  # items added with one statement
+AT_ONCE = {"PostgreSQL": 100, "MariaDB": 100}  # items added with one statement; elsewhere one by one
 
 _here = ITEMS.c.pool == value("pool")
 _this = sa.and_(_here, ITEMS.c.key == value("key"))
@@ -40,7 +40,7 @@ class Items:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._adds: dict[int, Statement] = {}
-        self.at_once = AT_ONCE[dialect.name]
+        self.at_once = AT_ONCE.get(dialect.name, 1)
         just = dialect._one()
         same = sa.and_(
             _this, ITEMS.c.score == number("old_score"), ITEMS.c.fence == number("old_fence"),
@@ -60,13 +60,13 @@ class Items:
         alone = ~sa.exists().where(LOCKS.c.key == value("line"), LOCKS.c.score > NONE)
         self.take = self._taking(due)
         self.take_if_alone = self._taking(sa.and_(due, alone))
-        self.due = self._say(sa.select(ONE).select_from(ITEMS).where(due).limit(ONE), True)
+        self.due = self._say(dialect.first(1, sa.select(ONE).select_from(ITEMS).where(due)), True)
         self.this_due = self._say(sa.select(ONE).select_from(ITEMS).where(_this, ITEMS.c.score <= now), True)
         later = sa.and_(_here, ITEMS.c.score > now, ITEMS.c.score <= now + number("span"))
         mine = sa.and_(later, ITEMS.c.ticket == value("ticket"))
-        self.of = self._say(sa.select(now, *COLUMNS).where(mine).limit(ONE), True)
+        self.of = self._say(dialect.first(1, sa.select(now, *COLUMNS).where(mine)), True)
         self.coming = self._say(sa.select(now, sa.func.min(ITEMS.c.score)).where(later), True)
-        found = sa.select(now, *COLUMNS).where(_here).order_by(ITEMS.c.key).limit(sa.literal_column(str(SCANNED)))
+        found = dialect.first(SCANNED, sa.select(now, *COLUMNS).where(_here).order_by(ITEMS.c.key))
         self.all = self._say(found, True)
         self.all_on = self._say(found.where(ITEMS.c.key > value("key")), True)
         self.count = self._say(self._counting(now), True)
@@ -83,7 +83,7 @@ class Items:
 
     def _taking(self, due: Any) -> Statement:
         limit = 1 if self._dialect.name == "PostgreSQL" else CANDIDATES
-        found = sa.select(*COLUMNS).where(due).order_by(ITEMS.c.score).limit(sa.literal_column(str(limit)))
+        found = self._dialect.first(limit, sa.select(*COLUMNS).where(due).order_by(ITEMS.c.score))
         if self._dialect.name != "PostgreSQL":
             return self._say(found.add_columns(self._now()), True)
         now = self._now()

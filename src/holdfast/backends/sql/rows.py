@@ -14,7 +14,7 @@ from ...doorman import Wake
 from ...errors import BackendError, ConfigError
 from ..contract import Colour, Row, Sample, Seen, Unknown, Written
 from .address import Address
-from .dialects import EMPTY_BODY, PostgreSQL
+from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
 from .hands import Hands, Told
 from .tables import Statement
 from .trouble import SCHEMA, Conflict, Exists, NoTable, refused
@@ -117,9 +117,8 @@ class SqlRows:
     ) -> tuple[Statement, dict[str, Any]]:  # fmt: skip
         """What is to be said."""
         dialect = self.dialect
-        values = {
-            "v_key": key, "v_score": score, "v_owner": owner or dialect.nobody, "v_body": body, "v_version": version,
-        }  # fmt: skip
+        owner = dialect.label(owner) if len(owner) * 4 > dialect.label_bytes else owner or dialect.nobody
+        values = {"v_key": key, "v_score": score, "v_owner": owner, "v_body": body, "v_version": version}
         if expected is None:
             return dialect.insert, values
         values["v_expected"], values["v_now"] = expected, now
@@ -161,17 +160,18 @@ class SqlRows:
 
     async def scan(self, prefix: str) -> list[Seen]:
         found: list[Seen] = []
-        last = prefix
+        dialect = self.dialect
+        statement, values = (dialect.scan, {"v_key": prefix}) if prefix else (dialect.scan_all, {})
         while True:
             at = self._clock()
-            told = await self.ask(self.dialect.scan_on if found else self.dialect.scan, {"v_key": last})
+            told = await self.ask(statement, values)
             for now, key, *rest in told.rows:
                 if not key.startswith(prefix):
                     return found
                 found.append(self._seen(key, (now, *rest), at))
-                last = key
-            if len(told.rows) < 1000:
+            if len(told.rows) < SCANNED:
                 return found
+            statement, values = dialect.scan_on, {"v_key": found[-1].row.key}  # type: ignore[union-attr]
 
     async def delete(self, key: str, expected: int | str) -> bool:
         return (await self.ask(self.dialect.delete, {"v_key": key, "v_expected": expected})).met > 0

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 NOBODY: frozenset[str] = frozenset()
 GOODBYE = 1.0  # seconds for which closing waits for the listener to end: the server may hang
+TABLES = ("holdfast_locks", "holdfast_items")
 
 
 class SqlStore(SqlRows):
     span = "machines"
-    skew = 0.0
     tells_holders = True
     gives_way = True  # of 64 who come at once, each needs 25 statements and not a hundred
 
     def __init__(self, address: Address, colour: Colour) -> None:
         super().__init__(address, colour)
+        self.skew = address.skew
         # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = colour.blocking
@@ -131,10 +132,12 @@ class SqlStore(SqlRows):
     def schema(self) -> str:
         dialect = self.dialect
         lines = [f"-- {self.where}: made by the first use if the user may, else by an administrator"]
-        lines += [text + ";" for text in ddl(dialect.sa, dialect.name != "Oracle")]
+        lines += [text + ";" for text in ddl(dialect.sa, dialect.makes_if_absent)]
         lines += ["-- what the user of the program needs:"]
         user = self.address.engine.url.username or "the_user"
-        lines += [dialect.grants.format(table=table, user=user) for table in ("holdfast_locks", "holdfast_items")]
+        lines += [dialect.grants.format(table=table, user=user) for table in TABLES]
+        lines += [line.format(table=table, user=user) for line in dialect.owned for table in TABLES]
+        lines += [line.format(user=user) for line in dialect.quota]
         return "\n".join(lines)
 
 

@@ -40,6 +40,8 @@ def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> Backen
         return ConfigError(f"The driver of {where} does not know a parameter of the URL, or it makes no sense there.")
     if code in dialect.bad_login or "password authentication failed" in text or "no password supplied" in text:
         return refused(f"{where} does not accept this user and password. Check them in the URL.")
+    if code in dialect.unsupported:
+        return refused(f"{where}: {dialect.unsupported[code]}")
     if code in dialect.no_database or ('database "' in text and "does not exist" in text) or "no such database" in text:
         return ConfigError(f"{where}: there is no such database. Create it, or check the end of the URL.")
     if ('role "' in text and "does not exist" in text) or "no such user" in text or "sasl auth" in text:
@@ -52,7 +54,7 @@ def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> Backen
         return BackendError(f"{where} is just starting or stopping. Try again in a moment.")
     if "queuepool limit" in text:
         return BackendError(f"All connections of this client to {where} are busy, for seconds. Does the server hang?")
-    if "timeout" in text or "timed out" in text or isinstance(error, TimeoutError):
+    if "timeout" in text or dialect.is_late(error):
         return BackendError(f"{where} does not answer in time. Does it hang, or is a firewall between?")
     if "ssl" in text or "certificate" in text:
         return BackendError(f"{where} and this client do not agree about TLS. See sslmode or ssl_ca of its driver.")
@@ -81,15 +83,14 @@ def is_over(dialect: Dialect, error: BaseException) -> bool:
     code = dialect.code(error)
     if code is None or not isinstance(error, Exception):
         return True
-    return str(code)[:2] in ("08", "57") and code != "57014"
+    return isinstance(code, str) and code[:2] in ("08", "57") and code != "57014"
 
 
 def said_no(dialect: Dialect, where: str, error: BaseException) -> Exception:
     """A statement was answered with an error, or not at all."""
     code: Any = dialect.code(error)
     if code is None:
-        late = isinstance(error, TimeoutError) or "timed out" in str(error) or "timeout" in type(error).__name__.lower()
-        return Unknown("no answer came in time" if late else "the connection broke")
+        return Unknown("no answer came in time" if dialect.is_late(error) else "the connection broke")
     if is_over(dialect, error):
         return Unknown("the connection broke")
     if code in dialect.conflict:
@@ -102,6 +103,8 @@ def said_no(dialect: Dialect, where: str, error: BaseException) -> Exception:
         return refused(f"{where} does not allow this user to use or make the tables of holdfast. {SCHEMA}")
     if code in dialect.no_database:
         return ConfigError(f"{where}: there is no such database or schema. Create it, or check the end of the URL.")
+    if code in dialect.no_room:
+        return refused(f"{where} gives this user no room for rows. Its administrator sets a quota. {SCHEMA}")
     if code in dialect.read_only:
         return refused(f"{where} takes no writes: a replica, or set to read only. Give the URL of the primary.")
     if code in dialect.full:
