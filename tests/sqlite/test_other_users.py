@@ -7,11 +7,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from holdfast.backends.sqlite import SqliteStore
+from holdfast.errors import BackendError, LockError
 from tests.sqlite.plumbing import dead_socket, put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
 
@@ -197,6 +199,59 @@ def test_root_and_another_user_share_a_file(made: People, place: Path, user: Beg
     assert {os.stat(f"{path}{end}").st_uid for end in ("", "-wal", "-shm", ".ears")} == {uid(made.alice)}
     a_death_is_noticed(one, other)
     a_death_is_noticed(other, third)
+
+
+@only_root
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_root_gives_no_file_of_its_own_to_the_owner_of_the_database(made: People, place: Path, end: str) -> None:
+    """SQLite gives the log to the owner of the database, who may have moved another file there."""
+    path = root_beside(place, made)
+    put(first := store_at(path), "k")
+    run(first.close())
+    secret = Path(f"{path}{end}")
+    secret.write_text("secret" * 1000)
+    secret.chmod(0o600)
+    file = os.open(secret, os.O_PATH)  # wherever it is moved
+    store = store_at(path)
+    with suppress(LockError):
+        put(store, "k")
+    run(store.close())
+    there = os.fstat(file)
+    os.close(file)
+    assert (there.st_uid, there.st_gid, stat.S_IMODE(there.st_mode)) == (0, 0, 0o600)
+
+
+@only_root
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_file_of_root_in_a_directory_of_another_user_is_refused(made: People, place: Path, mode: int) -> None:
+    path = root_beside(place, made)
+    path.touch()
+    path.chmod(mode)
+    with pytest.raises(BackendError, match=rf"root, and its directory to user {made.alice}.*chown") as caught:
+        put(store_at(path), "k")
+    assert caught.value.refused
+
+
+@only_root
+def test_root_uses_a_file_of_another_user_in_a_directory_of_its_own(made: People, place: Path) -> None:
+    """There nobody else can put anything beside the file, not even its owner."""
+    path = place / "locks.db"
+    path.touch()
+    os.chown(path, uid(made.alice), gid(made.alice))
+    put(store := store_at(path), "k")
+    run(store.close())
+
+
+@only_root
+def test_after_opening_a_database_of_another_user_root_is_root_again(made: People, place: Path) -> None:
+    path = root_beside(place, made)
+    store = store_at(path)
+    put(store, "k")
+    assert store._keeping.checkpoint()
+    run(store.close())
+    path.with_name("by root").touch()
+    assert path.with_name("by root").stat().st_uid == 0
+    assert path.stat().st_uid == uid(made.alice)
 
 
 # -- outsiders

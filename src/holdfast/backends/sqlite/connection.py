@@ -25,6 +25,7 @@ from typing import Any
 
 from . import clock, sentences
 from .place import prepare
+from .rights import as_its_owner
 
 APPLICATION = 0x686F6C64  # "hold", in the file's header: this database is ours
 SCHEMA = 1
@@ -98,19 +99,23 @@ class Connection:
                 raise sentences.forked_amid(self.path)
             self.real = prepare(self.path)
             self.version = _versions()
-            connection = connect(self.real)
-            cursor = connection.cursor()
-            try:
-                self._check(cursor.execute)
-                elapsed = clock.since_boot() - clock.namespace_offset()
-                base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
-                self.shift = base - clock.namespace_offset()
-                self._files = self._inodes()
-            except BaseException:
-                cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
-                connection.close()
-                raise
-            self.cursor = cursor
+            with as_its_owner(self.real):
+                self.cursor = self._open()
+
+    def _open(self) -> sqlite3.Cursor:
+        connection = connect(self.real)
+        cursor = connection.cursor()
+        try:
+            self._check(cursor.execute)
+            elapsed = clock.since_boot() - clock.namespace_offset()
+            base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
+            self.shift = base - clock.namespace_offset()
+            self._files = self._inodes()
+        except BaseException:
+            cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
+            connection.close()
+            raise
+        return cursor
 
     def _check(self, execute: Callable[..., sqlite3.Cursor]) -> None:
         """Make sure that this is a database of ours, without changing one that is not."""

@@ -19,6 +19,7 @@ from ...doorman import wire
 from . import sentences
 from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
+from .rights import as_its_owner
 
 try:
     import fcntl
@@ -106,7 +107,8 @@ class Housekeeping:
                 if elected is None:
                     return False
                 try:
-                    return self._checkpoint()
+                    with as_its_owner(self._db.real):
+                        return self._checkpoint()
                 finally:
                     if elected >= 0:
                         os.close(elected)

@@ -1,11 +1,12 @@
 """Who may use a database, and what may lie beside it.
 
 The *users* of a database are those who may write its file: its owner, its group if the group may write, root. They may
-do anything to the locks in it. Everybody else on the machine is an outsider, and is kept out by three rules:
+do anything to the locks in it. Everybody else on the machine is an outsider, and is kept out by four rules:
 
 - The file and the directory of the sockets are created for the users only. To read is a right as well: a read lock on
   the log's index stops every writer.
 - What lies beside the file (log, sockets) is used only if no outsider can have put it there.
+- Root opens a database of another user with the rights of that user.
 - Modes and owners are set only on what was just made inside a `private` directory. A user of the database can replace
   anything beside it by a link to something else at any moment, and root must not give that something away.
 """
@@ -82,6 +83,43 @@ def _umask() -> int:
             return next(int(line.split()[1], 8) for line in lines if line.startswith(b"Umask:"))
     except (OSError, ValueError, StopIteration):
         return OTHERS
+
+
+@contextmanager
+def as_its_owner(path: str) -> Iterator[None]:
+    """Open the files of this database with no more rights than their owner has.
+
+    SQLite, run by root, gives the log that it opens to the owner of the database. That owner may have moved any file
+    there, one of root's as well; so root opens it as that user does, in this thread only.
+    """
+    owner = _owner(path) if os.geteuid() == 0 else None
+    if owner is None:
+        yield
+        return
+    import ctypes  # nobody but root beside another user pays for it
+
+    kernel = ctypes.CDLL(None)
+    kernel.setfsgid(owner[1])
+    kernel.setfsuid(owner[0])
+    try:
+        yield
+    finally:
+        kernel.setfsuid(0)
+        kernel.setfsgid(os.getegid())
+
+
+def _owner(path: str) -> tuple[int, int] | None:
+    """Whose rights root needs there: those of the owner of the database or, if that is root, of its directory.
+
+    None: its own. Then nobody else can have moved a file there, or SQLite leaves the log to root.
+    """
+    try:
+        there, above = os.stat(path), os.stat(os.path.dirname(path))
+    except OSError:
+        return None  # SQLite explains it
+    uid = there.st_uid or above.st_uid
+    alone = not above.st_uid and not above.st_mode & 0o022
+    return (uid, there.st_gid) if uid and not alone else None
 
 
 # -- what lies beside it

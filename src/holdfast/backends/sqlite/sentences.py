@@ -49,6 +49,11 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
             f"{path} cannot be written ({error}): the disk or quota is full, the file may not grow further "
             "(ulimit -f), or the disk is failing. It goes on by itself once that is over."
         )
+    if kind in (READONLY, PERM, AUTH, CANTOPEN) and (owner := _below_another_user(path)):
+        return refused(
+            f"{path} belongs to root, and its directory to {user(owner)}. Root uses what lies there with the rights of "
+            f"that user only: chown {owner} '{path}', or move it to a directory of root."
+        )
     if kind in (READONLY, PERM, AUTH):
         return refused(f"{path} may not be written by {_me()}{_owner(path)}. {_cure(path)}")
     if kind == CANTOPEN:
@@ -146,6 +151,14 @@ def _cannot_open(path: str) -> LockError:
         f"{path} cannot be opened. Perhaps this process has too many files open (ulimit -n), or one of {path}-wal and "
         f"{path}-shm belongs to somebody else."
     )
+
+
+def _below_another_user(path: str) -> int:
+    """Who owns the directory in which root has this file; 0 if it is root's own, or we are not root."""
+    try:
+        return os.stat(os.path.dirname(path)).st_uid if os.geteuid() == os.stat(path).st_uid == 0 else 0
+    except OSError:
+        return 0
 
 
 def refused(sentence: str) -> BackendError:
