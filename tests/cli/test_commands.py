@@ -193,14 +193,14 @@ def test_a_lease_that_has_run_out_is_not_listed_as_held(holdfast: Tool) -> None:
 
 
 def test_what_only_stays_closed_names_nobody_as_its_holder(holdfast: Tool) -> None:
-    assert holdfast("run", "--at-least", "20s", "--owner", "gone", "x", "true").returncode == 0
+    assert holdfast("run", "--at-least", "5m", "--owner", "gone", "x", "true").returncode == 0
     for command in (["ls"], ["show", "x"]):
         shown = holdfast(*command).stdout
         assert "kept closed" in shown
         assert "gone" not in shown
     refused = holdfast("run", "-n", "x", "true")
     assert refused.returncode == 75
-    assert re.fullmatch(r"holdfast: 'x' is kept closed for another (19|20) s\.\n", refused.stderr)
+    assert re.fullmatch(r"holdfast: 'x' is kept closed for another \d+ s\.\n", refused.stderr)
 
 
 def test_resize(holdfast: Tool) -> None:

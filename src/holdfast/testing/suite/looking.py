@@ -72,10 +72,10 @@ class TestLooking(Behaviours):
         faults.over()
 
     async def test_what_only_stays_closed_names_nobody_as_its_holder(self, world: World, kind: Kind) -> None:
-        async with kind.mine(world.connect(owner="gone"), "x", at_least=20):
+        async with kind.mine(world.connect(owner="gone"), "x", at_least=300):
             assert [one.owner for one in (await world.resource("x")).inside] == ["gone"]
         assert [one.owner for one in (await world.resource("x")).inside] == [""]
-        with pytest.raises(LockTimeout, match=r"^'x' is kept closed for another (19|20) s\.$") as late:
+        with pytest.raises(LockTimeout, match=r"^'x' is kept closed for another \d+ s\.$") as late:
             async with kind.rival(world.connect(), "x").hold(timeout=0):
                 pass
         assert late.value.holders == ()
