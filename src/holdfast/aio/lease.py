@@ -34,19 +34,21 @@ class Held(Hold):
     def _told_lost(self) -> None:
         task: asyncio.Task[Any] | None = getattr(self, "_task", None)
         if task is not None and not self._released:
-            self._cancelled = True
             task.get_loop().call_soon_threadsafe(self._cancel, task)
 
     def _cancel(self, task: asyncio.Task[Any]) -> None:
         if self._task is task:
+            self._cancelled = True
             task.cancel()
 
     async def _leave(self, error: BaseException | None) -> None:
         ours = False
         try:
             task, self._task = self._task, None
-            if self._cancelled and task is not None and isinstance(error, asyncio.CancelledError):
-                ours = task.uncancel() <= self._cancelling
+            if self._cancelled and task is not None:
+                # Whatever the body has made of it: who has cancelled takes it back, or a later TaskGroup or timeout of
+                # this task takes it for a cancellation from outside.
+                ours = task.uncancel() <= self._cancelling and isinstance(error, asyncio.CancelledError)
         except AttributeError:
             pass  # it was left without having been entered: an exit stack was given an acquired one
         desk = self._desk
