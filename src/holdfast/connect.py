@@ -33,7 +33,7 @@ def settle(
     span: str | None,
     options: dict[str, Any],
 ) -> Settings:
-    """Arguments first, then the environment (HOLDFAST_URL, _LEASE, _OWNER, _NAMESPACE, _SPAN), then the defaults."""
+    """Arguments first, then the environment (HOLDFAST_URL, _URL_FILE, _LEASE, _OWNER, _NAMESPACE, _SPAN), then ours."""
     env = os.environ.get
     if owner is None:
         owner = env("HOLDFAST_OWNER") or None  # then it is called after its process
@@ -59,6 +59,9 @@ def settle(
 def open_backend(target: object, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
     if target is None:
         target = os.environ.get("HOLDFAST_URL") or None
+    file = url_file(target)
+    if file is not None:
+        target = read_url(*file)
     if target is None:
         import warnings
 
@@ -84,6 +87,47 @@ def open_backend(target: object, colour: Colour, namespace: str, options: dict[s
     return opener(target, colour, namespace, options)
 
 
+def url_file(target: object) -> tuple[str, str] | None:
+    """The file that holds the URL, and by what it is named: `@FILE` in place of a URL, or HOLDFAST_URL_FILE.
+
+    None if the URL is in no file. ConfigError if the environment names two URLs.
+    """
+    if isinstance(target, str) and target.startswith("@"):
+        return target[1:], "@ in place of a URL"
+    file = os.environ.get("HOLDFAST_URL_FILE")
+    if not file or (target is not None and target != os.environ.get("HOLDFAST_URL")):
+        return None
+    if target is not None:
+        raise ConfigError("HOLDFAST_URL and HOLDFAST_URL_FILE are both set, and only one can count. Unset one of them.")
+    return file, "HOLDFAST_URL_FILE"
+
+
+def read_url(path: str, by: str) -> str:
+    """The one line of this file. ConfigError if it cannot be read or has none, or more than one.
+
+    A file that others may read is used, with a warning: secrets that a platform mounts often have such a mode.
+    """
+    what = f"The file {path!r} ({by})"
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.strip() for line in file.read(100_000).splitlines() if line.strip()]
+    except UnicodeError:
+        raise ConfigError(f"{what} is not text. It holds the URL of a store, on one line.") from None
+    except OSError as bad:
+        raise ConfigError(f"{what} cannot be read: {bad.strerror}. It holds the URL of a store, on one line.") from None
+    if len(lines) != 1:
+        raise ConfigError(f"{what} holds {len(lines)} lines. It holds the URL of a store, on one line.")
+    if others_may_read(path):
+        import warnings
+
+        warnings.warn(f"{what} holds a URL that all users of this machine may read. Use chmod 600.", stacklevel=5)
+    return lines[0]
+
+
+def others_may_read(path: str) -> bool:
+    return bool(os.stat(path).st_mode & 0o004)
+
+
 def _sqlite(url: str | None, colour: Colour, namespace: str, options: dict[str, Any]) -> Backend:
     from .backends.cas import CasBackend
     from .backends.sqlite import SqliteStore
@@ -96,6 +140,8 @@ def _memory(url: str, colour: Colour, namespace: str, options: dict[str, Any]) -
 
     _only(options, ())
     name = url.removeprefix("memory://")
+    if any(sign in name for sign in "@:?#"):
+        raise ConfigError("Behind memory:// stands a name without @ : ? and #, or nothing: memory://tests.")
     return MemoryBackend(Hub.named(name) if name else Hub(), colour, namespace, url)
 
 

@@ -29,13 +29,14 @@ LAW: dict[str, set[str]] = {
     "backends.pool_contract": CONTRACT,
     "backends.patience": set(),
     "backends.in_time": CONTRACT,  # the same for tasks
+    "backends.urls": {"errors"},
     "backends.names": set(),
     "backends.cas": CONTRACT | {"backends.names", "backends.cas_pool"},
     "backends.cas_pool": CONTRACT | {"backends.names", "backends.item_rows"},
     "backends.item_rows": CONTRACT | {"backends.names"},
     "backends.polling": CONTRACT | {"backends.names"},
     "backends.*": CONTRACT
-    | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling", "backends.in_time"},
+    | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling", "backends.in_time", "backends.urls"},
     "flow": CONTRACT,
     "client": FACE,
     "aio": FACE | {"backends.in_time"},

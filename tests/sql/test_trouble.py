@@ -85,7 +85,7 @@ def test_no_such_host_and_no_such_parameter() -> None:
     with pytest.raises(holdfast.ConfigError, match="'nonsense' is not an option"):
         holdfast.connect("postgresql://h/d", nonsense=1)
     assert "does not know a parameter" in str(said("postgresql://127.0.0.1:1/d?nonsense=1"))
-    with pytest.raises(holdfast.ConfigError, match="timeout=never"):
+    with pytest.raises(holdfast.ConfigError, match="timeout is a number of seconds above 0"):
         holdfast.connect("mariadb://h/d?timeout=never")
     with pytest.raises(holdfast.ConfigError, match="listen is for PostgreSQL"):
         holdfast.connect("mariadb://h/d", listen="postgresql://h/d")

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import holdfast
+from holdfast.connect import others_may_read, url_file
 from holdfast.errors import BackendError
 
 from . import exits, reach, say
@@ -58,8 +59,15 @@ def lines(level: str, text: str) -> str:
 def about_us(said: Said, locks: "Locks") -> list[tuple[str, str]]:
     version = ".".join(map(str, sys.version_info[:3]))
     found = [("ok", f"holdfast {holdfast.__version__} on Python {version}.")]
-    source = "-u" if said["url"] else "HOLDFAST_URL" if os.environ.get("HOLDFAST_URL") else ""
-    found.append(("ok", f"The store is {locks.store}, " + (f"chosen by {source}." if source else "the default.")))
+    url = said["url"] or os.environ.get("HOLDFAST_URL") or None
+    file = url_file(url)
+    source = "-u" if said["url"] else "HOLDFAST_URL" if url else "HOLDFAST_URL_FILE" if file else ""
+    held = f", in the file {file[0]!r}" if file else ""
+    found.append(("ok", f"The store is {locks.store}, " + (f"chosen by {source}{held}." if source else "the default.")))
+    if file and others_may_read(file[0]):
+        found.append(("warning", f"All users of this machine may read the URL in the file {file[0]!r}. Use chmod 600."))
+    elif not file and "@" in (said["url"] or ""):
+        found.append(("note", "What stands behind -u is shown by `ps` to all users, a password too. Use -u @FILE."))
     return found
 
 

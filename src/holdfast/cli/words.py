@@ -117,7 +117,7 @@ class Said:
 
 
 GLOBAL = (
-    Option("url", ("-u", "--url"), "the store; else HOLDFAST_URL, else SQLite in your state directory", "URL"),
+    Option("url", ("-u", "--url"), "the store, or @FILE; else HOLDFAST_URL or HOLDFAST_URL_FILE, else SQLite", "URL"),
     Option("json", ("--json",), "print JSON with stable keys"),
     Option("quiet", ("-q", "--quiet"), "say nothing but mistakes"),
     Option("verbose", ("-v", "--verbose"), "say what happens"),
@@ -166,13 +166,13 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
     if word not in commands:
         near = [name for name in commands if name.startswith(word[:2]) or word.startswith(name)]
         hint = f" Did you mean `{near[0]}`?" if near else ""
-        raise Usage(f"There is no command {word!r}.{hint} `holdfast --help` lists them.")
+        raise Usage(f"There is no command {echo(word)}.{hint} `holdfast --help` lists them.")
     command = commands[word]
     words = take(rest, command.options + GLOBAL + HELP, options, stop=command.greedy)
     if options.get("help") or options.get("version"):
         return Said(command, options, [])
     if not command.least <= len(words) <= command.most:
-        extra = f", not {' '.join(map(repr, words[command.most :]))} as well" if len(words) > command.most else ""
+        extra = f", not {' '.join(map(echo, words[command.most :]))} as well" if len(words) > command.most else ""
         raise Usage(f"It is `holdfast {word} {command.words}`{extra}. `holdfast {word} --help` says more.")
     for one, other, sentence in CONTRARY:
         if options.get(one) is not None and options.get(other) is not None:
@@ -252,5 +252,9 @@ def value(name: str, option: Option, source: list[str]) -> Any:
     try:
         return option.reads(text)
     except ValueError as wants:
-        shown = text if len(text) <= 60 else text[:60] + "…"
-        raise Usage(f"{name} wants {wants}, not {shown!r}.") from None
+        raise Usage(f"{name} wants {wants}, not {echo(text)}.") from None
+
+
+def echo(word: str) -> str:
+    """What was typed, for an error. A URL may hold a password, and is not repeated."""
+    return "a URL" if "://" in word else repr(word if len(word) <= 60 else word[:60] + "…")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import DCAwareRoundRobinPolicy, FallthroughRetryPolicy, RoundRobinPolicy
 
 from ...errors import ConfigError
+from .. import urls
 from .route import SameReplica
 
 FORM = "cassandra://USER:PASSWORD@HOST1,HOST2/KEYSPACE"
@@ -49,19 +50,13 @@ class Address(NamedTuple):
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
-    try:
-        parts = urlsplit(url)
-        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise ConfigError(f"This cassandra:// URL cannot be read. Its form is {FORM}.") from None
-    credentials, _, place = parts.netloc.rpartition("@")
+    parts = urls.split(url, FORM)
     keyspace = unquote(parts.path[1:])
-    said = _checked([*query, *options.items()], OPTIONS)
-    hosts, ports = _hosts(place)
-    if not hosts or not keyspace.replace("_", "a").isalnum() or parts.fragment or len(ports) > 1:
+    said = urls.options([*parts.query, *options.items()], OPTIONS, "cassandra")
+    hosts, ports = _hosts(parts.place)
+    if not hosts or not keyspace.replace("_", "a").isalnum() or len(ports) > 1:
         raise ConfigError(f"This cassandra:// URL cannot be read. Its form is {FORM}; all hosts have the same port.")
     port = int(said.get("port") or (ports.pop() if ports else PORT))
-    user, _, password = credentials.partition(":")
     timeout, skew, consistency = _numbers(said)
     local = said.get("local_dc")
     if consistency[0] == "LOCAL_SERIAL" and not local:
@@ -70,7 +65,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
 
     def make() -> Session:
         profile = ExecutionProfile(route, FallthroughRetryPolicy(), request_timeout=timeout)
-        auth = PlainTextAuthProvider(unquote(user), unquote(password)) if user else None
+        auth = PlainTextAuthProvider(parts.user, parts.password or "") if parts.user else None
         cluster = Cluster(
             hosts, port=port, auth_provider=auth, ssl_context=_ssl(said), connect_timeout=timeout,
             execution_profiles={EXEC_PROFILE_DEFAULT: profile}, control_connection_timeout=timeout,
@@ -82,7 +77,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
             cluster.shutdown()
             raise
 
-    where = f"cassandra://{place}/{keyspace}"
+    where = f"cassandra://{parts.place}/{keyspace}"
     return Address(make, None, keyspace, where, consistency, timeout, skew, route, _replication(said))
 
 
@@ -90,7 +85,7 @@ def of_session(session: Any, options: Mapping[str, Any]) -> Address:
     """The keyspace of this session, or another one that it can reach."""
     if not isinstance(session, Session):
         raise ConfigError(f"Of the driver's objects a Session can be used, not a {type(session).__name__}.")
-    said = _checked(options.items(), SESSION_OPTIONS)
+    said = urls.options(options.items(), SESSION_OPTIONS, "cassandra")
     keyspace = said.get("keyspace") or session.keyspace
     if not keyspace:
         raise ConfigError("This session has no keyspace: say which, connect(session, keyspace='locks').")
@@ -124,30 +119,13 @@ def _replication(said: Mapping[str, Any]) -> str:
     """From 3, or east:3,west:3."""
     text = str(said.get("replication", COPIES))
     if not REPLICATION.fullmatch(text):
-        raise ConfigError(f"replication is 3, or for each data centre its number, east:3,west:3. It is not {text!r}.")
+        raise ConfigError("replication is 3, or for each data centre its number, east:3,west:3.")
     copies = [part.rpartition(":") for part in text.split(",")]
     return str({"class": STRATEGY, **{centre or "replication_factor": int(number) for centre, _, number in copies}})
 
 
-def _checked(said: Any, known: tuple[str, ...]) -> dict[str, Any]:
-    found = dict(said)
-    for name in found:
-        if name not in known:
-            raise ConfigError(f"{name!r} is not an option of this store. It knows: {', '.join(known)}.")
-    return found
-
-
 def _numbers(said: Mapping[str, Any]) -> tuple[float, float, tuple[str, str]]:
-    numbers = []
-    for name, default in (("timeout", ANSWER), ("skew", SKEW)):
-        try:
-            seconds = float(said.get(name, default))
-        except (TypeError, ValueError):
-            seconds = -1.0
-        if not 0 <= seconds <= 60 or (name == "timeout" and not seconds):
-            raise ConfigError(f"{name}={said[name]} is not a number of seconds up to 60.")
-        numbers.append(seconds)
     consistency = CONSISTENCIES.get(str(said.get("consistency", "serial")).lower())
     if consistency is None:
-        raise ConfigError(f"consistency is {' or '.join(CONSISTENCIES)}, not {said['consistency']!r}.")
-    return numbers[0], numbers[1], consistency
+        raise ConfigError(f"consistency is {' or '.join(CONSISTENCIES)}.")
+    return urls.seconds(said, "timeout", ANSWER), urls.seconds(said, "skew", SKEW, zero=True), consistency

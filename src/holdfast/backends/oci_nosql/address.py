@@ -12,11 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 import oci
 
 from ...errors import ConfigError
+from .. import urls
 
 FORM = "oci-nosql://REGION/COMPARTMENT/TABLE"
 OPTIONS = ("config_file", "profile", "auth", "endpoint", "timeout", "skew")
@@ -43,25 +44,21 @@ class Address(NamedTuple):
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
-    try:
-        parts = urlsplit(url)
-        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise ConfigError(f"This oci-nosql:// URL cannot be read. Its form is {FORM}.") from None
+    parts = urls.split(url, FORM)
     words = [unquote(word) for word in parts.path.split("/")[1:]]
-    if "@" in parts.netloc or parts.fragment or not parts.netloc or len(words) != 2 or not words[1]:
+    if parts.user is not None or not parts.place or ":" in parts.place or len(words) != 2 or not words[1]:
         raise ConfigError(
             f"This oci-nosql:// URL cannot be read. Its form is {FORM}; COMPARTMENT may be empty if TABLE is an OCID. "
             "Who you are is in ~/.oci/config, not in the URL."
         )
-    region, (compartment, table) = parts.netloc, words
+    region, (compartment, table) = parts.place, words
     if not compartment and not table.startswith("ocid1."):
         raise ConfigError("A table by name needs its compartment: oci-nosql://REGION/COMPARTMENT/TABLE.")
     _check_table(table)
-    said = _checked([*query, *options.items()], OPTIONS)
+    said = urls.options([*parts.query, *options.items()], OPTIONS, "oci-nosql")
     auth = str(said.get("auth", "config"))
     if auth not in ("config", *AUTH):
-        raise ConfigError(f"auth is config, {' or '.join(AUTH)}, not {auth!r}.")
+        raise ConfigError(f"auth is config, {' or '.join(AUTH)}.")
     timeout, skew = _times(said)
 
     def make() -> Any:
@@ -86,7 +83,7 @@ def of_client(client: Any, options: Mapping[str, Any]) -> Address:
     """A client of ours with the rights of this one."""
     if not isinstance(client, oci.nosql.NosqlClient):
         raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")
-    said = _checked(options.items(), CLIENT_OPTIONS)
+    said = urls.options(options.items(), CLIENT_OPTIONS, "oci-nosql")
     table = said.get("table")
     if not table or not isinstance(table, str):
         raise ConfigError("A NosqlClient reaches many tables: say which, connect(client, table='locks').")
@@ -120,25 +117,8 @@ def _check_table(table: str) -> None:
         raise ConfigError(f"{table!r} is no table: its name has letters, digits and _, or it is an OCID (ocid1.…).")
 
 
-def _checked(said: Any, known: tuple[str, ...]) -> dict[str, Any]:
-    found = dict(said)
-    for name in found:
-        if name not in known:
-            raise ConfigError(f"{name!r} is not an option of this store. It knows: {', '.join(known)}.")
-    return found
-
-
 def _times(said: Mapping[str, Any]) -> tuple[float, float]:
-    found = []
-    for name, default in (("timeout", ANSWER), ("skew", SKEW)):
-        try:
-            seconds = float(said.get(name, default))
-        except (TypeError, ValueError):
-            seconds = -1.0
-        if not 0 <= seconds <= 60 or (name == "timeout" and not seconds):
-            raise ConfigError(f"{name}={said[name]} is not a number of seconds up to 60.")
-        found.append(seconds)
-    return found[0], found[1]
+    return urls.seconds(said, "timeout", ANSWER), urls.seconds(said, "skew", SKEW, zero=True)
 
 
 def _first_line(error: BaseException) -> str:

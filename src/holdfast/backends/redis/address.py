@@ -1,19 +1,20 @@
 """From a URL to what the driver needs: hosts, database, credentials, options.
 
 Read here and not by redis-py, which takes `/O` for database 0, `/1/2` for 12, and passes an option that it does not
-know on to a constructor that fails much later. What is wrong is said before anything is opened, and without repeating
-a word of the URL: a password with a `/` in it makes the rest of the password look like a path.
+know on to a constructor that fails much later. What is wrong is refused before anything is opened; ../urls.py takes the
+URL apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ...errors import ConfigError
+from .. import urls
+from ..urls import SPECIAL
 
-SPECIAL = "In a user or password, : / ? # @ and % are written %3A %2F %3F %23 %40 %25."
 TIMEOUT = 2.0  # seconds; for a connection, and for each answer
 
 
@@ -35,26 +36,17 @@ class Address(NamedTuple):
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
-    scheme, _, rest = url.partition("://")
+    scheme = url.partition("://")[0]
     secure, kind = scheme.startswith("rediss"), scheme.partition("+")[2]
-    try:
-        parts = urlsplit(f"redis://{rest}")
-        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError:
-        raise ConfigError(f"This {scheme}:// URL cannot be read. Its form is {FORMS[scheme]}. {SPECIAL}") from None
-    credentials, at, place = parts.netloc.rpartition("@")
-    path = unquote(parts.path)
-    if parts.fragment or ("@" in path and (scheme != "unix" or (not at and place))) or "@" in parts.query:
-        raise ConfigError(f"This {scheme}:// URL cannot be read: there is something behind its end. {SPECIAL}")
-    known = _known(scheme, secure)
-    said = checked(scheme, [*query, *options.items()], known)
+    parts = urls.split(url, FORMS[scheme])
+    place, path = parts.place, unquote(parts.path)
+    said = checked(scheme, [*parts.query, *options.items()], _known(scheme, secure))
     own = {name: said.pop(name) for name in OWN if name in said}
     driver: dict[str, Any] = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT, "protocol": 3}
-    user, colon, password = credentials.partition(":")
-    if user:
-        driver["username"] = unquote(user)
-    if colon:
-        driver["password"] = unquote(password)
+    if parts.user:
+        driver["username"] = parts.user
+    if parts.password is not None:
+        driver["password"] = parts.password
     if scheme == "unix":
         if place or len(path) < 2:
             raise ConfigError(f"This unix:// URL names no socket. Its form is {FORMS[scheme]}. {SPECIAL}")
@@ -184,11 +176,8 @@ def _known(scheme: str, secure: bool) -> dict[str, Read]:
 
 def checked(scheme: str, said: list[tuple[str, Any]], known: dict[str, Read]) -> dict[str, Any]:
     found = {}
-    for name, value in said:
-        if name not in known:
-            what = repr(name) if name.isidentifier() and len(name) < 40 else "This"
-            cure = f"It is one of rediss{scheme[5:]}://." if name in TLS else f"Known: {', '.join(sorted(known))}."
-            raise ConfigError(f"{what} is not an option of {scheme}://. {cure}")
+    tls = f"It is one of rediss{scheme[5:]}://."
+    for name, value in urls.options(said, known, scheme, lambda name: tls if name in TLS else "").items():
         reads, meaning = known[name]
         try:
             found[name] = reads(value)

@@ -14,6 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from ...errors import ConfigError
+from .. import urls
 from ..names import canonical
 
 # The driver of each database, for threads and for tasks.
@@ -43,16 +44,10 @@ class Address(NamedTuple):
 
 def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
     """Where this leads to. ImportError if a driver is missing, ConfigError if it makes no sense."""
-    for option in options:
-        if option not in OWN:
-            raise ConfigError(f"{option!r} is not an option of this store. It knows: {', '.join(OWN)}.")
-    own = dict(options)
+    own = urls.options(options.items(), OWN, target.partition("://")[0] if isinstance(target, str) else "sql")
     if not isinstance(target, str):
         return _of_engine(target, blocking, own)
-    try:
-        url = make_url(target)
-    except (sa.exc.ArgumentError, ValueError):
-        raise ConfigError("This URL cannot be read. It looks like postgresql://user:password@host/database.") from None
+    url = _url(target)
     scheme = url.get_backend_name()
     for option in OWN:
         if option in url.query:
@@ -61,6 +56,16 @@ def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
     if "+" not in url.drivername:
         url = url.set(drivername=f"{scheme}+{DRIVERS[scheme][0 if blocking else 1]}")
     return _made(scheme, url, own, blocking, None)
+
+
+def _url(text: str) -> URL:
+    """As SQLAlchemy reads it, but for the end of a password: an @ in it is one of its letters."""
+    form = f"{text.partition('://')[0].partition('+')[0]}://user:password@host/database"
+    parts = urls.split(text, form)
+    try:
+        return make_url(parts.quoted(parts.scheme))
+    except (sa.exc.ArgumentError, ValueError):
+        raise ConfigError(f"This URL cannot be read. Its form is {form}. {urls.SPECIAL}") from None
 
 
 def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
@@ -87,8 +92,8 @@ def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
 def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: Callable[[], Any] | None) -> Address:
     if own.get("timesten") is not None:
         scheme = _timesten(scheme, own["timesten"])
-    timeout = _seconds("timeout", own.get("timeout"), TIMEOUT)
-    skew = _seconds("skew", own.get("skew"), 0.0)
+    timeout = urls.seconds(own, "timeout", TIMEOUT, 3600)
+    skew = urls.seconds(own, "skew", 0.0, 3600, zero=True)
     settings: dict[str, Any] = {
         "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "pool_use_lifo": True,
         "pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2, "pool_timeout": timeout,
@@ -107,8 +112,8 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
             from sqlalchemy.ext.asyncio import create_async_engine
 
             engine = create_async_engine(url, **settings).sync_engine
-    except sa.exc.ArgumentError as error:
-        raise ConfigError(f"{scheme}:// cannot be used so: {_plain(error, url)}") from None
+    except sa.exc.ArgumentError:
+        raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter makes no sense.") from None
     except sa.exc.InvalidRequestError:
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
     except sa.exc.NoSuchModuleError:
@@ -157,8 +162,8 @@ def _listen(scheme: str, listen: object, url: URL) -> URL | None:
     if str(listen) == "":
         return None  # do not listen
     try:
-        direct = make_url(canonical(str(listen)))
-    except (sa.exc.ArgumentError, ValueError):
+        direct = _url(canonical(str(listen)))
+    except ConfigError:
         direct = None
     if direct is None or direct.get_backend_name() != "postgresql":
         raise ConfigError("listen is the URL of the same PostgreSQL without a pooler: postgresql://user:…@host/database.")
@@ -175,24 +180,6 @@ def _shown(scheme: str, url: URL) -> str:
         host = query
     database = url.database or url.query.get("service_name") or ""
     return f"{scheme}://{host}{f':{url.port}' if url.port else ''}/{database}"
-
-
-def _plain(error: Exception, url: URL) -> str:
-    text = str(error).splitlines()[0]
-    secret = str(url.password) if url.password else ""
-    return text.replace(secret, "…") if secret else text
-
-
-def _seconds(name: str, value: object, without: float) -> float:
-    if value is None:
-        return without
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 3600 or (without and not seconds):
-        raise ConfigError(f"{name}={value} is not a number of seconds {'above 0' if without else 'from 0 up'}.")
-    return seconds
 
 
 def on_connect(engine: sa.Engine, tell: Connect) -> None:

@@ -107,7 +107,7 @@ class Hands:
             return lent, self._quickly(lent) if self._quick else lent.cursor()
         except sa.exc.DBAPIError as error:  # of a statement that SQLAlchemy sends on a connection of somebody's engine
             raise trouble.cannot_connect(self.dialect, self.where, error.orig or error) from None
-        except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError) as error:
+        except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError, UnicodeError) as error:
             raise trouble.cannot_connect(self.dialect, self.where, error) from None
 
     def _quickly(self, lent: Any) -> Any:

@@ -34,6 +34,8 @@ def refused(sentence: str) -> BackendError:
 
 def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> BackendError | ConfigError:
     """No connection could be made, so nothing was sent."""
+    if isinstance(error, UnicodeError):
+        return ConfigError(f"The driver of {where} cannot send this user or password: it knows Latin-1 letters only.")
     text = " ".join(f"{error} {_beneath(error)}".split()).lower()
     code = dialect.code(error)
     if isinstance(error, TypeError) or "invalid connection option" in text or "invalid dsn" in text:

@@ -42,16 +42,17 @@ def parse(target: str | os.PathLike[str]) -> tuple[str, dict[str, str]]:
             path = ":memory:"
         else:
             raise ConfigError(
-                f"{text!r} names a host, but SQLite is a file on this machine. "
+                "This sqlite:// URL names a host, but SQLite is a file on this machine. "
                 "Use sqlite:///relative.db or sqlite:////absolute/path.db."
             )
+    shown = text.partition("?")[0]
     if path == ":memory:" or path.startswith("file:") or options.get("mode") == "memory":
         raise ConfigError(
-            f"{text!r} is not a file that other processes can open. "
+            f"{shown!r} is not a file that other processes can open. "
             "Use memory:// for locks inside one process, or sqlite:////absolute/path.db."
         )
     if not path or path.endswith("/") or "\0" in path:
-        raise ConfigError(f"{text!r} does not name a file. Use sqlite:///relative.db or sqlite:////absolute/path.db.")
+        raise ConfigError(f"{shown!r} does not name a file. Use sqlite:///relative.db or sqlite:////absolute/path.db.")
     return os.path.abspath(path), options
 
 
