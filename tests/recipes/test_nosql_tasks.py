@@ -144,7 +144,7 @@ def test_a_name_that_is_too_long_is_a_sentence(tasks: NoSQLTasks) -> None:
 @pytest.mark.parametrize("fault", ["lost", 500])
 def test_a_lost_answer_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault: int | str) -> None:
     fake.faults["PUT"].append(fault)
-    assert tasks.create("a")
+    assert tasks.create("a", body=(1, {2: (3,)}))
     fake.faults["PUT"].append(fault)
     mutex = tasks.acquire()
     assert mutex is not None
@@ -154,6 +154,7 @@ def test_a_lost_answer_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault:
     fake.faults["PUT"].append(fault)
     assert tasks.release(mutex) is not None
     assert row(fake, "a")["score"] == -1
+    assert row(fake, "a")["body"] == [1, {"2": [3]}]
 
 
 def test_what_goes_wrong_is_a_sentence(fake: FakeNosql) -> None:
@@ -164,6 +165,9 @@ def test_what_goes_wrong_is_a_sentence(fake: FakeNosql) -> None:
     with pytest.raises(ConfigError, match="not there"):
         NoSQLTasks(client=fake.client(), table_name_or_id="nowhere").acquire()
     tasks = NoSQLTasks(client=fake.client(), table_name_or_id="tasks")
+    for body in (object(), float("nan"), {1, 2}):
+        with pytest.raises(ConfigError, match="body is JSON"):
+            tasks.create("a", body=body)
     fake.faults["PUT"].extend([500] * 9)
     with pytest.raises(BackendError, match="may have been written or not"):
         tasks.create("a")

@@ -15,6 +15,7 @@ are drawn by lot, and its owner. The time is the table's own, read before anythi
 
 from __future__ import annotations
 
+import json
 import os
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,7 +84,7 @@ class NoSQLTasks:
 
     def create(self, lock_id: str, owner: str | None = None, body: Any = None) -> bool:
         """Make a mutex that anybody can take. False if there is one of that name."""
-        new = {"key": _name(lock_id), "score": 0, "owner": owner or self.owner, "body": body}
+        new = {"key": _name(lock_id), "score": 0, "owner": owner or self.owner, "body": _as_kept(body)}
         return self._put(new, None) is not None
 
     def acquire(
@@ -171,7 +172,7 @@ class NoSQLTasks:
     def _write(self, task: Task, score: int, owner: str | None, body: Any) -> Mutex | None:
         """What is not said stays as it is."""
         who = owner or self.owner or task.owner
-        new = {"key": task.key, "score": score, "owner": who, "body": task.body if body is None else body}
+        new = {"key": task.key, "score": score, "owner": who, "body": task.body if body is None else _as_kept(body)}
         return self._put(new, task.etag)
 
     def _put(self, value: dict[str, Any], etag: str | None) -> Mutex | None:
@@ -189,6 +190,14 @@ class NoSQLTasks:
 
     def _before(self, now: int) -> int:
         return now - int(self.timeout_seconds * 1e6)
+
+
+def _as_kept(body: Any) -> Any:
+    """The body as it comes back: a tuple is a list then, and one whose reply was lost is recognised by it."""
+    try:
+        return json.loads(json.dumps(body, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError("A body is JSON: texts, numbers, true, false, null, lists, and objects of these.") from None
 
 
 def _name(key: str) -> str:
