@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -68,6 +69,61 @@ def test_cancelled_acquires_leave_nothing_behind(url: str, many: int) -> None:
     asyncio.run(main())
     assert got  # the dice did not cancel every one of them before it began
     nothing_is_left(url, 5)
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "redis_alone", "postgresql"])
+def test_threads_amid_their_acquires_leave_nothing_when_the_client_is_closed(url: str) -> None:
+    dice = random.Random(7)
+    wrong: list[BaseException] = []
+
+    def work(locks: holdfast.Locks, names: list[str]) -> None:
+        try:
+            for name in names * 1000:
+                lease = locks.lock(name).acquire()
+                time.sleep(0.001)
+                lease.release()  # type: ignore[union-attr]
+        except holdfast.ConfigError as closed:
+            assert "closed" in str(closed)
+        except BaseException as error:
+            wrong.append(error)
+
+    for turn in range(5):
+        locks = holdfast.connect(url, lease=60)
+        names = [[f"{turn}-{dice.randrange(8)}", f"{turn}-{dice.randrange(8)}"] for _ in range(12)]
+        threads = [threading.Thread(target=work, args=(locks, mine), daemon=True) for mine in names]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05 + dice.random() * 0.1)
+        locks.close()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+        nothing_is_left(url, 0)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "redis_alone", "postgresql"])
+def test_tasks_amid_their_acquires_leave_nothing_when_the_client_is_closed(url: str) -> None:
+    dice = random.Random(7)
+
+    async def work(locks: aio.Locks, name: str) -> None:
+        while True:
+            lease = await locks.lock(name).acquire()
+            await asyncio.sleep(0.001)
+            await lease.release()  # type: ignore[union-attr]
+
+    async def main() -> None:
+        for turn in range(5):
+            locks = aio.connect(url, lease=60)
+            names = [f"{turn}-{dice.randrange(8)}" for _ in range(20)]
+            tasks = [asyncio.create_task(work(locks, name)) for name in names]
+            await asyncio.sleep(0.03 + dice.random() * 0.1)
+            await locks.close()
+            ends = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+            assert {type(end) for end in ends} == {holdfast.ConfigError}, ends
+            await asyncio.to_thread(nothing_is_left, url, 0)
+
+    asyncio.run(main())
 
 
 INTERRUPTED = """

@@ -45,6 +45,7 @@ class House:
         self.change = module("flow.change")
         self.enter = module("flow.enter")
         self.look = module("flow.look")
+        self.close = module("flow.close")
 
     @contextmanager
     def loaded_dice(self, dice: Random) -> Iterator[None]:

@@ -234,6 +234,13 @@ class RowStore:
         if park is not None:
             park.wake()
 
+    def wake_here(self, tickets: Any) -> None:
+        for ticket in tickets:
+            self._hints[ticket] = self.contract.Pushed(ticket)
+            park = self._waiting.get(ticket)
+            if park is not None:
+                park.wake()
+
     async def changed(self, key: str, ticket: str, timeout: float, ears: Any) -> Any:
         if self.rows.refuses:
             raise self.house.errors.BackendError("sim://rows refuses connections. Start it.")

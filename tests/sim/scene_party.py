@@ -228,7 +228,7 @@ def closing_leaves_nothing_held(house: House) -> None:
     stage.holding(a, 0.05, lease=20.0)
     waiting = stage.go(a, a.get(a.wish(lease=20.0)))
     stage.until(0.06)
-    stage.go(a, house.enter.close(a.desk))
+    stage.go(a, house.close.close(a.desk))
     stage.until(8.0)
     stage.expect(not stage.inside() and not stage.line(), f"inside {stage.inside()}, in line {stage.line()}")
     stage.expect(isinstance(waiting.error, house.errors.ConfigError), f"the one who waited is told: {waiting.error!r}")

@@ -152,6 +152,13 @@ class ServerBackend:
         if park is not None:
             park.wake()
 
+    def wake_here(self, tickets: Any) -> None:
+        for ticket in tickets:
+            self._hints[ticket] = self.house.contract.Pushed(ticket)
+            park = self._waiting.get(ticket)
+            if park is not None:
+                park.wake()
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Any:
         if self.server.refuses or not self.listens:
             raise self.house.errors.BackendError("sim://server refuses connections. Start it.")

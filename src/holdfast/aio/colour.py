@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
@@ -63,13 +63,25 @@ class TaskColour:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._guard: AsyncGenerator[None, None] | None = None
+        self.at_end: Callable[[], Awaitable[None]] | None = None
+        """What is done when the loop ends: its tasks have been cancelled, and may have left something."""
 
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop of this client: the one in which it was used first."""
         if self._loop is None:
             self._loop = running_loop()
             self._thread = get_ident()
+            if self.at_end is not None:
+                self._guard = _until_the_end(self.at_end)
+                _step(self._guard.__anext__())
         return self._loop
+
+    def no_longer_guarded(self) -> None:
+        """There is nothing left to be done when the loop ends."""
+        guard, self._guard, self.at_end = self._guard, None, None
+        if guard is not None and self.at_home():
+            _step(guard.aclose())
 
     def check_loop(self) -> None:
         if self.loop() is not running_loop():
@@ -166,3 +178,19 @@ class TaskColour:
 
     def current(self) -> Hashable:
         return asyncio.current_task()
+
+
+async def _until_the_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+    """A loop that ends closes its generators last, after its tasks, and waits for that."""
+    try:
+        yield
+    finally:
+        await at_end()
+
+
+def _step(asked: Awaitable[None]) -> None:
+    """One step of a generator that does not have to wait in it. Nothing if it is in the middle of one: it ends then."""
+    try:
+        asked.__await__().send(None)
+    except (StopIteration, RuntimeError):
+        pass

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
@@ -13,6 +15,7 @@ from ..doorman import ALL
 from ..errors import ConfigError
 from ..flow import change, check, enter, look
 from ..flow.check import Seconds
+from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
 from ..flow.events import Event
 from ..flow.fork import remember
@@ -49,6 +52,7 @@ class Locks(NotPickled):
         self._desk = Desk(backend, colour, owner, on_event, Lease)
         self._lease = lease
         self._plain: dict[str, Wish] = {}  # those of the locks without options, by name
+        colour.at_end = partial(_close_at_the_end, weakref.ref(self._desk))
         remember(self._desk)
 
     @property
@@ -242,7 +246,8 @@ class Locks(NotPickled):
 
     async def close(self) -> None:
         """Release what is held and close the store. May be repeated."""
-        await enter.close(self._desk)
+        await close(self._desk)
+        self._colour.no_longer_guarded()
 
     async def __aenter__(self) -> Self:
         return self
@@ -255,10 +260,17 @@ class Locks(NotPickled):
     def __del__(self) -> None:
         desk = getattr(self, "_desk", None)
         if desk is not None and desk.inside() and not desk.closed:
-            enter.warn_dropped(desk)
+            warn_dropped(desk)
 
     def __repr__(self) -> str:
         return f"<holdfast.aio.Locks {self.store}>"
+
+
+async def _close_at_the_end(client: weakref.ref[Desk]) -> None:
+    """The loop ends, and nobody has closed this client: what it holds, waits for and owes is given up now."""
+    desk = client()
+    if desk is not None:
+        await close(desk, patience=0.0)
 
 
 @asynccontextmanager

@@ -299,6 +299,9 @@ class CasBackend:
         if notify is not None:
             notify(call)
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.store.wake_here(tickets)
+
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         return self._hinted(tickets) if self._hinted is not None else ()
 

@@ -193,6 +193,9 @@ class Store(Protocol):
     # items: pool_contract.Shelf
     # where it keeps items in a way of its own. And `wake` takes hints of pools, too, which have an ear and a ticket.
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End the `changed` of these tickets in this client, now or when it begins. From any thread."""
+
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Of these ears: at which nobody listens (deaf), and whose process is gone (dead). Quick, or empty."""
 
@@ -278,6 +281,10 @@ class Backend(Protocol):
     # and calls that, from any thread, never from `hinted`: the client then asks for all its leases.
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End the `changed` of these tickets in this client, of locks and of pools, now or when it begins. From any
+        thread: a client that closes ends its waiters by it."""
 
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         """For whom of these a hint has come that nobody waited for: somebody has told those inside to go."""

@@ -89,6 +89,10 @@ class MemoryBackend:
         if event is not None:
             event.set()
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        for ticket in tickets:
+            self.hear(Wake(self.ear, ticket))
+
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         event = self._waiting[ticket] = self.colour.event()
         try:

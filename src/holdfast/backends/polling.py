@@ -6,15 +6,16 @@ grant: it was read after the write that made it, and tells for how long it is go
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
 from ..doorman import wire
 from ..errors import BackendError
-from .contract import Colour, Pushed, Unknown
+from .contract import Colour, Event, Pushed, Unknown
 from .names import SEPARATOR
 
 LONGEST = 1.0  # seconds
+KEPT = 1000  # early ends that nobody has noticed yet
 LONGEST_FOR_ITEMS = 0.15  # for who would be the next to have an item: nobody tells him that one was given back
 
 
@@ -74,8 +75,41 @@ def told(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:
     return found._replace(due=due) if due > 0 else Pushed(ticket)
 
 
+class Naps:
+    """The pauses of those who wait here, each of which can be ended early."""
+
+    def __init__(self, colour: Colour) -> None:
+        self._colour = colour
+        self._events: dict[str, Event] = {}
+        self._called: set[str] = set()  # those that were woken and have not noticed yet
+        self.clock = colour.clock
+
+    def wake(self, tickets: Collection[str]) -> None:
+        """End the waiting of these, now or when it begins. From any thread."""
+        if len(self._called) > KEPT:
+            self._called.clear()
+        for ticket in tickets:
+            self._called.add(ticket)
+            event = self._events.get(ticket)
+            if event is not None:
+                event.set()
+
+    async def nap(self, ticket: str, seconds: float) -> bool:
+        """Pause; True if it was ended early."""
+        event = self._events[ticket] = self._colour.event()
+        try:
+            if ticket not in self._called:
+                await event.wait(seconds)
+        finally:
+            self._events.pop(ticket, None)
+        if ticket not in self._called:
+            return False
+        self._called.discard(ticket)
+        return True
+
+
 async def poll(
-    colour: Colour,
+    naps: Naps,
     ticket: str,
     timeout: float,
     look: Callable[[], Awaitable[Pushed | Ahead]],
@@ -86,11 +120,12 @@ async def poll(
     """Look until there is something to be told, at most so many seconds. `first`: the shortest pause, `longest`: the
     longest of who is next, `behind`: that of all others. A look that fails tells nothing: whether the store is gone,
     the next question shows."""
-    end = colour.clock() + timeout
+    end = naps.clock() + timeout
     pause, found = first, Ahead(0)
-    while (left := end - colour.clock()) > 0:
+    while (left := end - naps.clock()) > 0:
         nap = pause * (0.75 + os.urandom(1)[0] / 512)  # not all at the same instant
-        await colour.sleep(min(nap, left, found.due))
+        if await naps.nap(ticket, min(nap, left, found.due)):
+            return Pushed(ticket)
         before = found.number
         try:
             seen = await look()

@@ -13,6 +13,7 @@ from ..doorman import ALL
 from ..errors import ConfigError
 from ..flow import change, check, enter, look
 from ..flow.check import Seconds
+from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
 from ..flow.events import Event
 from ..flow.fork import remember
@@ -226,7 +227,7 @@ class Locks(NotPickled):
 
     def close(self) -> None:
         """Release what is held and close the store. May be repeated."""
-        run(enter.close(self._desk))
+        run(close(self._desk))
 
     def __enter__(self) -> Self:
         return self
@@ -237,7 +238,7 @@ class Locks(NotPickled):
     def __del__(self) -> None:
         desk = getattr(self, "_desk", None)
         if desk is not None and desk.inside() and not desk.closed:
-            enter.warn_dropped(desk)
+            warn_dropped(desk)
 
     def __repr__(self) -> str:
         return f"<holdfast.Locks {self.store}>"

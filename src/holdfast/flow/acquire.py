@@ -19,7 +19,7 @@ from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
 from ..errors import BackendError
 from .clock import chance
-from .desk import FORGET, SOON, Debt, Desk
+from .desk import CLOSED, FORGET, SOON, Debt, Desk
 from .events import heeded, warn
 from .party import lead, let_in, stand_by
 from .refusal import refusal
@@ -51,6 +51,8 @@ async def acquire(desk: Desk, hold: Hold, until: float | None) -> bool:
             desk.tell("acquired", hold.name, hold.ticket, hold.fence)
             return True
         if hold._seat.leader is not hold:
+            if desk.closing:
+                raise ConfigError(CLOSED)
             return False
     return await _lead(desk, hold, hold._seat, until, trying)
 
@@ -80,7 +82,7 @@ async def _stand_by(desk: Desk, hold: Hold, event: Event, until: float | None) -
     """Wait until somebody leads us in, or we are to lead. The event is a hint; what counts is looked at again."""
     while True:
         with desk.mutex:
-            if called(desk, hold) or (until is not None and desk.clock() >= until):
+            if called(desk, hold) or desk.closing or (until is not None and desk.clock() >= until):
                 _stand_aside(desk, hold)
                 return
         rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
@@ -143,7 +145,7 @@ async def _lead(desk: Desk, hold: Hold, seat: Seat, until: float | None, trying:
             if take_seat(desk, hold, seat, reply.fence, answer.at, reply.left):
                 return True
             if until is None or desk.clock() < until:
-                continue  # the answer took longer than the lease: ask whether the seat is still ours
+                continue  # the answer took longer than the lease: ask whether the seat is still ours; or we close
             await _step_down(desk, hold)
             return False
         if isinstance(reply, Waiting):
@@ -196,7 +198,7 @@ def take_seat(desk: Desk, hold: Hold, seat: Seat, fence: int, at: float, left: i
     wish = hold._wish
     seat.confirm(at, left)
     clock = desk.clock()
-    if clock >= seat.deadline:
+    if clock >= seat.deadline or desk.closing:
         return False
     if left < wish.span:  # the store has not heard us yet, and most are out again before it has to
         seat.renew_at = clock + min((seat.deadline - clock) / 3, SOON)
@@ -267,3 +269,4 @@ async def withdraw(desk: Desk, hold: Hold) -> None:
         await release(desk, hold, quiet=True)
     else:
         await _step_down(desk, hold)
+    desk.acquire_ended()

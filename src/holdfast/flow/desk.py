@@ -10,11 +10,14 @@ A *debt* is a Leave that has to reach the store: of a withdrawn wish, of a relea
 that was lost. It is written down before it is tried, so neither a second Ctrl-C nor a cancelled task can forget it.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..backends import contract
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..backends.patience import over
 from ..doorman import ALL, Command, Enter
@@ -29,6 +32,7 @@ from .seat import NEVER, Hold, Seat
 
 if TYPE_CHECKING:
     from ..pool import On, Quit
+    from .pool import Seeker
 
 TRIES = 5
 CLOSED = "This client is closed. Make a new one with connect()."
@@ -42,7 +46,7 @@ class Debt(NamedTuple):
     bury: bool
     due: float  # not before this: a lost seat is left only when its holder had the margin to notice
     until: float  # after this the lease has ended it anyway
-    order: "On | Quit | None" = None  # of a pool: this, and no Leave
+    order: On | Quit | None = None  # of a pool: this, and no Leave
 
 
 class Desk:
@@ -68,8 +72,10 @@ class Desk:
         self.debts: dict[str, Debt] = {}
         self.entered: dict[Hashable, list[Hold]] = {}  # by `with`, of each thread or task, the innermost last
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
+        self.seeking: dict[str, Seeker] = {}  # those who want an item of a pool, by ticket
         self.closing = False  # nobody is let in or passed on any more
         self.closed = False
+        self.ended: contract.Event | None = None  # set when an acquire ends while the client closes
         self.heard = colour.clock()
         self.down = False
         self.bell = colour.event()
@@ -91,10 +97,10 @@ class Desk:
 
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
         """One step, said again while its outcome is unknown. BackendError if that does not help, or not by then."""
-        if self.closing and (self.closed or isinstance(command, Enter)):
-            raise ConfigError(CLOSED)
         turn = 0
         while True:
+            if self.closing and (self.closed or isinstance(command, Enter)):
+                raise ConfigError(CLOSED)
             try:
                 answer = await self.backend.ask(name, command)
                 break
@@ -146,6 +152,30 @@ class Desk:
                 import logging
 
                 logging.getLogger("holdfast").exception("on_event raised; the lock goes on")
+
+    # -- closing
+
+    def under_way(self) -> list[Seat | Seeker]:
+        """The acquires that have neither ended nor got what they want, and the releases that have not been answered."""
+        seats = list(self.seats.values())
+        return [
+            *(seat for seat in seats if seat.leader is not None or seat.line or (seat.leaving and not seat.left)),
+            *list(self.seeking.values()),
+        ]
+
+    def call_off(self, under_way: Iterable[Seat | Seeker]) -> None:
+        """Have these acquires look up, now: their client closes."""
+        self.backend.wake_here([each.ticket for each in under_way if each.ticket])
+        with self.mutex:
+            events = [hold._event for seat in self.seats.values() for hold in seat.line or ()]
+        for event in events:
+            if event is not None:
+                event.set()
+
+    def acquire_ended(self) -> None:
+        """An acquire has ended without what it wanted: whoever closes this client may wait for that."""
+        if self.ended is not None:
+            self.ended.set()
 
     # -- seats
 
@@ -289,6 +319,7 @@ class Desk:
         self.debts.clear()
         self.entered.clear()
         self.nested.clear()
+        self.seeking.clear()
         self.bell = self.colour.event()
         self.watch_bell = self.colour.event()
         self.keeping = self.watching = False

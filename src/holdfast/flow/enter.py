@@ -13,9 +13,8 @@ from ..doorman import ALL
 from ..errors import AlreadyHeld, BackendError, LockTimeout
 from .acquire import acquire, withdraw
 from .desk import Desk
-from .events import warn
 from .look import duration, in_the_way, resource
-from .release import pay, release
+from .release import release
 from .seat import Hold
 from .wish import Wish
 
@@ -177,39 +176,3 @@ async def get_all(
 async def put_back(desk: Desk, holds: Iterable[Hold]) -> None:
     for hold in reversed(list(holds)):
         await withdraw(desk, hold)
-
-
-async def close(desk: Desk) -> None:
-    """Release what is held, try once to pay what is owed, and close the store. Nothing raises, nothing hangs."""
-    if desk.closed:
-        return
-    desk.closing = True
-    for seat in desk.inside():
-        for hold in list(seat.holds):
-            if seat.order is not None:
-                from .let_go import give
-
-                await give(desk, hold, quiet=True)
-            else:
-                await release(desk, hold, quiet=True)
-    for ticket in list(desk.debts):
-        await pay(desk, ticket)
-    desk.closed = True
-    desk.bell.set()
-    desk.watch_bell.set()
-    try:
-        await desk.backend.tidy()
-    except BackendError as error:
-        warn(f"Closing {desk.backend.where}: {error}")
-    await desk.backend.close()
-
-
-def warn_dropped(desk: Desk) -> None:
-    """A client was forgotten while it held something. A finalizer must not raise, so it only warns."""
-    try:
-        import warnings
-
-        names = ", ".join(sorted({seat.name for seat in desk.inside()}))
-        warnings.warn(f"a client of {desk.backend.where} was dropped while holding {names}", ResourceWarning, 3)
-    except Exception:
-        pass

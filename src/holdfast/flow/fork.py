@@ -7,15 +7,15 @@ import weakref
 
 from .desk import Desk
 
-_desks: weakref.WeakSet[Desk] = weakref.WeakSet()
+desks: weakref.WeakSet[Desk] = weakref.WeakSet()
 
 
 def remember(desk: Desk) -> None:
-    _desks.add(desk)
+    desks.add(desk)
 
 
 def _in_the_child() -> None:
-    for desk in list(_desks):
+    for desk in list(desks):
         desk.forked()
 
 

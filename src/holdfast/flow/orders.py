@@ -18,11 +18,11 @@ def pools_of(desk: Desk) -> Pools:
 
 async def order(desk: Desk, pool: str, order: Order, until: float | None = None) -> PoolAnswer:
     """As `Desk.ask` for a doorman. BackendError if saying it again does not help, or not by then."""
-    if desk.closing and (desk.closed or isinstance(order, Seek)):
-        raise ConfigError(CLOSED)
     pools = pools_of(desk)
     turn = 0
     while True:
+        if desk.closing and (desk.closed or isinstance(order, Seek)):
+            raise ConfigError(CLOSED)
         try:
             answer = await pools.ask(pool, order)
             break

@@ -76,6 +76,10 @@ class Seeker:
     def __init__(self, want: Want) -> None:
         self.want = want
 
+    def quit(self) -> Quit:
+        """What is sent when it no longer wants one."""
+        return Quit(self.ticket, int(self.want.lease * 1e6), self.want.key)
+
 
 class ItemSeat(Seat):
     """One item that is ours. Nobody shares it, and it is there only when it is inside: so it needs little of a seat."""
@@ -171,10 +175,11 @@ async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
 def say_seek(desk: Desk, seeker: Seeker, trying: bool, again: bool = False) -> Seek:
     """What is said for him. From here on the store may know the ticket."""
     want = seeker.want
-    seeker.ticket = seeker.ticket or desk.ticket()
+    ticket = seeker.ticket = seeker.ticket or desk.ticket()
     seeker.sent = True
+    desk.seeking[ticket] = seeker
     order: Seek = named(Seek, (
-        seeker.ticket, want.wish.span, not trying, desk.backend.ear, desk.owner, want.note, want.key, again,
+        ticket, want.wish.span, not trying, desk.backend.ear, desk.owner, want.note, want.key, again,
     ))  # fmt: skip
     return order
 
@@ -186,7 +191,7 @@ def have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     seat = ItemSeat(want, key, seeker.ticket, fence, desk.backend.skew)
     seat.confirm(at, left)
     clock = desk.clock()
-    if clock >= seat.deadline:
+    if clock >= seat.deadline or desk.closing:
         return None
     seat.admitted = clock
     hold: Any = desk.item(desk, want.wish, seeker.who)
@@ -199,6 +204,7 @@ def have(desk: Desk, seeker: Seeker, reply: Taken, at: float) -> Hold | None:
     seat.holds = [hold]
     seeker.hold = hold
     desk.seats[seat.ticket] = seat
+    desk.seeking.pop(seat.ticket, None)
     if seat.renew_at < desk.wake_at:
         desk.seated(seat)
     if desk.on_event is not None or heeded("acquired"):
@@ -217,9 +223,11 @@ async def withdraw(desk: Desk, seeker: Seeker) -> None:
         want = seeker.want
         with desk.mutex:
             clock = desk.clock()
-            order = Quit(seeker.ticket, int(want.lease * 1e6), want.key)
-            desk.owe(Debt(want.pool, seeker.ticket, False, clock + 1.0, clock + max(want.lease, FORGET), order))
+            until = clock + max(want.lease, FORGET)
+            desk.owe(Debt(want.pool, seeker.ticket, False, clock + 1.0, until, seeker.quit()))
         await pay(desk, seeker.ticket, desk.clock() + QUICKLY)
+    desk.seeking.pop(seeker.ticket, None)
+    desk.acquire_ended()
 
 
 async def timed_out(desk: Desk, seeker: Seeker, limit: float) -> LockTimeout:

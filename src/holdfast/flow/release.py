@@ -86,7 +86,9 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
         command = Keep(seat.ticket, seat.fence, max(int(stay * 1e6), 1), closed=True)
     try:
         answer = await desk.ask(seat.name, command)
-    except BackendError as error:
+    except (BackendError, ConfigError) as error:
+        if hold._released:  # by the closing of this client
+            return
         with desk.mutex:
             until = clock + max(seat.lease, FORGET)
             desk.owe(Debt(seat.name, seat.ticket, bury, clock + max(stay, 0.1), until))

@@ -62,7 +62,7 @@ def sit(desk: Desk, hold: Hold, found: Any) -> bool:
     clock = desk.clock()
     lease = wish.lease
     deadline = at + lease - lease / 10
-    if clock >= deadline:
+    if clock >= deadline or desk.closing:
         return False
     seat.deadline = deadline
     seat.asked = at

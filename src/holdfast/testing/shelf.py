@@ -99,6 +99,10 @@ class DictStore:
         if event is not None:
             event.set()
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        for ticket in tickets:
+            self.hear(ticket)
+
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
         event = self._waiting[ticket] = self._colour.event()
         try:

@@ -17,7 +17,7 @@ from cassandra.util import Duration
 from ...doorman import Wake
 from ...errors import BackendError
 from ..contract import Colour, Pushed, Row, Seen, Written
-from ..polling import Ahead, poll, pool_of, standing, told
+from ..polling import Ahead, Naps, poll, pool_of, standing, told
 from . import cql
 from .wire import Wire
 
@@ -45,6 +45,7 @@ class CassandraStore:
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = colour.blocking
         self._colour = colour
+        self._naps = Naps(colour)
         self.crowded = 0.0  # until when other workers may be in our way at the items
         self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
         self.added = 0  # the time of the last item added
@@ -135,7 +136,10 @@ class CassandraStore:
                 return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
             return result
 
-        return await poll(self._colour, ticket, timeout, look, FIRST)
+        return await poll(self._naps, ticket, timeout, look, FIRST)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._naps.wake(tickets)
 
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         return NOBODY, NOBODY  # nobody is known to be gone

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...doorman import Wake
 from ..contract import Colour, Pushed, Row, Seen, Written
-from ..polling import Ahead, poll, standing, told
+from ..polling import Ahead, Naps, poll, standing, told
 from .clock import CLOCK, Clock, rests_on_it
 from .rows import ALL, from_value, span, table_key, to_value
 from .table import COLUMNS, Kept, Table
@@ -53,6 +53,7 @@ class OciStore:
         self.ahead: dict[str, tuple[float, list[SeenItem]]] = {}  # by pool: until when, and what is due, oldest first
         self.added = 0  # the time of the last item added
         self._colour = colour
+        self._naps = Naps(colour)
         self.clock = Clock(table)
 
     @property
@@ -115,7 +116,10 @@ class OciStore:
                 return told(ticket, found, await self.items.due_in(key, found.wants))
             return found
 
-        return await poll(self._colour, ticket, timeout, look, FIRST)
+        return await poll(self._naps, ticket, timeout, look, FIRST)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._naps.wake(tickets)
 
     def silent(self, ears: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         return NOBODY, NOBODY  # over HTTP nobody is known to be gone

@@ -156,6 +156,9 @@ class RedisBackend(AtOnce, KeepsPools):
     def notify_reset(self, call: Callable[[], None]) -> None:
         self.ears.on_break = call
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.ears.wake_here(tickets)
+
     def hinted(self, tickets: Iterable[str]) -> Collection[str]:
         tickets = list(tickets)
         self.ears.drain()

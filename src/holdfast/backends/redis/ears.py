@@ -8,6 +8,7 @@ client with none reads only now and then, when the keeper looks whether a holder
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 from ..contract import Colour, Pushed
@@ -23,7 +24,7 @@ class ThreadEars(Hearing):
         super().__init__(colour)
         self._channel = channel
         self._ties: dict[ThreadNode, Tie] = {}
-        self._bell: tuple[int, int] | None = None  # tells the reader that there is one more to listen to
+        self._bell: tuple[int, int] | None = None  # makes the reader look up
         self._fresh()
 
     def _fresh(self) -> None:
@@ -53,11 +54,22 @@ class ThreadEars(Hearing):
             if node not in self._ties:
                 self._ties[node], tie = tie, None
                 self.since = self._colour.clock()
-            if len(self._ties) > 1:
-                self._bell = self._bell or os.pipe()
-                os.write(self._bell[1], b".")
+        self._ring()
         if tie is not None:
             tie.close()  # another thread was quicker
+
+    def _ring(self) -> None:
+        """Make the reader, if there is one, look up: there is one more to listen to, or a waiter is to end."""
+        with self._mutex:
+            if self._bell is not None:
+                try:
+                    os.write(self._bell[1], b".")
+                except BlockingIOError:
+                    pass  # it has been rung often enough
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        super().wake_here(tickets)
+        self._ring()
 
     @property
     def listening(self) -> bool:
@@ -110,11 +122,12 @@ class ThreadEars(Hearing):
     def _read(self, ticket: str, end: float) -> None:
         """Read for everybody until this one is called, or the time is over, or a subscription breaks."""
         clock, missed = self._colour.clock, self.breaks
-        while ticket not in self._hints and missed == self.breaks:
+        while True:
+            poll = self._poll_of()  # first, or a wake-up between the look and the bell would be missed
             rest = end - clock()
-            if rest <= 0:
+            if ticket in self._hints or missed != self.breaks or rest <= 0:
                 return
-            for fd, _ in self._poll_of().poll(rest * 1000):
+            for fd, _ in poll.poll(rest * 1000):
                 node = self._by_fd.get(fd)
                 if node is not None:
                     self._take_in(node)
@@ -132,8 +145,11 @@ class ThreadEars(Hearing):
             self._by_fd = {tie.sock.fileno(): node for node, tie in ties}
             for fd in self._by_fd:
                 self._poll.register(fd, POLLIN)
-            if self._bell is not None:
-                self._poll.register(self._bell[0], POLLIN)
+            if self._bell is None:
+                bell = os.pipe()
+                os.set_blocking(bell[1], False)
+                self._bell = bell
+            self._poll.register(self._bell[0], POLLIN)
         return self._poll
 
     def _take_in(self, node: ThreadNode) -> None:
@@ -205,6 +221,7 @@ class ThreadEars(Hearing):
     async def close(self) -> None:
         for node in list(self._ties):
             self._drop(node)
-        bell, self._bell = self._bell, None
+        with self._mutex:
+            bell, self._bell = self._bell, None
         for fd in bell or ():
             os.close(fd)

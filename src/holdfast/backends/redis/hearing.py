@@ -45,6 +45,11 @@ class Hearing:
         found = [ticket for ticket in tickets if ticket in self._hints]
         return [ticket for ticket in found if self._hints.pop(ticket).fence == 0]
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End the waiting of these, now or when it begins. From any thread."""
+        for ticket in tickets:
+            self.hear(ticket, 0, 0)
+
     def wake_all(self) -> None:
         """Something may have been missed: whoever waits is to ask."""
         for event in list(self._waiting.values()):

@@ -10,8 +10,8 @@ from ..in_time import in_time
 from .hearing import Hearing
 from .layout import pack
 from .reading import Said, wake_up
-from .tasks import Pipe, TaskNode
-from .trouble import cannot_connect, lost, said_no
+from .tasks import Pipe, TaskNode, opened
+from .trouble import lost, said_no
 
 
 class TaskEars(Hearing):
@@ -29,10 +29,7 @@ class TaskEars(Hearing):
         if task is None:
             task = self._opening[node] = asyncio.ensure_future(self._subscribe(node))
             task.add_done_callback(lambda done: self._opened(node, done))
-        try:
-            await in_time(asyncio.shield(task))
-        except TimeoutError as late:
-            raise cannot_connect(node.where, late) from None
+        await opened(task, node.where)
 
     def _opened(self, node: TaskNode, task: asyncio.Task[None]) -> None:
         if self._opening.get(node) is task:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from hiredis import PushNotification
@@ -37,15 +37,6 @@ class Pipe(asyncio.Protocol):
         if left:
             self.data_received(left)
         self.transport.resume_reading()
-        self._guard = self._until_the_end()
-        _step(self._guard.__anext__())
-
-    async def _until_the_end(self) -> AsyncGenerator[None, None]:
-        """A loop that ends closes its generators last: after its tasks, which may still release what they hold."""
-        try:
-            yield
-        finally:
-            self.close()
 
     def data_received(self, data: bytes) -> None:
         feed = self._reader
@@ -60,7 +51,6 @@ class Pipe(asyncio.Protocol):
         if self.connection._writer is not None:
             self.transport.abort()
             self.connection._reader = self.connection._writer = None
-            _step(self._guard.aclose())
 
     def forget(self) -> None:
         """After a fork: neither the socket nor the loop are ours, so nothing is closed but our copy of the socket."""
@@ -71,14 +61,6 @@ class Pipe(asyncio.Protocol):
     def fileno(self) -> int:
         sock = self.transport.get_extra_info("socket")
         return -1 if sock is None else int(sock.fileno())
-
-
-def _step(asked: Awaitable[None]) -> None:
-    """One step of a generator that awaits nothing. None if it is in the middle of one, for then it is about to end."""
-    try:
-        asked.__await__().send(None)
-    except (StopIteration, RuntimeError):
-        pass
 
 
 class Asked(Protocol):
@@ -122,6 +104,20 @@ def fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # whoever was cancelled meanwhile does not fetch it
+
+
+async def opened(opening: asyncio.Task[None], where: str) -> None:
+    """Wait until a connection is open that several tasks wait for. A client that closes breaks it off: that is an error
+    for those who wait, and no cancellation of theirs."""
+    try:
+        await in_time(asyncio.shield(opening))
+    except TimeoutError as late:
+        raise cannot_connect(where, late) from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if opening.cancelled() and not (task is not None and task.cancelling()):
+            raise BackendError(f"This client of {where} is closed.") from None
+        raise
 
 
 class TaskNode:
@@ -194,10 +190,7 @@ class TaskNode:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._connect())
             self._opening.add_done_callback(self._opened)
-        try:
-            await in_time(asyncio.shield(self._opening))
-        except TimeoutError as late:
-            raise cannot_connect(self.where, late) from None
+        await opened(self._opening, self.where)
 
     def _opened(self, opening: asyncio.Future[None]) -> None:
         if self._opening is opening:

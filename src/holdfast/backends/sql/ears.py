@@ -100,7 +100,7 @@ class Ear:
         with self._mutex:
             return [ticket for ticket in tickets if self._heard.pop(ticket, None) is not None]
 
-    def _hear(self, hint: str) -> None:
+    def hear(self, hint: str) -> None:
         ticket = hint.partition(" ")[0]
         with self._mutex:
             if len(self._heard) > MOST:
@@ -186,7 +186,7 @@ class Ear:
                     if hint.startswith(NEWS):
                         news.append(hint.removeprefix(NEWS))
                     else:
-                        self._hear(hint)
+                        self.hear(hint)
                 if not news:
                     break
                 self._read_news(quick, news.pop())  # after those who wait; and hints may have come with the answer

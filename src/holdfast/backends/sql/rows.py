@@ -13,6 +13,7 @@ from typing import Any
 from ...doorman import Wake
 from ...errors import BackendError, ConfigError
 from ..contract import Colour, Row, Sample, Seen, Unknown, Written
+from ..polling import Naps
 from .address import Address
 from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
 from .hands import Hands, Told
@@ -34,6 +35,7 @@ class SqlRows:
         self.hands = self._make_hands(address, colour)
         self.dialect = self.hands.dialect
         self._colour = colour
+        self.naps = Naps(colour)
         self._clock = colour.clock
         self._sample: tuple[int, float, float] | None = None
         self._lost: dict[str, int] = {}

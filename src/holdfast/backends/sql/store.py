@@ -68,8 +68,14 @@ class SqlStore(SqlRows):
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
         ear = self._hearing()
         if ear is None:
-            return await poll(self, self._colour, key, ticket, timeout)
+            return await poll(self, key, ticket, timeout)
         return await listen(self, self._colour, ear, key, ticket, timeout)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.naps.wake(tickets)
+        if self._ear is not None:
+            for ticket in tickets:
+                self._ear.hear(ticket)
 
     def tell(self, key: str, seen: Seen) -> None:
         """A waiter that was woken has read the row, or the listener for a holder: the next step starts from that."""

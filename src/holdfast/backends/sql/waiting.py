@@ -30,7 +30,7 @@ async def listen(
     heard = ear.enter(ticket, event)
     try:
         while not heard and not ear.listening and (left := end - colour.clock()) > 0:
-            found = await poll(store, colour, key, ticket, min(left, DEAF))
+            found = await poll(store, key, ticket, min(left, DEAF))
             if found is not None:
                 return found
         # What was said before anybody listened is lost: that is why everybody is woken when somebody begins to.
@@ -49,8 +49,8 @@ async def listen(
     return shown if isinstance(shown, Pushed) else Pushed(ticket)
 
 
-async def poll(store: "SqlStore", colour: Colour, key: str, ticket: str, timeout: float) -> Pushed | None:
-    return await polling.poll(colour, ticket, timeout, lambda: look(store, key, ticket), FIRST, NEXT, BEHIND)
+async def poll(store: "SqlStore", key: str, ticket: str, timeout: float) -> Pushed | None:
+    return await polling.poll(store.naps, ticket, timeout, lambda: look(store, key, ticket), FIRST, NEXT, BEHIND)
 
 
 async def look(store: "SqlStore", key: str, ticket: str) -> Pushed | Ahead:

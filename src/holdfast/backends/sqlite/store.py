@@ -332,6 +332,9 @@ class SqliteStore:
             # busy machine). In a tight loop it is the other way round: then it pays to get back in line first.
             _yield_cpu()
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._room.wake_here(tickets)
+
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
         known: int | None = None
         ahead = 0

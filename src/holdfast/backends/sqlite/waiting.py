@@ -12,6 +12,7 @@ waiting. After a quarter of a second without a word everybody looks for himself,
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from ..contract import Colour, Event, Pushed
+from ..polling import Naps
 from .ears import MANY, Ears
 
 LOOK = 0.25  # seconds between looks where hints arrive
@@ -44,6 +45,7 @@ class WaitingRoom:
 
     def reset(self) -> None:
         self._mutex = self._colour.mutex()
+        self._naps = Naps(self._colour)
         self._waiters: dict[str, list[Waiter]] = {}
         self._reader: Waiter | None = None
         self._heard: dict[str, tuple[Pushed, float]] = {}
@@ -92,7 +94,8 @@ class WaitingRoom:
             now = clock()
             if now >= end:
                 return None
-            await self._colour.sleep(min(pause, end - now))
+            if await self._naps.nap(ticket, min(pause, end - now)):
+                return Pushed(ticket)
             found = await look()
             if found < 0:
                 return Pushed(ticket)
@@ -174,17 +177,18 @@ class WaitingRoom:
     def _hear(self) -> None:
         hints = self._ears.receive()
         for hint in hints:
-            if not hint:
-                continue  # somebody only wants the reader to look up
-            told = _read(hint)
-            waiters = self._waiters.get(told.ticket)
-            if waiters is None:
-                self._remember(told)
-            else:
-                for waiter in waiters:
-                    _tell(waiter, told)
+            if hint:  # else somebody only wants the reader to look up
+                self._take_in(_read(hint))
         if len(hints) >= MANY:  # the queue was full, so some hints may have been refused
             self._tell_all()
+
+    def _take_in(self, told: Pushed) -> None:
+        waiters = self._waiters.get(told.ticket)
+        if waiters is None:
+            self._remember(told)
+        else:
+            for waiter in waiters:
+                _tell(waiter, told)
 
     def hinted(self, tickets: Iterable[str]) -> list[str]:
         """For whom of these a hint has come that nobody waits for."""
@@ -229,6 +233,14 @@ class WaitingRoom:
         for waiters in self._waiters.values():
             for waiter in waiters:
                 _tell(waiter, Pushed(waiter.ticket))
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End the waiting of these, now or when it begins."""
+        self._naps.wake(tickets)
+        with self._mutex:
+            for ticket in tickets:
+                self._take_in(Pushed(ticket))
+        self.kick()
 
     def wake_all(self) -> None:
         with self._mutex:

@@ -15,7 +15,7 @@ import pytest
 from .stage import matrix as matrix
 
 PARTS = (
-    "getting_in", "letting_go", "line", "kinds", "leases", "lost_replies", "looking", "ones_own", "words", "items",
+    "getting_in", "letting_go", "closing", "line", "kinds", "leases", "lost_replies", "looking", "ones_own", "words", "items",
     "workers", "item_leases",
 )  # fmt: skip
 

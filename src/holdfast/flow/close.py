@@ -1,0 +1,105 @@
+"""The end of a client: what it holds is released, what it waits for is given up, what it owes is sent once more.
+
+`close` may come at any moment, also while other threads or tasks are in the middle of an acquire. Those are woken and
+end with the error of a closed client; each undoes what it had got to. An acquire that does not end in time, because the
+store does not reply, is undone from here: its ticket is buried, so that a late request of it finds a tombstone.
+
+At the normal end of the interpreter the blocking clients are closed too, so that nobody waits a whole lease for a
+process that simply ended. (A client of asyncio is closed when its loop ends: aio/colour.py.)
+"""
+
+from __future__ import annotations
+
+import atexit
+
+from ..errors import BackendError
+from .desk import FORGET, Debt, Desk
+from .events import warn
+from .fork import desks
+from .release import pay, release
+from .run import run
+from .seat import Seat
+
+PATIENCE = 2.0  # seconds for which acquires under way may take to end by themselves
+GLANCE = 0.05  # seconds between two looks at them
+LIMIT = 3.0  # seconds after which nothing more is sent to a store that does not reply
+
+
+
+async def close(desk: Desk, patience: float = PATIENCE) -> None:
+    """Release what is held, end the acquires under way, try once to send what is owed, and close the store.
+
+    Never raises what the store replies, and never hangs. A second time does nothing.
+    """
+    if desk.closed:
+        return
+    until = desk.clock() + LIMIT
+    with desk.mutex:
+        desk.closing = True
+        desk.ended = desk.ended or desk.colour.event()
+    await _end_acquires(desk, desk.clock() + patience)
+    for seat in desk.inside():
+        for hold in list(seat.holds):
+            if desk.down and desk.clock() >= until:
+                break
+            if seat.order is None:
+                await release(desk, hold, quiet=True)
+            else:
+                from .let_go import give
+
+                await give(desk, hold, quiet=True)
+    for ticket in list(desk.debts):
+        if desk.down and desk.clock() >= until:
+            break
+        await pay(desk, ticket)
+    desk.closed = True
+    desk.bell.set()
+    desk.watch_bell.set()
+    try:
+        await desk.backend.tidy()
+    except BackendError as error:
+        warn(f"Closing {desk.backend.where}: {error}")
+    await desk.backend.close()
+
+
+async def _end_acquires(desk: Desk, until: float) -> None:
+    """Wait until all acquires under way have ended, and undo those that have not ended by then."""
+    assert desk.ended is not None
+    while under_way := desk.under_way():
+        left = until - desk.clock()
+        if left <= 0:
+            break
+        desk.ended.clear()
+        desk.call_off(under_way)
+        if desk.under_way():
+            await desk.ended.wait(min(left, GLANCE))
+    with desk.mutex:
+        clock = desk.clock()
+        for each in under_way:
+            if each.sent and each.ticket:
+                lease = each.lease if isinstance(each, Seat) else each.want.lease
+                name, quit = (each.name, None) if isinstance(each, Seat) else (each.want.pool, each.quit())
+                desk.owe(Debt(name, each.ticket, True, clock, clock + max(lease, FORGET), quit))
+
+
+def warn_dropped(desk: Desk) -> None:
+    """A client was forgotten while it held something. A finalizer must not raise, so it only warns."""
+    try:
+        import warnings
+
+        names = ", ".join(sorted({seat.name for seat in desk.inside()}))
+        warnings.warn(f"a client of {desk.backend.where} was dropped while holding {names}", ResourceWarning, 3)
+    except Exception:
+        pass
+
+
+def _at_exit() -> None:
+    for desk in list(desks):
+        if desk.colour.blocking and not desk.closed and (desk.seats or desk.seeking or desk.debts):
+            try:
+                run(close(desk, 0.0))
+            except Exception:
+                pass  # there is nobody left who could read it
+
+
+atexit.register(_at_exit)
