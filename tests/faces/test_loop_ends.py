@@ -1,4 +1,4 @@
-"""A loop that ends without close(): what its tasks hold and wait for is given up, and nothing is left open or pending."""
+"""A loop that ends without close(): what its tasks hold and wait for is given up; nothing stays open or pending."""
 
 import subprocess
 import sys

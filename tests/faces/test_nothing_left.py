@@ -82,10 +82,9 @@ def test_threads_amid_their_acquires_leave_nothing_when_the_client_is_closed(url
                 lease = locks.lock(name).acquire()
                 time.sleep(0.001)
                 lease.release()  # type: ignore[union-attr]
-        except holdfast.ConfigError as closed:
-            assert "closed" in str(closed)
         except BaseException as error:
-            wrong.append(error)
+            if not (isinstance(error, holdfast.ConfigError) and "closed" in str(error)):
+                wrong.append(error)
 
     for turn in range(5):
         locks = holdfast.connect(url, lease=60)
