@@ -17,7 +17,7 @@ from ..backends.contract import Event
 from ..doorman import ALL, Admitted, Enter, Gone, Refused, Waiting
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
-from ..errors import BackendError
+from ..errors import BackendError, ConfigError
 from .clock import chance
 from .desk import CLOSED, FORGET, SOON, Debt, Desk
 from .events import heeded, warn
