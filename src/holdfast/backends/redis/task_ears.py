@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from ..contract import Colour, Pushed
-from ..in_time import in_time
 from .hearing import Hearing
 from .layout import pack
 from .reading import Said, wake_up
