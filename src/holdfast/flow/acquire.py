@@ -269,4 +269,5 @@ async def withdraw(desk: Desk, hold: Hold) -> None:
         await release(desk, hold, quiet=True)
     else:
         await _step_down(desk, hold)
-    desk.acquire_ended()
+    if desk.ended is not None:
+        desk.ended.set()

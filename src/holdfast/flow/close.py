@@ -11,6 +11,8 @@ process that simply ended. (A client of asyncio is closed when its loop ends: ai
 from __future__ import annotations
 
 import atexit
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..errors import BackendError
 from .desk import FORGET, Debt, Desk
@@ -20,10 +22,12 @@ from .release import pay, release
 from .run import run
 from .seat import Seat
 
+if TYPE_CHECKING:
+    from .pool import Seeker
+
 PATIENCE = 2.0  # seconds for which acquires under way may take to end by themselves
 GLANCE = 0.05  # seconds between two looks at them
 LIMIT = 3.0  # seconds after which nothing more is sent to a store that does not reply
-
 
 
 async def close(desk: Desk, patience: float = PATIENCE) -> None:
@@ -65,13 +69,13 @@ async def close(desk: Desk, patience: float = PATIENCE) -> None:
 async def _end_acquires(desk: Desk, until: float) -> None:
     """Wait until all acquires under way have ended, and undo those that have not ended by then."""
     assert desk.ended is not None
-    while under_way := desk.under_way():
+    while under_way := _under_way(desk):
         left = until - desk.clock()
         if left <= 0:
             break
         desk.ended.clear()
-        desk.call_off(under_way)
-        if desk.under_way():
+        _call_off(desk, under_way)
+        if _under_way(desk):
             await desk.ended.wait(min(left, GLANCE))
     with desk.mutex:
         clock = desk.clock()
@@ -80,6 +84,25 @@ async def _end_acquires(desk: Desk, until: float) -> None:
                 lease = each.lease if isinstance(each, Seat) else each.want.lease
                 name, quit = (each.name, None) if isinstance(each, Seat) else (each.want.pool, each.quit())
                 desk.owe(Debt(name, each.ticket, True, clock, clock + max(lease, FORGET), quit))
+
+
+def _under_way(desk: Desk) -> list[Seat | Seeker]:
+    """The acquires that have neither ended nor got what they want, and the releases that have not been answered."""
+    seats = list(desk.seats.values())
+    return [
+        *(seat for seat in seats if seat.leader is not None or seat.line or (seat.leaving and not seat.left)),
+        *list(desk.seeking.values()),
+    ]
+
+
+def _call_off(desk: Desk, under_way: Iterable[Seat | Seeker]) -> None:
+    """Have these acquires look up, now."""
+    desk.backend.wake_here([each.ticket for each in under_way if each.ticket])
+    with desk.mutex:
+        events = [hold._event for seat in desk.seats.values() for hold in seat.line or ()]
+    for event in events:
+        if event is not None:
+            event.set()
 
 
 def warn_dropped(desk: Desk) -> None:

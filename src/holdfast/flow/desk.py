@@ -13,18 +13,18 @@ that was lost. It is written down before it is tried, so neither a second Ctrl-C
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backends import contract
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..backends.patience import over
 from ..doorman import ALL, Command, Enter
-from ..errors import BackendError, ConfigError
+from ..errors import BackendError, ConfigError, LockError
 from . import check
 from .clock import chance
-from .events import Event, heeded, log, short
+from .events import Event, heeded, log, short, stumbled
 from .owner import this_process
 from .party import lead
 from .reset import follow, look_up
@@ -148,34 +148,10 @@ class Desk:
         if self.on_event is not None:
             try:
                 self.on_event(event)
-            except Exception:
-                import logging
-
-                logging.getLogger("holdfast").exception("on_event raised; the lock goes on")
-
-    # -- closing
-
-    def under_way(self) -> list[Seat | Seeker]:
-        """The acquires that have neither ended nor got what they want, and the releases that have not been answered."""
-        seats = list(self.seats.values())
-        return [
-            *(seat for seat in seats if seat.leader is not None or seat.line or (seat.leaving and not seat.left)),
-            *list(self.seeking.values()),
-        ]
-
-    def call_off(self, under_way: Iterable[Seat | Seeker]) -> None:
-        """Have these acquires look up, now: their client closes."""
-        self.backend.wake_here([each.ticket for each in under_way if each.ticket])
-        with self.mutex:
-            events = [hold._event for seat in self.seats.values() for hold in seat.line or ()]
-        for event in events:
-            if event is not None:
-                event.set()
-
-    def acquire_ended(self) -> None:
-        """An acquire has ended without what it wanted: whoever closes this client may wait for that."""
-        if self.ended is not None:
-            self.ended.set()
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # sys.exit() in it must not end the keeper, nor the acquire that it was told of
+                stumbled("on_event raised; the lock goes on")
 
     # -- seats
 
@@ -198,15 +174,15 @@ class Desk:
                 self.watch(seat.end())
 
     def ring(self, due: float) -> None:
-        """Have the keeper at work by then. Under the mutex."""
+        """Have the keeper at work by then. Under the mutex. LockError if it cannot be started."""
         if not self.keeping:
             if self.closed:
                 return
             from .keep import keep
 
-            self.keeping = True
+            self._start(keep(self), "holdfast-keeper")
+            self.keeping = True  # not before: without a keeper the next one who needs it must try again
             self.wake_at = due
-            self.colour.spawn(keep(self), "holdfast-keeper")
         elif due < self.wake_at:
             self.wake_at = due
             self.bell.set()
@@ -216,12 +192,23 @@ class Desk:
         if not self.watching:
             from .keep import watch
 
+            self._start(watch(self), "holdfast-watch")
             self.watching = True
             self.watch_at = due
-            self.colour.spawn(watch(self), "holdfast-watch")
         elif due < self.watch_at:
             self.watch_at = due
             self.watch_bell.set()
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run this beside everything else, which waits for the mutex if it needs what is set next."""
+        try:
+            self.colour.spawn(work, name)
+        except RuntimeError as error:
+            work.close()
+            raise LockError(
+                f"The client needs a {'thread' if self.colour.blocking else 'task'} of its own to keep its leases, and "
+                f"it cannot be started: {error}. Nothing is held by this call. End some threads, or raise the limit."
+            ) from None
 
     def unseat(self, seat: Seat) -> None:
         """This seat is no longer ours to keep; those who stand by get one of them to ask for a new one."""
@@ -278,7 +265,12 @@ class Desk:
         for hold in holds:
             hold._told_lost()
             if hold._wish.on_lost is not None:
-                self.colour.spawn(self._call_on_lost(hold), "holdfast-on-lost")
+                from .keep import call_on_lost
+
+                try:
+                    self._start(call_on_lost(hold), "holdfast-on-lost")
+                except LockError:
+                    stumbled(f"on_lost for {hold.name!r} could not be called")
 
     def _why(self, seat: Seat, clock: float) -> tuple[str, str]:
         if clock >= seat.cap:
@@ -288,23 +280,15 @@ class Desk:
             return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
         return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
 
-    async def _call_on_lost(self, hold: Hold) -> None:
-        try:
-            assert hold._wish.on_lost is not None
-            result = hold._wish.on_lost(hold)
-            if hasattr(result, "__await__"):
-                await result
-        except Exception:
-            import logging
-
-            logging.getLogger("holdfast").exception("on_lost for %r raised", hold.name)
-
     # -- debts
 
     def owe(self, debt: Debt) -> None:
         """Under the mutex."""
         self.debts[debt.ticket] = debt
-        self.ring(debt.due)
+        try:
+            self.ring(debt.due)
+        except LockError:
+            pass  # it is written down: the next keeper sends it
 
     # -- fork
 

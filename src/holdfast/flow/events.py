@@ -57,3 +57,10 @@ def warn(text: str) -> None:
     import logging
 
     logging.getLogger("holdfast").warning("%s", text)
+
+
+def stumbled(text: str) -> None:
+    """Log an exception that must not stop anything."""
+    import logging
+
+    logging.getLogger("holdfast").exception("%s", text)

@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError
 from .desk import SOON, Desk
+from .events import stumbled
 from .release import pay
 from .reset import suspect
-from .seat import NEVER, Seat
+from .seat import NEVER, Hold, Seat
 
 LINGER = 1.0
 TIDY = 1.0
@@ -98,9 +99,7 @@ async def _round(desk: Desk) -> float:
         shortest = min((s.lease for s in seats), default=10.0)
         return desk.clock() + min(shortest / 10, 1.0)
     except Exception:
-        import logging
-
-        logging.getLogger("holdfast").exception("the keeper stumbled; it goes on")
+        stumbled("the keeper stumbled; it goes on")
         return desk.clock() + 0.25
     return 0.0
 
@@ -211,3 +210,13 @@ async def _watch(desk: Desk) -> None:
         for seat in watched:
             if seat.end() <= clock and not seat.left:
                 desk.lose(seat)
+
+
+async def call_on_lost(hold: Hold) -> None:
+    try:
+        assert hold._wish.on_lost is not None
+        result = hold._wish.on_lost(hold)
+        if hasattr(result, "__await__"):
+            await result
+    except (Exception, SystemExit):
+        stumbled(f"on_lost for {hold.name!r} raised")

@@ -227,7 +227,8 @@ async def withdraw(desk: Desk, seeker: Seeker) -> None:
             desk.owe(Debt(want.pool, seeker.ticket, False, clock + 1.0, until, seeker.quit()))
         await pay(desk, seeker.ticket, desk.clock() + QUICKLY)
     desk.seeking.pop(seeker.ticket, None)
-    desk.acquire_ended()
+    if desk.ended is not None:
+        desk.ended.set()
 
 
 async def timed_out(desk: Desk, seeker: Seeker, limit: float) -> LockTimeout:
