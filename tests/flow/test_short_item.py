@@ -1,12 +1,8 @@
 """The short way to an item and away from it is taken where it should be, and leaves everything else to the long one."""
 
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from linecache import getline
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,9 +11,7 @@ import holdfast
 from holdfast.backends.contract import Unknown
 from holdfast.pool import On
 from holdfast.testing.faults import Faults, install
-
-HOUSE = str(Path(holdfast.__file__).parent)
-OURS = tuple(f"{HOUSE}/{part}/" for part in ("client", "flow", "backends/redis"))  # a store in memory is the server
+from tests.flow.ctrl_c import CtrlC, settled
 
 
 def said(order: Any) -> str:
@@ -176,44 +170,6 @@ def test_nothing_is_taken_by_a_client_that_is_closed(url: str) -> None:
     locks.close()
     with pytest.raises(holdfast.ConfigError, match="closed"):
         jobs.acquire()
-
-
-class CtrlC:
-    """Ctrl-C before the nth line of this house that the main thread comes to; `at` is where that was."""
-
-    def __init__(self, nth: int) -> None:
-        self.rest = nth
-        self.at = ""
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(OURS):
-            return None
-        # A tracer also stops between the last line under a mutex and its release, where no signal is ever handled.
-        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
-            self.rest -= 1
-            if self.rest == 0:
-                self.at = f"{frame.f_code.co_filename.removeprefix(HOUSE)}:{frame.f_lineno}"
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return self
-
-    def run(self, work: Callable[[], Any]) -> Any:
-        """What it gave, or None if it was interrupted."""
-        sys.settrace(self)
-        try:
-            return work()
-        except KeyboardInterrupt:
-            assert self.at
-            return None
-        finally:
-            sys.settrace(None)
-
-
-def settled(locks: holdfast.Locks) -> None:
-    limit = time.monotonic() + 20
-    while locks._desk.debts:
-        assert time.monotonic() < limit
-        time.sleep(0.005)
 
 
 def test_ctrl_c_before_any_line_of_a_take_leaves_nothing_taken(locks: holdfast.Locks) -> None:

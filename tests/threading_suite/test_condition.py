@@ -1,6 +1,7 @@
 """A lock under threading.Condition, where CPython's own tests do not look: waiting inside `with`."""
 
 import threading
+import time
 
 import pytest
 
@@ -68,3 +69,35 @@ def test_many_who_wait_and_notify_all_come_through(locks: holdfast.Locks) -> Non
     for thread in threads:
         thread.join(30)
     assert sorted(taken) == list(range(80))
+
+
+def test_a_wait_on_a_lost_lease_says_so_and_leaves_no_dead_waiter(locks: holdfast.Locks) -> None:
+    lock = locks.lock("x")
+    condition = threading.Condition(lock)
+    assert lock.acquire()
+    locks.evict("x", reason="a test", at_once=True)
+    limit = time.monotonic() + 10
+    while lock.held and time.monotonic() < limit:
+        time.sleep(0.01)
+    with pytest.raises(holdfast.LeaseLost):
+        condition.wait(0.01)
+    with pytest.raises(holdfast.LeaseLost):
+        lock.release()
+    assert not condition._waiters  # type: ignore[attr-defined]
+
+
+def test_a_loss_in_the_moment_of_the_wait_is_told_by_the_with_around_it(locks: holdfast.Locks) -> None:
+    lock = locks.lock("x")
+    condition = threading.Condition(lock)
+    with pytest.raises(holdfast.LeaseLost), condition:
+        lease = lock._holds[0]
+        owned = condition._is_owned  # type: ignore[attr-defined]
+
+        def owned_for_the_last_time() -> bool:
+            found: bool = owned()
+            locks._desk.lose(lease._seat, "expired", "a test wants it so")
+            return found
+
+        condition._is_owned = owned_for_the_last_time  # type: ignore[attr-defined]
+        assert condition.wait(0.01) is False
+    assert not condition._waiters  # type: ignore[attr-defined]

@@ -163,7 +163,7 @@ class TaskColour:
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         context = copy_context()
         context.run(without_end)
-        self.soon(lambda: self._task(work, name, context))
+        self.soon(lambda: self._task(work, name, context).add_done_callback(_fetch))
 
     def _task(self, work: Coroutine[Any, Any, T], name: str, context: Context) -> asyncio.Task[T]:
         try:
@@ -194,3 +194,11 @@ def _step(asked: Awaitable[None]) -> None:
         asked.__await__().send(None)
     except (StopIteration, RuntimeError):
         pass
+
+
+def _fetch(task: asyncio.Task[Any]) -> None:
+    """Nobody waits for a task of the client itself: what it raises is logged here, and not when it is collected."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        import logging
+
+        logging.getLogger("holdfast").error("%s ended", task.get_name(), exc_info=error)

@@ -34,7 +34,10 @@ class Held(Hold):
     def _told_lost(self) -> None:
         task: asyncio.Task[Any] | None = getattr(self, "_task", None)
         if task is not None and not self._released:
-            task.get_loop().call_soon_threadsafe(self._cancel, task)
+            try:
+                task.get_loop().call_soon_threadsafe(self._cancel, task)
+            except RuntimeError:
+                pass  # the loop is closed: there is no task left to cancel
 
     def _cancel(self, task: asyncio.Task[Any]) -> None:
         if self._task is task:

@@ -89,11 +89,11 @@ class Lock(NotPickled):
     async def _get(self, wish: Wish, limit: float | None) -> Lease | None:
         desk = self._desk
         lease = Lease(desk, wish, self._locks._colour.task())
-        token = None if limit is None else patience.begin(limit)
+        before = None if limit is None else patience.begin(limit)
         try:
             asked = self._knock(lease, limit)
             try:
-                had = asked is not None and soon.sit(desk, lease, await (asked if token is None else in_time(asked)))
+                had = asked is not None and soon.sit(desk, lease, await (asked if before is None else in_time(asked)))
             except (Unknown, TimeoutError):
                 had = False  # it was said, and perhaps heard: it is said again, by the same ticket
             if not had and not await enter.get(desk, lease, limit, self._reentrant):
@@ -105,8 +105,8 @@ class Lock(NotPickled):
             await desk.colour.shield(enter.undo(desk, lease))
             raise
         finally:
-            if token is not None:
-                patience.end(token)
+            if before is not None:
+                patience.end(before)
 
     def _knock(self, lease: Lease, limit: float | None) -> Awaitable[Any] | None:
         """Say what it wants, if that takes one message: its answer is to be awaited."""
@@ -124,14 +124,14 @@ class Lock(NotPickled):
     async def _enter(self, lease: Lease, limit: float | None, by: object, frame: FrameType) -> Lease:
         """By `async with`, which stands in this frame."""
         desk = self._desk
-        token = None if limit is None else patience.begin(limit)
+        before = None if limit is None else patience.begin(limit)
         try:
             if self._holds or lease._who in desk.entered or self._reentrant:
                 asked = self._knock(lease, limit)
             else:
                 asked = soon.knock(desk, lease)
             try:
-                had = asked is not None and soon.sit(desk, lease, await (asked if token is None else in_time(asked)))
+                had = asked is not None and soon.sit(desk, lease, await (asked if before is None else in_time(asked)))
             except (Unknown, TimeoutError):
                 had = False
             if not had and not await enter.get(desk, lease, limit, self._reentrant):
@@ -146,8 +146,8 @@ class Lock(NotPickled):
             await desk.colour.shield(enter.undo(desk, lease))
             raise
         finally:
-            if token is not None:
-                patience.end(token)
+            if before is not None:
+                patience.end(before)
 
     def _newest(self) -> Lease:
         who = self._locks._colour.task()

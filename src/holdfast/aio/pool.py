@@ -153,15 +153,15 @@ class Pool(NotPickled):
         desk = self._desk
         self._locks._colour.check_loop()
         seeker.who = desk.colour.current()
-        token = None if limit is None else patience.begin(limit)
+        before = None if limit is None else patience.begin(limit)
         try:
             return cast("Item | None", await pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
         except BaseException:
             await desk.colour.shield(pool.withdraw(desk, seeker))
             raise
         finally:
-            if token is not None:
-                patience.end(token)
+            if before is not None:
+                patience.end(before)
 
     def __repr__(self) -> str:
         return f"<holdfast.aio.Pool {self._name!r}>"

@@ -144,30 +144,50 @@ class MemoryBackend:
 
 
 class Rack:
-    """The items of one pool: by key, by ticket, and in the order in which they are due."""
+    """The items of one pool: by key, by ticket, and in the order in which they are due.
+
+    What counts is `items`, which changes in one assignment. The other two follow from it: a Ctrl-C in the middle of a
+    change leaves them behind, and then they are worked out again.
+    """
 
     def __init__(self) -> None:
         self.line = NOBODY
         self.items: dict[str, Item] = {}
         self._order: list[tuple[int, str]] = []
         self._tickets: dict[str, str] = {}
+        self._changing = False
+
+    def settle(self) -> None:
+        """Before each step: make good for one that was interrupted."""
+        if self._changing:
+            self._order = sorted((item.score, key) for key, item in self.items.items())
+            self._tickets = {item.ticket: key for key, item in self.items.items() if item.ticket}
+            self._changing = False
 
     def get(self, key: str) -> Item | None:
         return self.items.get(key)
 
     def put(self, item: Item) -> None:
-        if item.key in self.items:
-            self.drop(item.key)
+        self._changing = True
+        self._forget(item.key)
         self.items[item.key] = item
         insort(self._order, (item.score, item.key))
         if item.ticket:
             self._tickets[item.ticket] = item.key
+        self._changing = False
 
     def drop(self, key: str) -> None:
-        item = self.items.pop(key)
-        del self._order[bisect_left(self._order, (item.score, key))]
-        if self._tickets.get(item.ticket) == key:
-            del self._tickets[item.ticket]
+        self._changing = True
+        self._forget(key)
+        del self.items[key]
+        self._changing = False
+
+    def _forget(self, key: str) -> None:
+        item = self.items.get(key)
+        if item is not None:
+            del self._order[bisect_left(self._order, (item.score, key))]
+            if self._tickets.get(item.ticket) == key:
+                del self._tickets[item.ticket]
 
     def due(self, now: int, limit: int) -> list[Item]:
         first = bisect_left(self._order, (0, ""))
@@ -204,6 +224,7 @@ class MemoryPools:
         at = self._backend.colour.clock()
         with hub.mutex:
             rack = hub.racks.setdefault(self._backend.prefix + pool, Rack())
+            rack.settle()
             waiting = (*rack.line.workers, *rack.line.watchers)
             dead = {w.ticket for w in waiting if w.ear and w.ear not in hub.ears} if waiting else set()
             rack.line, reply, hints = step(rack, rack.line, order, hub.now(), dead)

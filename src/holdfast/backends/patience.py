@@ -8,7 +8,7 @@ A reply that comes a moment after the timeout is still used: it says how things 
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from math import inf
 from time import monotonic
 
@@ -16,13 +16,18 @@ GRACE = 0.7  # seconds by which a reply may be later than the timeout
 _until: ContextVar[float] = ContextVar("holdfast_until", default=inf)
 
 
-def begin(limit: float, grace: float = GRACE) -> Token[float]:
-    """From here on, until `end`, nothing that this thread or task asks for takes longer than this many seconds."""
-    return _until.set(monotonic() + limit + grace)
+def begin(limit: float, grace: float = GRACE) -> float:
+    """From here on, until `end`, nothing that this thread or task asks for takes longer than this many seconds.
+
+    Returns what applied before, for an `end` inside of something longer.
+    """
+    before = _until.get()
+    _until.set(monotonic() + limit + grace)
+    return before
 
 
-def end(token: Token[float]) -> None:
-    _until.reset(token)
+def end(before: float = inf) -> None:
+    _until.set(before)
 
 
 def without_end() -> None:

@@ -19,7 +19,7 @@ from ..flow.short import leave as leave_at_once
 from ..flow.wish import Wish
 from .behind import behind
 from .colour import me
-from .lease import Lease, leave_again, leave_surely, undo_surely
+from .lease import Lease, leave_again, leave_surely, release_surely, undo_surely
 
 if TYPE_CHECKING:
     from .locks import Locks
@@ -75,20 +75,22 @@ class Lock(NotPickled):
 
     def _get(self, wish: Wish, limit: float | None) -> Lease | None:
         lease = Lease(self._desk, wish, me.token)
-        token = None if limit is None else patience.begin(limit)
-        try:
+        try:  # around everything: a Ctrl-C between any two lines must not leave it held
+            if limit is not None:
+                patience.begin(limit)
+            had = True
             if self._reentrant or not enter_at_once(self._desk, lease, limit == 0):
-                if not self._waits(lease, limit):
-                    return None
-            home = lease._home = self._holds  # type: ignore[assignment]
-            home.append(lease)
-            return lease
+                had = self._waits(lease, limit)
+            if had:
+                home = lease._home = self._holds  # type: ignore[assignment]
+                home.append(lease)
+            if limit is not None:
+                patience.end()
+            return lease if had else None
         except BaseException:
             undo_surely(lease)
+            patience.end()
             raise
-        finally:
-            if token is not None:
-                patience.end(token)
 
     def _waits(self, lease: Lease, limit: float | None) -> bool:
         """The long way. Whether it is had in time; on any exception: undo."""
@@ -116,8 +118,9 @@ class Lock(NotPickled):
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
         """By the `with` of the caller's caller."""
         desk = self._desk
-        token = None if limit is None else patience.begin(limit)
         try:
+            if limit is not None:
+                patience.begin(limit)
             if self._reentrant or not enter_at_once(desk, lease, limit == 0):
                 if not self._waits(lease, limit):
                     raise run(enter.timed_out(desk, lease, limit or 0.0))
@@ -125,13 +128,13 @@ class Lock(NotPickled):
             home.append(lease)
             lease._by = by
             enter.enter(desk, lease, sys._getframe(2))
+            if limit is not None:
+                patience.end()
             return lease
         except BaseException:
             undo_surely(lease)
+            patience.end()
             raise
-        finally:
-            if token is not None:
-                patience.end(token)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         lease = None
@@ -163,8 +166,12 @@ class Lock(NotPickled):
     # What threading.Condition asks of a reentrant lock.
 
     def _is_owned(self) -> bool:
-        who = me.token
-        return any(h._who is who and h.held for h in list(self._holds))
+        """LeaseLost if it was lost. A Condition asks this before it waits or notifies, when nothing is changed yet."""
+        mine = [h for h in list(self._holds) if h._who is me.token]
+        for lease in mine:
+            if lease.lost:
+                raise lease._loss()
+        return any(h.held for h in mine)
 
     def _release_save(self) -> list[Lease]:
         who = me.token
@@ -172,7 +179,7 @@ class Lock(NotPickled):
         if not mine:
             raise NotHeld(f"{self.name!r} is not held by this thread.")
         for lease in reversed(mine):
-            lease.release()
+            release_surely(lease)  # in silence: a Condition that is left here by an exception keeps a dead waiter
         return mine
 
     def _acquire_restore(self, saved: list[Lease]) -> None:
@@ -185,6 +192,8 @@ class Lock(NotPickled):
             for place, each in enumerate(stack):
                 if each is old:
                     stack[place] = new
+            if old._reason:  # in the very moment of the wait: the `with` around it must learn of it
+                self._desk.lose(new._seat, old._reason, old._seat.story)
 
     def __repr__(self) -> str:
         state = "locked" if self.held else "unlocked"

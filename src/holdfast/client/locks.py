@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from ..backends.contract import Backend
 from ..doorman import ALL
 from ..errors import ConfigError
-from ..flow import change, check, enter, look
+from ..flow import change, check, look
 from ..flow.check import Seconds
 from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
@@ -21,12 +19,12 @@ from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
 from ..flow.pickling import NotPickled
 from ..flow.run import run
-from ..flow.seat import Hold
 from ..flow.wish import Wish
 from .colour import ThreadColour
 from .guard import P, R, guarded
-from .lease import Lease, surely
+from .lease import Lease
 from .lock import Lock, RWLock, Semaphore
+from .lock_all import HoldingAll
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -151,28 +149,15 @@ class Locks(NotPickled):
             check.callback(on_lost, "on_lost"),
         )
 
-    @contextmanager
-    def lock_all(self, *names_or_locks: str | Lock, timeout: Seconds | None = None) -> Iterator[Mapping[str, Lease]]:
+    def lock_all(self, *names_or_locks: str | Lock, timeout: Seconds | None = None) -> HoldingAll:
         """Hold all of these at once: taken in the order of their names, under one deadline, or none of them.
 
-        Enters with a mapping from name to Lease, or LockTimeout.
+        A context manager for one use: enters with a mapping from name to Lease, or LockTimeout.
         """
         locks = [x if isinstance(x, Lock) else self.lock(check.of_lock_all(x)) for x in names_or_locks]
         if len({x.name for x in locks}) != len(locks):
             raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
-        desk = self._desk
-        who = desk.colour.current()
-        holds: list[Hold] = []
-        try:
-            wishes = [(x._wish, x._reentrant) for x in locks]
-            leases = cast("dict[str, Lease]", run(enter.get_all(desk, wishes, check.timeout(timeout), who, holds)))
-        except BaseException:
-            surely(lambda: run(enter.put_back(desk, holds)))
-            raise
-        for lease in leases.values():
-            enter.enter(desk, lease, sys._getframe(2))
-        with _leaving(leases):
-            yield leases
+        return HoldingAll(locks, check.timeout(timeout))
 
     @overload
     def guard(self, name_or_function: Callable[P, R]) -> Callable[P, R]: ...
@@ -242,14 +227,3 @@ class Locks(NotPickled):
 
     def __repr__(self) -> str:
         return f"<holdfast.Locks {self.store}>"
-
-
-@contextmanager
-def _leaving(leases: Mapping[str, Lease]) -> Iterator[None]:
-    """Leave all of them, the last taken first, whatever happens to one."""
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        for lease in leases.values():
-            stack.push(lease.__exit__)
-        yield

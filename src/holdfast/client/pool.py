@@ -187,18 +187,19 @@ class Pool(NotPickled):
     def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
         desk = self._desk
         seeker.who = me.token
-        token = None if limit is None else patience.begin(limit)
         try:
+            if limit is not None:
+                patience.begin(limit)
             item = short_item.take(desk, seeker, limit == 0)
             if item is None:
                 item = run(pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
+            if limit is not None:
+                patience.end()
             return item  # type: ignore[return-value]
         except BaseException:
             _withdraw_surely(desk, seeker)
+            patience.end()
             raise
-        finally:
-            if token is not None:
-                patience.end(token)
 
     def __repr__(self) -> str:
         return f"<holdfast.Pool {self._name!r}>"

@@ -105,8 +105,8 @@ def enter(desk: Desk, hold: Hold, frame: FrameType) -> None:
 
 def no_longer_entered(desk: Desk, hold: Hold) -> None:
     stack = desk.entered.get(hold._who)
-    if stack:
-        if stack[-1] is hold:
+    if stack is not None:
+        if stack and stack[-1] is hold:
             stack.pop()
         elif hold in stack:
             stack.remove(hold)
@@ -159,7 +159,7 @@ async def get_all(
     On any exception the caller must give back what there is: `put_back(desk, holds)`.
     """
     begun = desk.clock()
-    token = None if limit is None else patience.begin(limit)
+    before = None if limit is None else patience.begin(limit)
     try:
         for wish, reentrant in sorted(wishes, key=lambda w: w[0].name):
             rest = None if limit is None else max(limit - (desk.clock() - begun), 0.0)
@@ -168,11 +168,11 @@ async def get_all(
             if not await get(desk, hold, rest, reentrant):
                 raise await timed_out(desk, hold, limit or 0.0)
     finally:
-        if token is not None:
-            patience.end(token)
+        if before is not None:
+            patience.end(before)
     return {hold.name: hold for hold in holds}
 
 
 async def put_back(desk: Desk, holds: Iterable[Hold]) -> None:
     for hold in reversed(list(holds)):
-        await withdraw(desk, hold)
+        await undo(desk, hold)

@@ -129,7 +129,7 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
     debt = desk.debts.get(ticket)
     if debt is None or desk.closed or patience.over():
         return False
-    token = None if until is None else patience.begin(until - desk.clock(), 0.0)
+    before = None if until is None else patience.begin(until - desk.clock(), 0.0)
     try:
         if debt.order is not None:
             from .orders import order
@@ -140,8 +140,8 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
     except (BackendError, ConfigError):
         return False
     finally:
-        if token is not None:
-            patience.end(token)
+        if before is not None:
+            patience.end(before)
     with desk.mutex:
         desk.debts.pop(ticket, None)
     return True

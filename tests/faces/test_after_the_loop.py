@@ -1,0 +1,45 @@
+"""What a lease of a task says when its loop is gone, and what becomes of an error in a task of the client itself."""
+
+import asyncio
+import gc
+import time
+from typing import Any
+
+import pytest
+
+from holdfast import aio
+
+
+def test_a_lease_whose_loop_was_closed_can_still_be_asked() -> None:
+    async def main() -> aio.Lease:
+        locks = aio.connect("memory://", lease=0.5)
+        return await locks.lock("x").hold().__aenter__()
+
+    loop = asyncio.new_event_loop()
+    lease = loop.run_until_complete(main())
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()  # without closing its generators first, as asyncio.run() would
+    time.sleep(0.6)
+    assert lease.lost
+    assert lease.reason == "expired"
+
+
+def test_an_error_in_the_keeper_is_logged_once_and_is_no_noise(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with aio.connect("memory://") as locks:
+
+            async def fails() -> None:
+                raise RuntimeError("a test wants it so")
+
+            locks._desk.colour.spawn(fails(), "holdfast-keeper")
+            await asyncio.sleep(0.01)
+        gc.collect()
+
+    asyncio.run(main())
+    assert told == []
+    assert [record.getMessage() for record in caplog.records] == ["holdfast-keeper ended"]
