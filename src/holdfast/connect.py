@@ -158,9 +158,12 @@ def _by_driver(package: str, thing: str) -> Opener:
         except ImportError as error:
             scheme = target.partition("://")[0] if isinstance(target, str) else ""
             what = f"{scheme}://" if scheme else thing
-            broken = "" if isinstance(error, ModuleNotFoundError) else f", and the one that is here is broken ({error})"
+            if isinstance(error, ModuleNotFoundError) and error.name:
+                needs = error.name.partition(".")[0]
+            else:
+                needs = f"the driver, and the one that is here is broken or too old ({error})"
             extra = EXTRAS[scheme.partition("+")[0] or package]
-            raise ConfigError(f"{what} needs the driver{broken}: pip install 'holdfast[{extra}]'.") from None
+            raise ConfigError(f"{what} needs {needs}: pip install 'holdfast[{extra}]'.") from None
 
     return opens
 

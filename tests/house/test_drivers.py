@@ -56,13 +56,42 @@ def test_a_missing_driver_is_a_sentence_with_the_cure(scheme: str, face: str) ->
     url = f"{scheme}://user:open-sesame@h1:1/service"
     code = f"import {face} as face\ntry:\n face.connect({url!r})\nexcept face.ConfigError as error:\n print(error)"
     done = without_drivers(code)
-    assert done.stdout == f"{scheme}:// needs the driver: pip install 'holdfast[{extra_of(scheme)}]'.\n", done.stderr
+    needs = re.fullmatch(rf"{re.escape(scheme)}:// needs (\w+): pip install 'holdfast\[(.*)\]'\.\n", done.stdout)
+    assert needs is not None, done
+    assert needs[2] == extra_of(scheme)
+    assert needs[1] in names(PROJECT["project"]["optional-dependencies"][needs[2]])
     assert "sesame" not in done.stderr
+
+
+@pytest.mark.parametrize("module, url, extra", [
+    ("hiredis", "redis://h1", "redis"), ("psycopg", "postgresql://h1/db", "postgresql"),
+    ("pymysql", "mariadb://h1/db", "mariadb"),
+])
+def test_a_driver_without_its_other_half_names_what_is_missing(module: str, url: str, extra: str) -> None:
+    code = f"import holdfast\ntry:\n holdfast.connect({url!r})\nexcept holdfast.ConfigError as error:\n print(error)"
+    program = BLOCKED.format(drivers=[module], code=code)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{url.partition('/')[0]}// needs {module}: pip install 'holdfast[{extra}]'.\n", done.stderr
+
+
+def test_a_psycopg_that_is_too_old_is_a_sentence_with_the_cure() -> None:
+    code = """
+import sqlalchemy.dialects.postgresql.psycopg as dialect
+dialect.PGDialect_psycopg.psycopg_version = (3, 3, 5)
+import holdfast
+try:
+    holdfast.connect("postgresql://user:open-sesame@h1/db")
+except holdfast.ConfigError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "too old (psycopg is 3.3.5, and at least 3.3.6 is needed): pip install 'holdfast[postgresql]'" in done.stdout
+    assert "psycopg[binary]>=3.3.6" in PROJECT["project"]["optional-dependencies"]["postgresql"]
 
 
 def test_the_tool_says_it_too() -> None:
     done = without_drivers("from holdfast.cli import main\nsys.exit(main(['-u', 'redis://h1:1', 'run', 'x', 'true']))")
-    assert done.stderr == "holdfast: redis:// needs the driver: pip install 'holdfast[redis]'.\n"
+    assert done.stderr == "holdfast: redis:// needs redis: pip install 'holdfast[redis]'.\n"
     assert done.returncode == 78
 
 
@@ -76,5 +105,5 @@ def test_a_driver_that_is_there_and_broken_is_told_as_it_is() -> None:
         "import types; sys.modules['sqlalchemy'] = types.ModuleType('sqlalchemy')\n"
         "import holdfast\ntry:\n holdfast.connect('mysql://h1/a')\nexcept holdfast.ConfigError as error:\n print(error)"
     )
-    assert done.stdout.startswith("mysql:// needs the driver, and the one that is here is broken (cannot import name")
+    assert done.stdout.startswith("mysql:// needs the driver, and the one that is here is broken or too old (cannot ")
     assert done.stdout.endswith("): pip install 'holdfast[mariadb]'.\n")

@@ -81,7 +81,8 @@ class PoolRun(Run):
         return f"an item of {self.name!r}"
 
     def describe(self) -> str:
-        return f"waiting for {self.what()}, for {say.for_(time.monotonic() - self.waiting.began)} now."
+        lasted = say.for_(time.monotonic() - self.waiting.began)
+        return f"waiting for {self.what()}, for {lasted} now." if self.in_line else ""
 
 
 class Progress:

@@ -221,7 +221,9 @@ class Run:
         return repr(self.name)
 
     def describe(self) -> str:
-        """Who is in the way, and how many."""
+        """Who is in the way, and how many; '' as long as we do not stand in line: then the store is slow to answer."""
+        if not self.in_line:
+            return ""
         found = None if self.locks is None else who.find(self.locks, self.name)
         return who.waiting_for(found, self.name, self.place)
 

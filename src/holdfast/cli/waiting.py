@@ -19,7 +19,7 @@ NEVER = 1e7
 
 class Waiting:
     def __init__(self, said: Said, what: str, describe: Callable[[], str]) -> None:
-        """`what` is waited for; `describe` asks the store who is in the way."""
+        """`what` is waited for; `describe` asks the store who is in the way, '' = nobody yet."""
         self.quiet = bool(said["quiet"])
         self.rewrites = not said["verbose"] and os.isatty(2)  # with -v every event has a line of its own
         self.what = what
@@ -32,6 +32,8 @@ class Waiting:
         if self.quiet:
             return NEVER
         text = self.describe()
+        if not text:
+            return AGAIN
         if self.rewrites and in_foreground():
             shown = f"holdfast: {say.plain(text)}"[: os.get_terminal_size(2).columns - 1]
             self.on_line = True

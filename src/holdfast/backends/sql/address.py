@@ -28,6 +28,7 @@ ORACLE = ("oracle", "timesten")
 LOOPBACK = (None, "", "localhost", "127.0.0.1", "::1")
 OWN = ("listen", "timeout", "skew", "timesten")
 TIMEOUT = 5.0  # seconds for which an answer is waited for
+PSYCOPG = (3, 3, 6)  # the first whose waits have a limit
 CONNECTIONS = 8  # of one client, at most; statements are short
 
 Connect = Callable[[Any], None]
@@ -118,6 +119,10 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
     except sa.exc.NoSuchModuleError:
         raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
+    version = getattr(engine.dialect, "psycopg_version", PSYCOPG)
+    if version < PSYCOPG:
+        least = ".".join(map(str, PSYCOPG))
+        raise ImportError(f"psycopg is {'.'.join(map(str, version))}, and at least {least} is needed")
     if limited is not None:
         event.listen(engine, "do_connect", lambda own, _, args, named: limited(partial(own.connect, *args, **named)))
         engine.dialect.initialize = lambda connection: None  # type: ignore[method-assign]  # statements of no use to us

@@ -52,7 +52,7 @@ LOCKS = sa.Table(
     sa.Column("version", Id, nullable=False, comment="new with every write, never again the same"),
     # Half of each page stays free: then a new version of a row finds room beside the old one and no index is touched.
     # And a long line stays in the row as it is, as far as a page goes, or it would be packed and cut up by each write.
-    postgresql_with={"fillfactor": 50, "toast_tuple_target": 8160},
+    info={"postgresql": "WITH (fillfactor=50, toast_tuple_target=8160)"},  # SQLAlchemy 2.0 has no keyword for it
     mysql_engine="InnoDB",
     mariadb_engine="InnoDB",
 )
@@ -122,7 +122,8 @@ def ddl(dialect: sa.Dialect, if_absent: bool = True) -> list[str]:
     """What makes the tables, statement by statement."""
     found = []
     for table in METADATA.sorted_tables:
-        found.append(str(sa.schema.CreateTable(table, if_not_exists=if_absent).compile(dialect=dialect)))
+        made = str(sa.schema.CreateTable(table, if_not_exists=if_absent).compile(dialect=dialect))
+        found.append(f"{made.rstrip()} {table.info.get(dialect.name, '')}")
         found += [
             str(sa.schema.CreateIndex(index, if_not_exists=if_absent).compile(dialect=dialect))
             for index in sorted(table.indexes, key=lambda index: str(index.name))
