@@ -1,5 +1,9 @@
 """Every exception that holdfast raises on purpose. Each takes one string, a sentence, and can be pickled."""
 
+from typing import Literal
+
+LossReason = Literal["expired", "evicted", "unreachable", "max_hold", "forked", "store_reset"]
+
 
 class LockError(Exception):
     """The base of them all."""
@@ -19,8 +23,7 @@ class LockTimeout(LockError, TimeoutError):
 class LeaseLost(LockError):
     """You no longer hold it, and somebody else may."""
 
-    reason: str = "expired"
-    """expired, evicted, unreachable, max_hold, forked or store_reset."""
+    reason: LossReason = "expired"
 
 
 class NotHeld(LockError, RuntimeError):

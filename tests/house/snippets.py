@@ -14,7 +14,8 @@ In what a page shows, … stands for anything. Comments in the Markdown say what
 
 A page that speaks to localhost:6379 is given a Redis server, and its address in that place (test_pages.py).
 
-Started as a program with the name of a page, this file runs the Python blocks of that page.
+Started as a program with the name of a page, this file runs the Python blocks of that page; with --types FOLDER it
+writes those of all pages into a package, which `./dev check` gives to mypy.
 """
 
 import ast
@@ -28,6 +29,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -185,6 +187,21 @@ def main(page: Path, again: bool = False) -> None:
                 printed = execute(block, page, names, runner, "LockTimeout" if again else "")
 
 
+def write_types(folder: Path) -> None:
+    """A module for each page, on the same lines as in the page, in which its Python blocks are one coroutine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.py"):
+        old.unlink()
+    (folder / "__init__.py").touch()
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        lines = ["async def page() -> None:"]
+        for block in blocks(page.read_text()):
+            if block.language == "python" and not block.wish.startswith("not run"):
+                lines += [""] * (block.line - 1 - len(lines)) + textwrap.indent(block.text, "    ").splitlines()
+        if len(lines) > 1:
+            (folder / f"{page.stem.lower().replace('-', '_')}.py").write_text("\n".join(lines) + "\n")
+
+
 def execute(block: Block, page: Path, names: dict[str, Any], runner: asyncio.Runner, may: str) -> str:
     expected = block.wish.removeprefix("raises:").strip()
     # Blank lines before it, so that a traceback names the line of the page.
@@ -216,7 +233,10 @@ def answers(block: Block, page: Path, names: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), again="again" in sys.argv)
+        if sys.argv[1] == "--types":
+            write_types(Path(sys.argv[2]))
+        else:
+            main(Path(sys.argv[1]), again="again" in sys.argv)
     except BaseException:
         traceback.print_exc()
         sys.exit(1)

@@ -16,6 +16,7 @@ LONGER = {
     "src/holdfast/backends/cas.py": "one engine for every store, and the words on how it does it",
     "src/holdfast/backends/cas_pool.py": "the same for pools: one order of writes, of which each rests on the others",
     "src/holdfast/flow/desk.py": "all that a client knows: plain data under one mutex, and the steps that change it",
+    "src/holdfast/aio/locks.py": "one class, whose options are named once for readers and again for checkers",
     "src/holdfast/backends/sqlite/store.py": "one class: the statements and the connection that they share",
     "tests/doorman/test_step.py": "one example for each sentence about a step, in their order",
     "tests/doorman/test_table.py": "one example for each cell of the table of commands, in its order",

@@ -85,6 +85,14 @@ def test_a_page_is_in_order(page: Path) -> None:
     assert missing_tests(page, tests) == []
 
 
+def test_what_the_pages_show_is_given_to_mypy_with_the_numbers_of_its_lines(tmp_path: Path) -> None:
+    snippets.write_types(tmp_path)
+    page, module = ((ROOT / "README.md").read_text(), (tmp_path / "readme.py").read_text())
+    number, line = next((n, each) for n, each in enumerate(page.splitlines()) if "jobs.acquire(" in each)
+    assert module.splitlines()[number] == f"    {line}"
+    assert {path.stem for path in tmp_path.glob("*.py")} >= {"__init__", "readme", "api", "pools", "recipes"}
+
+
 # The runner itself
 
 

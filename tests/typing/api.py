@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import assert_type
+from typing import Literal, assert_type
 
 import redis
 import redis.asyncio
@@ -26,10 +26,16 @@ def clients() -> None:
 def getting_in(locks: holdfast.Locks) -> None:
     lock = locks.lock("x", timeout=1, lease=2.5, max_hold=timedelta(hours=1), at_least=1, fair=False, reentrant=True)
     assert_type(lock, holdfast.Lock)
-    assert_type(lock.acquire(), holdfast.Lease | None)
+    assert_type(lock.acquire(), holdfast.Lease | None)  # it has a timeout of its own
+    assert_type(locks.lock("x", lease=5, note="why").acquire(), holdfast.Lease)  # it waits for as long as it takes
+    assert_type(locks.lock("x", timeout=None).acquire(), holdfast.Lease)
+    either: holdfast.Lock = locks.lock("x")
+    assert_type(either.acquire(), holdfast.Lease | None)
     assert_type(lock.acquire(False), holdfast.Lease | None)
     assert_type(lock.acquire(True, 5), holdfast.Lease | None)
-    assert_type(lock.acquire(timeout=None), holdfast.Lease | None)
+    assert_type(lock.acquire(timeout=None), holdfast.Lease)
+    assert_type(locks.lock("x").acquire(blocking=False), holdfast.Lease | None)
+    assert_type(locks.lock("x").acquire(timeout=5), holdfast.Lease | None)
     assert_type(lock.locked(), bool)
     assert_type(lock.held, bool)
     with lock as lease:
@@ -41,14 +47,17 @@ def getting_in(locks: holdfast.Locks) -> None:
 
 def kinds(locks: holdfast.Locks) -> None:
     both = locks.rwlock("x", note="n")
-    assert_type(both, holdfast.RWLock)
-    assert_type(both.read(), holdfast.Lock)
-    assert_type(both.write(), holdfast.Lock)
-    slots = locks.semaphore("s", 4)
+    assert_type(both, holdfast.RWLock[holdfast.Lease])
+    assert_type(both.read(), holdfast.Lock[holdfast.Lease])
+    assert_type(both.write().acquire(), holdfast.Lease)
+    assert_type(locks.rwlock("x", timeout=1).read(), holdfast.Lock)
+    slots = locks.semaphore("s", 4, timeout=1)
     assert_type(slots, holdfast.Semaphore)
     assert_type(slots.slots, int | None)
     assert_type(slots.acquire(weight=2), holdfast.Lease | None)
-    assert_type(locks.semaphore("s", None), holdfast.Semaphore)
+    assert_type(locks.semaphore("s", None), holdfast.Semaphore[holdfast.Lease])
+    assert_type(locks.semaphore("s", 4).acquire(weight=2), holdfast.Lease)
+    assert_type(slots.acquire(timeout=None, weight=2), holdfast.Lease)
     with locks.lock_all("a", locks.lock("b"), timeout=3) as leases:
         assert_type(leases, Mapping[str, holdfast.Lease])
 
@@ -61,7 +70,10 @@ def a_lease(lease: holdfast.Lease, locks: holdfast.Locks) -> None:
     assert_type(lease.since, float)
     assert_type(lease.lost, bool)
     assert_type(lease.held, bool)
-    assert_type(lease.reason, str | None)
+    assert_type(
+        lease.reason,
+        Literal["expired", "evicted", "unreachable", "max_hold", "forked", "store_reset"] | None,
+    )
     assert_type(lease.remaining(), float)
     lease.ensure_held()
     lease.renew()
@@ -83,7 +95,9 @@ def pools(locks: holdfast.Locks) -> None:
     assert_type(jobs.items(state="free")[0].due_in, float)
     assert_type(jobs.counts(), holdfast.PoolCounts)
     assert_type(jobs.counts().done, int)
-    assert_type(jobs.acquire(), holdfast.Item | None)
+    assert_type(jobs.acquire(), holdfast.Item)
+    assert_type(jobs.acquire(key="a"), holdfast.Item)
+    assert_type(jobs.acquire(blocking=False), holdfast.Item | None)
     assert_type(jobs.acquire(True, 5, key="a", renew=False), holdfast.Item | None)
     with jobs.hold(finish=True, timeout=5, back_off=timedelta(seconds=1)) as item:
         assert_type(item, holdfast.Item)
@@ -113,7 +127,17 @@ def errors(timeout: holdfast.LockTimeout, loss: holdfast.LeaseLost) -> None:
     assert_type(timeout.holders, tuple[str, ...])
     assert_type(timeout.place, int | None)
     assert_type(timeout.waited, float)
-    assert_type(loss.reason, str)
+    assert_type(loss.reason, Literal["expired", "evicted", "unreachable", "max_hold", "forked", "store_reset"])
+    if loss.reason == "evict":  # type: ignore[comparison-overlap]  # a misspelt reason is noticed
+        pass
+
+
+def heard(event: holdfast.Event) -> None:
+    if event.kind == "lose":  # type: ignore[comparison-overlap]
+        pass
+    if event.kind == "lost":
+        assert_type(event.kind, Literal["lost"])
+    holdfast.connect(on_event=heard)
 
 
 LOCKS = holdfast.connect("memory://")
@@ -129,6 +153,11 @@ def named(order: int, fast: bool = False) -> str:
     return str(order)
 
 
+@LOCKS.guard("order:{order}", skip=True)
+def skipped(order: int) -> str:
+    return str(order)
+
+
 @LOCKS.lock("x")
 def locked(number: int) -> str:
     return str(number)
@@ -137,6 +166,7 @@ def locked(number: int) -> str:
 def decorated() -> None:
     assert_type(bare(1), str)
     assert_type(named(1, fast=True), str)
+    assert_type(skipped(1), str | None)
     assert_type(locked(1), str)
 
 
@@ -144,7 +174,11 @@ async def tasks() -> None:
     async with aio.connect("memory://", lease=5) as locks:
         assert_type(locks, aio.Locks)
         lock = locks.lock("x")
+        assert_type(await lock.acquire(), aio.Lease)
+        assert_type(await locks.lock("x", timeout=1).acquire(), aio.Lease | None)
         assert_type(await lock.acquire(blocking=False), aio.Lease | None)
+        assert_type(await locks.semaphore("s", 2).acquire(weight=2), aio.Lease)
+        assert_type(await locks.rwlock("x").read().acquire(), aio.Lease)
         assert_type(await lock.locked(), bool)
         assert_type(lock.held, bool)
         async with lock as lease:
@@ -166,6 +200,7 @@ async def tasks() -> None:
         jobs = locks.pool("jobs")
         assert_type(jobs, aio.Pool)
         assert_type(await jobs.add("a"), bool)
+        assert_type(await jobs.acquire(), aio.Item)
         assert_type(await jobs.acquire(False), aio.Item | None)
         assert_type(await jobs.items(), list[holdfast.PoolItem])
         async with jobs.hold(finish=True) as item:
@@ -178,6 +213,12 @@ async def tasks() -> None:
             return str(order)
 
         assert_type(await ship(1), str)
+
+        @locks.guard("order:{order}", skip=True)
+        async def skips(order: int) -> str:
+            return str(order)
+
+        assert_type(await skips(1), str | None)
 
 
 def recipes_for_threads(client: redis.Redis) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, cast, overload
 
 from ..backends import patience
 from ..backends.contract import Unknown
@@ -19,7 +19,15 @@ from ..flow.wish import Wish
 from .lease import Lease
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # known to every checker; a default needs Python 3.13 otherwise
+
     from .locks import Locks
+
+    T = TypeVar("T", bound=Lease | None, default=Lease | None, covariant=True)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")  # what a plain acquire() gives: None as well, if this lock has a timeout of its own
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,7 +47,7 @@ class Asking(Generic[R]):
         raise TypeError("This has to be awaited: `if await lock.locked():`")
 
 
-class Lock(NotPickled):
+class Lock(NotPickled, Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     __slots__ = ("__dict__", "__weakref__", "_desk", "_holds", "_locks", "_reentrant", "_timeout", "_wish")
@@ -55,6 +63,15 @@ class Lock(NotPickled):
     @property
     def name(self) -> str:
         return self._wish.name
+
+    @overload
+    async def acquire(self, blocking: Literal[True] = True) -> T: ...
+
+    @overload
+    async def acquire(self, blocking: Literal[True] = True, *, timeout: None) -> Lease: ...
+
+    @overload
+    async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None: ...
 
     async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None:
         """A Lease, or None if it was not to be had in time: None or -1 = wait for ever, 0 or blocking=False = try.
@@ -211,30 +228,41 @@ class Holding(NotPickled):
         await self._lease._leave(error)
 
 
-class RWLock(NotPickled):
+class RWLock(NotPickled, Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
-        self._read = Lock(locks, wish.but(weight=1), timeout, reentrant)
-        self._write = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
+        self._read: Lock[T] = Lock(locks, wish.but(weight=1), timeout, reentrant)
+        self._write: Lock[T] = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
         self.name = wish.name
 
-    def read(self) -> Lock:
+    def read(self) -> Lock[T]:
         """The lock of a reader."""
         return self._read
 
-    def write(self) -> Lock:
+    def write(self) -> Lock[T]:
         """The lock of the writer."""
         return self._write
 
 
-class Semaphore(Lock):
+class Semaphore(Lock[T]):
     """At most so many slots in use at once. Each acquire takes one, or as many as its weight says."""
 
     @property
     def slots(self) -> int | None:
         """How many slots this client says there are; None: as stored."""
         return self._wish.capacity or None
+
+    @overload
+    async def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...
+
+    @overload
+    async def acquire(self, blocking: Literal[True] = True, *, timeout: None, weight: int = 1) -> Lease: ...
+
+    @overload
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1
+    ) -> Lease | None: ...
 
     async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from ..backends.contract import Backend
 from ..doorman import ALL
@@ -30,6 +30,7 @@ from .lease import Lease
 from .lock import Lock, RWLock, Semaphore
 
 if TYPE_CHECKING:
+    from ..flow.options import LockOptions, SemaphoreOptions
     from .pool import Pool
 
 PLAIN = (None, None, None, True, True, "", None)
@@ -59,6 +60,12 @@ class Locks(NotPickled):
     def store(self) -> str:
         """Names the store, without credentials."""
         return self._desk.backend.where
+
+    @overload
+    def lock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> Lock[Lease]: ...
+
+    @overload
+    def lock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> Lock: ...
 
     def lock(
         self,
@@ -90,6 +97,12 @@ class Locks(NotPickled):
             wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
         return Lock(self, wish, None if timeout is None else check.timeout(timeout), reentrant)
 
+    @overload
+    def rwlock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> RWLock[Lease]: ...
+
+    @overload
+    def rwlock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> RWLock: ...
+
     def rwlock(
         self,
         name: str,
@@ -107,6 +120,16 @@ class Locks(NotPickled):
         """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
         wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
         return RWLock(self, wish, check.timeout(timeout), reentrant)
+
+    @overload
+    def semaphore(
+        self, name: str, slots: int | None, *, timeout: None = None, **options: Unpack[SemaphoreOptions[Lease]]
+    ) -> Semaphore[Lease]: ...
+
+    @overload
+    def semaphore(
+        self, name: str, slots: int | None, *, timeout: Seconds | None, **options: Unpack[SemaphoreOptions[Lease]]
+    ) -> Semaphore: ...
 
     def semaphore(
         self,
@@ -196,8 +219,13 @@ class Locks(NotPickled):
 
     @overload
     def guard(
-        self, name_or_function: str, *, skip: bool = False, **options: Any
+        self, name_or_function: str, *, skip: Literal[False] = False, **options: Any
     ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]: ...
+
+    @overload
+    def guard(
+        self, name_or_function: str, *, skip: bool, **options: Any
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R | None]]]: ...
 
     def guard(self, name_or_function: Any, *, skip: bool = False, **options: Any) -> Any:
         """Decorate a function: it holds the lock while it runs. "order:{order}" is filled from its arguments.

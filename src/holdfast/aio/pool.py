@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..backends import patience
 from ..flow import check, let_go, pool, shelf
@@ -119,6 +119,16 @@ class Pool(NotPickled):
     async def counts(self) -> PoolCounts:
         """How many items there are of each state."""
         return await shelf.counts(self._desk, self._name)
+
+    @overload
+    async def acquire(
+        self, blocking: Literal[True] = True, timeout: None = None, *, key: str | None = None, renew: bool = True
+    ) -> Item: ...
+
+    @overload
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+    ) -> Item | None: ...
 
     async def acquire(
         self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, cast, overload
 
 from ..backends import patience
 from ..doorman import ALL
@@ -22,13 +22,21 @@ from .colour import me
 from .lease import Lease, leave_again, leave_surely, release_surely, undo_surely
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # known to every checker; a default needs Python 3.13 otherwise
+
     from .locks import Locks
+
+    T = TypeVar("T", bound=Lease | None, default=Lease | None, covariant=True)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")  # what a plain acquire() gives: None as well, if this lock has a timeout of its own
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Lock(NotPickled):
+class Lock(NotPickled, Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
@@ -42,6 +50,15 @@ class Lock(NotPickled):
     @property
     def name(self) -> str:
         return self._wish.name
+
+    @overload
+    def acquire(self, blocking: Literal[True] = True) -> T: ...
+
+    @overload
+    def acquire(self, blocking: Literal[True] = True, *, timeout: None) -> Lease: ...
+
+    @overload
+    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None: ...
 
     def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None:
         """A Lease, or None if it was not to be had in time: None or -1 = wait for ever, 0 or blocking=False = try.
@@ -224,30 +241,41 @@ class Holding(NotPickled):
         leave_surely(self._lease, error)
 
 
-class RWLock(NotPickled):
+class RWLock(NotPickled, Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
     def __init__(self, locks: Locks, wish: Wish, timeout: float | None, reentrant: bool) -> None:
-        self._read = Lock(locks, wish.but(weight=1), timeout, reentrant)
-        self._write = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
+        self._read: Lock[T] = Lock(locks, wish.but(weight=1), timeout, reentrant)
+        self._write: Lock[T] = Lock(locks, wish.but(weight=ALL), timeout, reentrant)
         self.name = wish.name
 
-    def read(self) -> Lock:
+    def read(self) -> Lock[T]:
         """The lock of a reader."""
         return self._read
 
-    def write(self) -> Lock:
+    def write(self) -> Lock[T]:
         """The lock of the writer."""
         return self._write
 
 
-class Semaphore(Lock):
+class Semaphore(Lock[T]):
     """At most so many slots in use at once. Each acquire takes one, or as many as its weight says."""
 
     @property
     def slots(self) -> int | None:
         """How many slots this client says there are; None: as stored."""
         return self._wish.capacity or None
+
+    @overload
+    def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...
+
+    @overload
+    def acquire(self, blocking: Literal[True] = True, *, timeout: None, weight: int = 1) -> Lease: ...
+
+    @overload
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1
+    ) -> Lease | None: ...
 
     def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from ..backends.contract import Backend
 from ..doorman import ALL
@@ -27,6 +27,7 @@ from .lock import Lock, RWLock, Semaphore
 from .lock_all import HoldingAll
 
 if TYPE_CHECKING:
+    from ..flow.options import LockOptions, SemaphoreOptions
     from .pool import Pool
 
 
@@ -51,6 +52,12 @@ class Locks(NotPickled):
         """Names the store, without credentials."""
         return self._desk.backend.where
 
+    @overload
+    def lock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> Lock[Lease]: ...
+
+    @overload
+    def lock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> Lock: ...
+
     def lock(
         self,
         name: str,
@@ -74,6 +81,12 @@ class Locks(NotPickled):
         wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
         return Lock(self, wish, check.timeout(timeout), reentrant)
 
+    @overload
+    def rwlock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> RWLock[Lease]: ...
+
+    @overload
+    def rwlock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> RWLock: ...
+
     def rwlock(
         self,
         name: str,
@@ -91,6 +104,16 @@ class Locks(NotPickled):
         """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
         wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
         return RWLock(self, wish, check.timeout(timeout), reentrant)
+
+    @overload
+    def semaphore(
+        self, name: str, slots: int | None, *, timeout: None = None, **options: Unpack[SemaphoreOptions[Lease]]
+    ) -> Semaphore[Lease]: ...
+
+    @overload
+    def semaphore(
+        self, name: str, slots: int | None, *, timeout: Seconds | None, **options: Unpack[SemaphoreOptions[Lease]]
+    ) -> Semaphore: ...
 
     def semaphore(
         self,
@@ -164,8 +187,13 @@ class Locks(NotPickled):
 
     @overload
     def guard(
-        self, name_or_function: str, *, skip: bool = False, **options: Any
+        self, name_or_function: str, *, skip: Literal[False] = False, **options: Any
     ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+    @overload
+    def guard(
+        self, name_or_function: str, *, skip: bool, **options: Any
+    ) -> Callable[[Callable[P, R]], Callable[P, R | None]]: ...
 
     def guard(self, name_or_function: Any, *, skip: bool = False, **options: Any) -> Any:
         """Decorate a function: it holds the lock while it runs. "order:{order}" is filled from its arguments.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..backends import patience
 from ..flow import check, let_go, pool, shelf, short_item
@@ -150,6 +150,16 @@ class Pool(NotPickled):
     def counts(self) -> PoolCounts:
         """How many items there are of each state."""
         return run(shelf.counts(self._desk, self._name))
+
+    @overload
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: None = None, *, key: str | None = None, renew: bool = True
+    ) -> Item: ...
+
+    @overload
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+    ) -> Item | None: ...
 
     def acquire(
         self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True

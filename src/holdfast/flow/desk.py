@@ -15,16 +15,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Hashable
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..backends import contract
 from ..backends.contract import Answer, Backend, Colour, Unknown
 from ..backends.patience import over
 from ..doorman import ALL, Command, Enter
-from ..errors import BackendError, ConfigError, LockError
+from ..errors import BackendError, ConfigError, LockError, LossReason
 from . import check
 from .clock import chance
-from .events import Event, heeded, log, short, stumbled
+from .events import Event, EventKind, heeded, log, short, stumbled
 from .owner import this_process
 from .party import lead
 from .reset import follow, look_up
@@ -140,7 +140,7 @@ class Desk:
             self.down = True
             self.tell("store_down", detail=detail)
 
-    def tell(self, kind: str, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
+    def tell(self, kind: EventKind, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
         if self.on_event is None and not heeded(kind):
             return
         event = Event(kind, name, short(ticket), fence, detail)
@@ -244,7 +244,7 @@ class Desk:
         else:
             del self.seats[seat.filed]
 
-    def lose(self, seat: Seat, reason: str = "", story: str = "") -> None:
+    def lose(self, seat: Seat, reason: LossReason | Literal[""] = "", story: str = "") -> None:
         """This seat is lost, for all who hold it, for good. Without a reason: the clock says so."""
         with self.mutex:
             if seat.reason or seat.left:
@@ -272,7 +272,7 @@ class Desk:
                 except LockError:
                     stumbled(f"on_lost for {hold.name!r} could not be called")
 
-    def _why(self, seat: Seat, clock: float) -> tuple[str, str]:
+    def _why(self, seat: Seat, clock: float) -> tuple[LossReason, str]:
         if clock >= seat.cap:
             return "max_hold", "it was held longer than max_hold allows"
         if self.down:

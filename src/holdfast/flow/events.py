@@ -5,7 +5,11 @@ counts in cron.
 """
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+EventKind = Literal[
+    "waiting", "acquired", "released", "renewed", "lost", "place_lost", "evicted", "store_down", "store_up"
+]
 
 silent = False
 """Set by the command-line tool, which says these things in its own words."""
@@ -15,9 +19,9 @@ QUIET = frozenset(("waiting", "acquired", "released", "renewed"))  # nobody read
 
 
 class Event(NamedTuple):
-    """kind is one of waiting, acquired, released, renewed, lost, place_lost, evicted, store_down, store_up."""
+    """What has happened, to which name and which hold."""
 
-    kind: str
+    kind: EventKind
     name: str = ""
     ticket: str = ""
     """Shortened: it names the hold to people and cannot be used to release it."""

@@ -1,12 +1,14 @@
 """Looking and intervening: who holds what, who waits, evict, resize. Nothing here changes a record by looking at it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
 from .desk import Desk
 from .events import short
 from .wish import Wish
+
+ResourceKind = Literal["lock", "rwlock", "semaphore"]
 
 
 class Insider(NamedTuple):
@@ -39,8 +41,7 @@ class Resource(NamedTuple):
     """One name, who is inside and who waits, first come first."""
 
     name: str
-    kind: str
-    """lock, rwlock or semaphore."""
+    kind: ResourceKind
     capacity: int
     fence: int
     inside: tuple[Insider, ...]
@@ -95,7 +96,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 and round(seconds, 1) % 1 else f"{max(seconds, 0):.0f} s"
 
 
-def _kind(record: Record) -> str:
+def _kind(record: Record) -> ResourceKind:
     if record.capacity != ALL:
         return "semaphore"
     return "rwlock" if any(e.weight != ALL for e in (*record.inside, *record.line)) else "lock"

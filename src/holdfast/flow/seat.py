@@ -15,11 +15,11 @@ import time
 from collections import deque
 from collections.abc import Hashable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..backends.contract import NEVER as NEVER
 from ..backends.contract import Answer, Event
-from ..errors import LeaseLost, NotHeld
+from ..errors import LeaseLost, LossReason, NotHeld
 from .pickling import NotPickled
 from .wish import Wish
 
@@ -73,7 +73,7 @@ class Seat:
         self.leaving = False
         self.going = 0.0  # when its Leave was sent for the first time
         self.left = False
-        self.reason = ""  # why it was lost
+        self.reason: LossReason | Literal[""] = ""  # why it was lost
         self.story = ""
         self.order: On | None = None  # of an item of a pool: how it is let go
 
@@ -143,7 +143,7 @@ class Hold(NotPickled):
         self.fence = 0
         """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
         self._released = False
-        self._reason = ""
+        self._reason: LossReason | Literal[""] = ""
         self._home: list[Hold] | None = None
         self._entered: tuple[FrameType, int] | None = None  # where its `with` stands
         self._by: object = None  # what it was entered by
@@ -202,9 +202,9 @@ class Hold(NotPickled):
         return not self._released and not self._seat.leaving and not self.lost
 
     @property
-    def reason(self) -> str | None:
+    def reason(self) -> LossReason | None:
         """Why it was lost: expired, evicted, unreachable, max_hold, forked, store_reset; None if it was not."""
-        return self._reason if self.lost else None
+        return self._reason or None if self.lost else None
 
     def remaining(self) -> float:
         """For how many seconds it is certainly still held if the store is never reached again; 0.0 when it is not.
@@ -224,7 +224,7 @@ class Hold(NotPickled):
 
     def _loss(self) -> LeaseLost:
         error = LeaseLost(f"The lease on {self._what} was lost: {self._seat.story or self._reason}.")
-        error.reason = self._reason or self._seat.reason
+        error.reason = self._reason or self._seat.reason or "expired"
         return error
 
     def _told_lost(self) -> None:

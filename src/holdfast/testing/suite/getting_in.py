@@ -138,7 +138,7 @@ class TestGettingIn(Behaviours):
         assert await lock.acquire(False, -1)
         for bad_type in ("5", True, object()):
             with pytest.raises(ValueError, match="timeout"):
-                await lock.acquire(True, bad_type)  # type: ignore[arg-type]
+                await lock.acquire(True, bad_type)  # type: ignore[call-overload]
         for bad_limit in (-2, float("nan"), "5"):
             with pytest.raises(ValueError, match="timeout"):
                 kind.mine(world.connect(), "x", timeout=bad_limit)

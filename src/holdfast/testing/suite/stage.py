@@ -111,13 +111,13 @@ every_mutex = pytest.mark.parametrize("kind", [LOCK, Kind("writer", _writer, _wr
 
 async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     """Acquire it, which must not fail."""
-    lease = await lock.acquire(**options)
+    lease: aio.Lease | None = await lock.acquire(**options)
     assert lease is not None, f"{lock.name!r} was refused"
     return lease
 
 
 async def get(pool: aio.Pool, **options: Any) -> aio.Item:
     """Acquire an item, which must not fail."""
-    item = await pool.acquire(**options)
+    item: aio.Item | None = await pool.acquire(**options)
     assert item is not None, f"nothing of {pool.name!r} was to be had"
     return item

@@ -76,9 +76,9 @@ class TestNonsense(Behaviours):
     async def test_what_is_no_function_is_not_called_later(self, world: World) -> None:
         client = world.connect()
         with pytest.raises(ConfigError, match="on_lost is a function, or None; not 5"):
-            client.lock("x", on_lost=5)  # type: ignore[arg-type]
+            client.lock("x", on_lost=5)  # type: ignore[call-overload]
         with pytest.raises(ConfigError, match="on_lost is a function"):
-            client.semaphore("x", 2, on_lost="print")  # type: ignore[arg-type]
+            client.semaphore("x", 2, on_lost="print")  # type: ignore[call-overload]
         with pytest.raises(ConfigError, match="on_event is a function"):
             world.connect(on_event=5)
 
