@@ -54,6 +54,10 @@ def awaited(member: Any) -> bool:
     return inspect.iscoroutinefunction(function) or (isinstance(kind, type) and hasattr(kind, "__await__"))
 
 
+# A context manager that is a class, because a generator's could lose a Ctrl-C, and what the other face has instead.
+CLASSES = {"HoldingAll": "Iterator[Mapping[str, Lease]]"}
+
+
 def plainly(annotation: Any) -> str:
     """An annotation as the face for threads writes it."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
@@ -65,7 +69,7 @@ def plainly(annotation: Any) -> str:
         before = text
         text = re.sub(r"\b(?:Awaitable|Asking)\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]", r"\1", text)
         text = re.sub(r"\bCoroutine\[Any, Any, ([^\[\]]*)\]", r"\1", text)
-    return text
+    return CLASSES.get(text, text)
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
