@@ -19,6 +19,8 @@ NO_STORES = {
     "pool_contract": "what a store of pools has to be",
     "cas_pool": "the engine of pools; it is played over the same dict",
     "item_rows": "items as rows of any store; played there, too",
+    "patience": "until when a caller waits",
+    "in_time": "the same for tasks",
     "polling": "how one waits where nothing is pushed",
 }
 
