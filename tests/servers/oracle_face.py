@@ -36,15 +36,14 @@ def connect(dsn: str = "", **options: Any) -> Connection:
     if (options["user"], options["password"]) != (USER, PASSWORD):  # H2 would only hang up, after a while
         raise oracle_error(1017, "invalid credential or not authorized; logon denied")
     try:
-        wire = reach(port, options["user"], options["password"], options.get("tcp_connect_timeout", 20))
+        # Without a limit, as python-oracledb: its tcp_connect_timeout ends where the handshake begins.
+        return Connection(reach(port, options["user"], options["password"], 0))
     except psycopg.Error as error:
         raise _not_connected(error) from None
-    return Connection(wire)
 
 
 def _not_connected(error: psycopg.Error) -> Exception:
-    text = str(error)
-    cause = OSError(111, "Connection refused") if "refused" in text else OSError(text)
+    cause = OSError(111, "Connection refused") if "refused" in str(error) else error
     return errors._create_exception(errors.ERR_CONNECTION_FAILED, cause=cause, connection_id="")
 
 

@@ -94,6 +94,12 @@ class Sitter:
 SITTER = Sitter()
 
 
+def _states(pid: int) -> list[str]:
+    """Of all threads of a process, as the kernel names them: T is stopped."""
+    texts = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [text.rpartition(")")[2].split()[0] for text in texts]
+
+
 class Server:
     scheme = "redis"
     user: int | None = None  # whom it runs as, if not as the tests do
@@ -218,8 +224,10 @@ class Server:
         assert self._start(), f"somebody took port {self.port}"
 
     def stop(self) -> None:
-        """It hangs, from here on."""
+        """It hangs, from here on. On a busy machine a thread goes on for a moment: so wait until all have stopped."""
         self._signal(signal.SIGSTOP)
+        if self.alive:
+            until(lambda: set(_states(self.pid)) == {"T"}, f"{self!r} has stopped")
 
     def cont(self) -> None:
         self._signal(signal.SIGCONT)

@@ -153,8 +153,8 @@ def test_a_task_leaves_no_connection_behind(oracle: OracleStandIn, recwarn: pyte
     assert not [warning for warning in recwarn if "never awaited" in str(warning.message)]
 
 
-def test_a_server_that_hangs(oracle: OracleStandIn) -> None:
-    """Threads wait for as long as `timeout` says, and so do tasks."""
+def test_a_server_that_hangs(oracle: OracleStandIn, caplog: pytest.LogCaptureFixture) -> None:
+    """Threads wait for as long as `timeout` says, and so do tasks; and no traceback of the pool is logged."""
     with holdfast.connect(oracle.url, timeout=0.5) as locks:
         locks.lock("x").acquire().release()  # type: ignore[union-attr]
         oracle.stop()
@@ -177,6 +177,7 @@ def test_a_server_that_hangs(oracle: OracleStandIn) -> None:
             await (await locks.lock("x").acquire()).release()  # type: ignore[union-attr]
 
     asyncio.run(play())
+    assert not [record for record in caplog.records if record.name.startswith("sqlalchemy")]
 
 
 def test_it_is_killed_and_comes_back(oracle: OracleStandIn) -> None:
