@@ -236,15 +236,19 @@ def mariadb(servers: Shelf) -> MariaDB:
 
 @pytest.fixture
 def oracle(servers: Shelf) -> Iterator[OracleStandIn]:
+    server = servers.get("oracle", oracle_stand_in())
+    with server.instead_of_oracle():
+        yield server
+
+
+def oracle_stand_in() -> type[OracleStandIn]:
     try:
         from . import oracle as stand_in
     except ImportError as error:
         lacking(f"This Python has no {error.name}: ./dev test brings it.")
     if what := stand_in.missing():
         lacking(f"{what}: ./dev test brings it.")
-    server = servers.get("oracle", stand_in.OracleStandIn)
-    with server.instead_of_oracle():
-        yield server
+    return stand_in.OracleStandIn
 
 
 @pytest.fixture

@@ -138,6 +138,8 @@ def test_a_missing_program_fails_in_ci_and_is_a_named_skip_at_home(monkeypatch: 
     expected = pytest.fail.Exception if ci else pytest.skip.Exception
     with pytest.raises(expected, match="no redis-server"):
         fixtures.redis_program()
+    with pytest.raises(expected, match="no java"):
+        fixtures.oracle_stand_in()
 
 
 def test_a_program_that_is_too_old_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
