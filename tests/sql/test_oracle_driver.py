@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import struct
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 import holdfast
 import holdfast.aio
+from holdfast.backends.sql.hands import _hang_up
 from tests.sql.test_trouble import said
 
 TIMEOUT = 0.5
@@ -117,6 +119,20 @@ def test_why_a_listener_refuses(
     assert type(error) is kind
     assert words in str(error)
     assert "/nope" in str(error), "the sentence names the service"
+
+
+def test_a_connection_that_only_a_loop_can_close_is_left_in_silence(recwarn: pytest.WarningsRecorder) -> None:
+    """So it is in asyncio with python-oracledb 3, which has no terminate()."""
+
+    class Driver:
+        call_timeout = 5000
+
+        async def close(self) -> None:
+            raise AssertionError("nobody runs it")
+
+    _hang_up(Driver())
+    gc.collect()
+    assert not list(recwarn)
 
 
 def test_no_user_no_host_and_no_listener() -> None:

@@ -188,8 +188,9 @@ def _hang_up(driver: Any, by_pool: bool = False) -> None:
         elif hasattr(driver, "call_timeout"):
             driver.call_timeout = 1  # its close() sends a goodbye and waits for a reply
             if not by_pool:
-                # In asyncio close() has to be awaited.
-                (driver.terminate if hasattr(driver, "terminate") else driver.close)()
+                goodbye = (driver.terminate if hasattr(driver, "terminate") else driver.close)()
+                if goodbye is not None:  # in asyncio, before python-oracledb 26: only a loop can close it
+                    goodbye.close()
         elif driver is not None:
             driver.close()
     except Exception:
