@@ -41,6 +41,17 @@ def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(hold
     assert began - killed < 1_000_000_000  # 30 s would be a lease; a quiet machine needs about 20 ms
 
 
+def test_at_least_is_kept_by_the_release_and_does_not_outlive_a_kill(holdfast: Tool) -> None:
+    first = holdfast.holding("run", "--at-least", "600", "x", "-c", "echo $$ > child; exec sleep 600")
+    (command,) = holdfast.pids("child")
+    os.kill(command, signal.SIGKILL)  # the wrapper lives, and keeps it closed
+    first.wait(20)
+    assert "kept closed" in holdfast("run", "-n", "x", "true").stderr
+    second = holdfast.holding("run", "--at-least", "600", "y", "sleep", "600", name="y")
+    second.kill()
+    assert holdfast("run", "-w", "20", "y", "true").returncode == 0
+
+
 def test_who_was_killed_is_not_shown_as_a_holder(holdfast: Tool) -> None:
     first = holdfast.holding("run", "x", "sleep", "600")
     first.kill()

@@ -62,12 +62,12 @@ class Item(Held):
         await self._desk.colour.shield(let_go.give(self._desk, self, check.rest(after), text))
 
     async def done(self, body: Any = KEEP) -> None:
-        """It is finished: it stays in the pool as done, and nobody gets it again."""
+        """It is finished: it stays in the pool as done, and nobody gets it again. NotHeld if it was given back."""
         text = None if body is KEEP else body_text(body)
         await self._desk.colour.shield(let_go.finish(self._desk, self, text))
 
     async def delete(self) -> None:
-        """Remove it from the pool."""
+        """Remove it from the pool. NotHeld if it was given back."""
         await self._desk.colour.shield(let_go.delete(self._desk, self))
 
     async def _let_go(self, error: BaseException | None) -> None:

@@ -65,11 +65,11 @@ class Item(Hold):
         _let_go(self, named(Give, (self._seat.ticket, self.fence, rest, None if body is KEEP else body_text(body))))
 
     def done(self, body: Any = KEEP) -> None:
-        """It is finished: it stays in the pool as done, and nobody gets it again."""
+        """It is finished: it stays in the pool as done, and nobody gets it again. NotHeld if it was given back."""
         _let_go(self, named(Finish, (self._seat.ticket, self.fence, None if body is KEEP else body_text(body))))
 
     def delete(self) -> None:
-        """Remove it from the pool."""
+        """Remove it from the pool. NotHeld if it was given back."""
         _let_go(self, Remove(self._seat.ticket, self.fence))
 
     def __enter__(self) -> Self:

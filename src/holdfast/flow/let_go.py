@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import BackendError
+from ..errors import BackendError, NotHeld
 from ..pool import Finish, Finished, Give, Given, Remove, Removed
 from .desk import FORGET, Debt, Desk
 from .events import warn
@@ -25,7 +25,8 @@ async def delete(desk: Desk, hold: Hold) -> None:
 
 
 async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet: bool = False) -> None:
-    """It is ours no more. A second time does nothing.
+    """It is ours no more. A second time does nothing; but whoever finishes or removes what has been let go in another
+    way must learn that it is not so: NotHeld, or LeaseLost.
 
     Raises LeaseLost if it had been lost, BackendError if the store cannot be told (the keeper goes on trying, and it
     may be called again). quiet: neither; it is reported and kept as a debt.
@@ -34,6 +35,9 @@ async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet:
     assert isinstance(seat, ItemSeat)
     with desk.mutex:
         if hold._released:
+            if quiet or isinstance(command, Give):
+                return
+            raise_if_it_ended_otherwise(hold, seat, command)
             return
         lost = bool(hold._reason)
         if not lost:
@@ -82,6 +86,17 @@ async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet:
         desk.tell("lost", seat.name, seat.ticket, hold.fence, seat.story)
     if not quiet:
         raise hold._loss()
+
+
+ENDS = {Give: "given back", Finish: "finished", Remove: "removed"}
+
+
+def raise_if_it_ended_otherwise(hold: Hold, seat: ItemSeat, command: Finish | Remove) -> None:
+    if hold._reason and hold._reason != "forked":
+        raise hold._loss()
+    if type(seat.end_by) is not type(command):
+        ended = ENDS[type(seat.end_by or Give)]
+        raise NotHeld(f"{hold._what} was {ended}, so it cannot be {ENDS[type(command)]}. Acquire it again.")
 
 
 async def leave(desk: Desk, hold: Hold, done: bool, back_off: float, error: BaseException | None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ...errors import BackendError, LeaseLost
+from ...errors import BackendError, LeaseLost, NotHeld
 from ..faults import Faults, everywhere
 from ..world import World
 from .stage import PoolBehaviours, get
@@ -34,6 +34,43 @@ class TestKeepingItems(PoolBehaviours):
         with pytest.raises(LeaseLost):
             await item.done()
         assert later.held
+
+    async def test_what_was_given_back_cannot_be_finished_or_removed(self, world: World) -> None:
+        client = world.connect()
+        jobs = client.pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        await item.release()
+        await item.release()
+        for finish in (item.done, item.delete):
+            with pytest.raises(NotHeld, match=r"^'a' of 'jobs' was given back, so it cannot be (finished|removed)\."):
+                await finish()
+        closed = await get(jobs)
+        await client.close()
+        with pytest.raises(NotHeld, match="given back"):
+            await closed.done()
+        assert (await world.connect().pool("jobs").counts()).free == 1
+
+    async def test_what_was_finished_may_be_finished_and_given_back_again(self, world: World) -> None:
+        jobs = world.connect().pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        await item.done()
+        await item.done()
+        await item.release()  # try: … done() … finally: release()
+        with pytest.raises(NotHeld, match="was finished, so it cannot be removed"):
+            await item.delete()
+        assert (await jobs.counts()).done == 1
+
+    async def test_a_lost_item_cannot_be_finished_however_often(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add("a")
+        item = await get(jobs, renew=False)
+        await world.pass_time(0.55)
+        assert item.lost
+        for _ in range(2):
+            with pytest.raises(LeaseLost):
+                await item.done()
 
     async def test_an_item_that_is_renewed_by_hand_is_kept(self, world: World) -> None:
         jobs = world.connect().pool("jobs", lease=0.6)
