@@ -11,17 +11,17 @@ from types import FrameType
 from ..backends import patience
 from ..doorman import ALL
 from ..errors import AlreadyHeld, BackendError, LockTimeout
-from .acquire import acquire, withdraw
+from .acquire import QUICKLY, acquire, withdraw
 from .desk import Desk
 from .look import duration, in_the_way, resource
-from .release import release
+from .release import pay, release
 from .seat import Hold
 from .wish import Wish
 
 
 async def get(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> bool:
     """Whether it is had within `limit` seconds (None: for ever, 0: only a try). On any exception: undo."""
-    if reentrant and _again(desk, hold):
+    if reentrant and await _again(desk, hold):
         return True
     if limit is None and hold._who in desk.entered:
         await _not_for_oneself(desk, hold)
@@ -32,8 +32,12 @@ async def get(desk: Desk, hold: Hold, limit: float | None, reentrant: bool) -> b
     return had
 
 
-def _again(desk: Desk, hold: Hold) -> bool:
-    """Whether this is one more hold on the seat that this thread or task has already."""
+async def _again(desk: Desk, hold: Hold) -> bool:
+    """Whether this is one more hold on the seat that this thread or task has already.
+
+    To ask for it is a look at the clock: if its time is over, that is a loss, for good. The keeper might renew it yet,
+    and then its own holder would be refused by it; so the seat is given up first.
+    """
     wish, who = hold._wish, hold._who
     first = desk.nested.get((wish.name, who))
     if first is None:
@@ -42,14 +46,17 @@ def _again(desk: Desk, hold: Hold) -> bool:
     with desk.mutex:
         mine = any(h._who == who for h in seat.holds)  # it may have been passed on: then the seat is another's
         clock = desk.clock()
-        if not mine or seat.reason or seat.leaving or seat.left or clock >= seat.end():
-            del desk.nested[wish.name, who]
-            return False
-        if seat.weight < wish.weight:
-            return False
-        hold._seat, hold._since, hold.fence = seat, clock, first.fence
-        seat.holds = [*seat.holds, hold]
-    return True
+        if mine and not (seat.reason or seat.leaving or seat.left or clock >= seat.end()):
+            if seat.weight < wish.weight:
+                return False
+            hold._seat, hold._since, hold.fence = seat, clock, first.fence
+            seat.holds = [*seat.holds, hold]
+            return True
+        del desk.nested[wish.name, who]
+    if mine and not (seat.leaving or seat.left):
+        desk.lose(seat)
+        await pay(desk, seat.ticket, clock + QUICKLY)
+    return False
 
 
 async def undo(desk: Desk, hold: Hold) -> None:

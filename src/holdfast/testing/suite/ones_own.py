@@ -71,6 +71,25 @@ class TestReentrancy(Behaviours):
                 await each.release()
         assert again.held
 
+    async def test_asking_again_after_a_pause_that_nobody_noticed_loses_the_outer_lease_and_gets_a_new_one(
+        self, world: World
+    ) -> None:
+        faults = Faults()
+        lock = world.connect(lease=0.5, faults=faults).lock("x", reentrant=True)
+        outer = await take(lock)
+        faults.hang = True
+        await world.pass_time(0.6)
+        faults.over()
+        inner = await lock.acquire(timeout=5)
+        assert inner is not None
+        assert inner.fence > outer.fence
+        assert outer.lost
+        again = await take(lock)
+        assert again.ticket == inner.ticket
+        await again.release()
+        await inner.release()
+        await world.empty("x")
+
 
 @every_mutex
 class TestWaitingForOneself(Behaviours):
