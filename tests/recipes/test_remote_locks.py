@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import holdfast
 import holdfast.aio
 from holdfast.doorman import Leave
 from holdfast.flow.run import run
-from holdfast.recipes import RemoteLocks, aio
+from holdfast.recipes import RemoteLocks, aio, remote_holds
 
 STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb", "cassandra", "fake_nosql"]
 FOR_TASKS = ["memory", "redis_alone", "postgresql", "mariadb"]
@@ -229,10 +230,10 @@ def test_a_writer_whose_first_word_was_not_heard_gets_in_all_the_same(face: str,
             remote: Any = theirs if face == "threads" else Dressed(loop, theirs)
 
             def silent(*_: object) -> None:
-                del theirs._say  # the next word is heard again
+                del theirs._enter  # the next one arrives
                 raise holdfast.BackendError("it does not answer")
 
-            theirs._say = silent
+            theirs._enter = silent
             assert other.acquire_mutex_lock("order", 1, "first")
             with pytest.raises(holdfast.BackendError, match="does not answer"):
                 remote.acquire_writer_lock("order", 1, "second")
@@ -243,3 +244,121 @@ def test_a_writer_whose_first_word_was_not_heard_gets_in_all_the_same(face: str,
                 loop.run(theirs._locks.close())
     finally:
         loop.end()
+
+
+@pytest.fixture(params=["threads", "tasks"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """RemoteLocks of either face, on one store in memory; any thread may call those of tasks."""
+    url = f"memory://{tmp_path.name}"
+    loop = Loop() if request.param == "tasks" else None
+    clients: list[Any] = []
+
+    async def connect() -> holdfast.aio.Locks:
+        return holdfast.aio.connect(url)
+
+    def make(**options: float) -> Any:
+        clients.append(holdfast.connect(url) if loop is None else loop.run(connect()))
+        if loop is None:
+            return RemoteLocks(clients[-1], **options)
+        return Dressed(loop, aio.RemoteLocks(clients[-1], **options))
+
+    yield make
+    for client in clients:
+        loop.run(client.close()) if loop is not None else client.close()
+    if loop is not None:
+        loop.end()
+
+
+def nothing_is_left(tmp_path: Path) -> None:
+    with holdfast.connect(f"memory://{tmp_path.name}") as locks:
+        assert [(r.name, r.inside, r.line) for r in locks.snapshot().resources if r.inside or r.line] == []
+
+
+def test_a_writer_that_calls_again_asks_the_store_itself(
+    pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(remote_holds, "HEARTBEAT", 3.0)  # nobody asks in its place for now
+    one, other = pair(), pair()
+    assert one.acquire_readers_lock("order", 1, "r")
+    assert not other.acquire_writer_lock("order", 1, "w")
+    assert one.release_readers_lock("order", 1, "r")
+    begun = time.monotonic()
+    assert other.acquire_writer_lock("order", 1, "w")
+    assert time.monotonic() - begun < 1
+    assert other.release_writer_lock("order", 1, "w")
+    nothing_is_left(tmp_path)
+
+
+def test_a_try_does_not_cut_the_wait_of_another_call(pair: Callable[..., Any], tmp_path: Path) -> None:
+    one, other = pair(), pair(pending=0.3)
+    assert one.acquire_readers_lock("order", 1, "r")
+    with ThreadPoolExecutor() as threads:
+        begun = time.monotonic()
+        waits = threads.submit(other.acquire_writer_lock, "order", 1, "w", timeout=10)
+        time.sleep(0.2)
+        assert not other.acquire_writer_lock("order", 1, "w")
+        time.sleep(1)
+        assert one.release_readers_lock("order", 1, "r")
+        assert waits.result()
+        assert time.monotonic() - begun < 3
+    assert other.release_writer_lock("order", 1, "w")
+    nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["mutex", "readers", "writer"])
+def test_one_ticket_used_by_many_calls_at_once_is_one_hold(pair: Callable[..., Any], kind: str, tmp_path: Path) -> None:
+    one, other = pair(), pair()
+    acquire, release = getattr(other, f"acquire_{kind}_lock"), getattr(other, f"release_{kind}_lock")
+    for turn in range(5):
+        assert one.acquire_mutex_lock("order", turn, "first")
+        with ThreadPoolExecutor(8) as threads:
+            calls = [threads.submit(acquire, "order", turn, "t", timeout=2 if n % 2 else 0) for n in range(8)]
+            time.sleep(0.05)
+            with holdfast.connect(f"memory://{tmp_path.name}") as locks:
+                (resource,) = locks.snapshot(f"order,{turn}").resources
+                assert len(resource.line) <= 1, "one place in the queue"
+            assert one.release_mutex_lock("order", turn, "first")
+            inside = sum(call.result() for call in calls)
+        assert inside == 1 if kind == "writer" else inside <= 1  # a try may have kept the others out
+        assert release("order", turn, "t") is bool(inside)
+    nothing_is_left(tmp_path)
+
+
+def test_a_writer_that_gives_up_leaves_at_once_and_ends_the_wait_of_its_other_call(
+    pair: Callable[..., Any], tmp_path: Path
+) -> None:
+    one, other = pair(), pair()
+    assert one.acquire_mutex_lock("order", 1, "first")
+    with ThreadPoolExecutor() as threads:
+        waits = threads.submit(other.acquire_writer_lock, "order", 1, "w", timeout=20)
+        time.sleep(0.3)
+        assert other.release_writer_lock("order", 1, "w")
+        assert waits.result(5) is False
+    assert one.release_mutex_lock("order", 1, "first")
+    nothing_is_left(tmp_path)
+
+
+def test_a_call_that_hangs_in_the_store_keeps_no_other_back(pair: Callable[..., Any]) -> None:
+    one, other = pair(), pair()
+    assert one.acquire_mutex_lock("slow", 1, "first")
+    assert one.acquire_mutex_lock("quick", 1, "first")
+    desk, hung = other._locks._desk, threading.Event()
+    asks = desk.ask
+
+    async def ask(name: str, command: Any, until: float | None = None) -> Any:
+        if name == "slow,1" and desk.colour.blocking:
+            hung.wait(10)
+        while name == "slow,1" and not hung.is_set():
+            await desk.colour.sleep(0.01)
+        return await asks(name, command, until)
+
+    desk.ask = ask
+    with ThreadPoolExecutor() as threads:
+        slow = threads.submit(other.acquire_writer_lock, "slow", 1, "w")
+        time.sleep(0.2)
+        begun = time.monotonic()
+        assert not other.acquire_writer_lock("quick", 1, "w")
+        assert other.acquire_mutex_lock("quick", 2, "m")
+        assert time.monotonic() - begun < 5
+        hung.set()
+        assert not slow.result()
