@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
@@ -188,24 +188,27 @@ class Locks(NotPickled):
             check.callback(on_lost, "on_lost"),
         )
 
-    @asynccontextmanager
-    async def lock_all(
+    def lock_all(
         self, *names_or_locks: str | Lock, timeout: Seconds | None = None
-    ) -> AsyncIterator[Mapping[str, Lease]]:
+    ) -> AbstractAsyncContextManager[Mapping[str, Lease]]:
         """Hold all of these at once: taken in the order of their names, under one deadline, or none of them.
 
-        Enters with a mapping from name to Lease, or LockTimeout.
+        A context manager for one use: enters with a mapping from name to Lease, or LockTimeout.
         """
         locks = [x if isinstance(x, Lock) else self.lock(check.of_lock_all(x)) for x in names_or_locks]
         if len({x.name for x in locks}) != len(locks):
             raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
+        return self._hold_all(locks, check.timeout(timeout))
+
+    @asynccontextmanager
+    async def _hold_all(self, locks: list[Lock], limit: float | None) -> AsyncIterator[Mapping[str, Lease]]:
         desk = self._desk
         self._colour.check_loop()
         who = desk.colour.current()
         holds: list[Hold] = []
         try:
             wishes = [(x._wish, x._reentrant) for x in locks]
-            leases = cast("dict[str, Lease]", await enter.get_all(desk, wishes, check.timeout(timeout), who, holds))
+            leases = cast("dict[str, Lease]", await enter.get_all(desk, wishes, limit, who, holds))
         except BaseException:
             await desk.colour.shield(enter.put_back(desk, holds))
             raise

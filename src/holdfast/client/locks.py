@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
@@ -172,7 +173,9 @@ class Locks(NotPickled):
             check.callback(on_lost, "on_lost"),
         )
 
-    def lock_all(self, *names_or_locks: str | Lock, timeout: Seconds | None = None) -> HoldingAll:
+    def lock_all(
+        self, *names_or_locks: str | Lock, timeout: Seconds | None = None
+    ) -> AbstractContextManager[Mapping[str, Lease]]:
         """Hold all of these at once: taken in the order of their names, under one deadline, or none of them.
 
         A context manager for one use: enters with a mapping from name to Lease, or LockTimeout.
