@@ -18,11 +18,16 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def public() -> Iterator[Path]:
-    """A path in a directory that other users may enter. pytest's own is closed to them."""
+def place() -> Iterator[Path]:
+    """A directory that other users may enter. pytest's own is closed to them."""
     with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
         os.chmod(name, 0o755)
-        yield Path(name, "locks.db")
+        yield Path(name)
+
+
+@pytest.fixture
+def public(place: Path) -> Path:
+    return place / "locks.db"
 
 
 @pytest.fixture

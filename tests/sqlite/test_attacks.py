@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,14 +118,6 @@ ATTACK = """
 @pytest.fixture(scope="module")
 def made() -> Iterator[People]:
     yield from people()
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that others may enter, for the database and the victims."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
 
 
 class Watched:

@@ -233,13 +233,7 @@ def test_clients_that_live_for_a_moment_sweep_rows_and_sockets_of_the_dead(
     client: Client, path: Path, by_run: bool
 ) -> None:
     store = client()
-    step(store, "k", enter("A", store.ear))
-    step(store, "k", Leave("A"))
-    age(store, "k", DAY + 1)
-    row = get(store, "k").row
-    assert row is not None
-    for i in range(300):
-        run(store.write(row._replace(key=f"k{i}"), None, 0, ()))
+    unused_rows(store, 300)
     directory = Path(store._ears.directory)
     for i in range(20):
         dead_socket(directory / "dead")
@@ -268,6 +262,17 @@ def age(store: SqliteStore, key: str, by: int) -> None:
     record = wire.decode(seen.row.body)
     record = record._replace(seen=record.seen - by, fence=record.fence - by)
     run(store.write(seen.row._replace(body=wire.encode(record)), seen.version, 0, ()))
+
+
+def unused_rows(store: SqliteStore, number: int) -> None:
+    """One row that nobody has used for a day, and this many copies of it."""
+    step(store, "k", enter("A", store.ear))
+    step(store, "k", Leave("A"))
+    age(store, "k", DAY + 1)
+    row = get(store, "k").row
+    assert row is not None
+    for i in range(number):
+        run(store.write(row._replace(key=f"k{i}"), None, 0, ()))
 
 
 def keys(store: SqliteStore) -> set[str]:
@@ -321,13 +326,7 @@ def test_a_row_that_is_used_again_meanwhile_is_not_swept(client: Client, monkeyp
 
 def test_the_sweep_takes_its_time(client: Client) -> None:
     store = client()
-    step(store, "k", enter("A", store.ear))
-    step(store, "k", Leave("A"))
-    age(store, "k", DAY + 1)
-    row = get(store, "k").row
-    assert row is not None
-    for i in range(500):
-        run(store.write(row._replace(key=f"k{i}"), None, 0, ()))
+    unused_rows(store, 500)
     swept = []
     while sum(swept) < 501:
         swept.append(store._keeping.sweep())

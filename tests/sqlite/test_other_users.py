@@ -4,7 +4,6 @@ import os
 import socket
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -78,14 +77,6 @@ def made() -> Iterator[People]:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that everybody may enter."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
-@pytest.fixture
 def user() -> Iterator[Callable[..., User]]:
     begun: list[User] = []
 
@@ -135,6 +126,18 @@ def test_a_file_that_is_there_keeps_its_mode(path: Path) -> None:
 
 
 # -- sharing
+
+
+def test_whoever_may_use_the_database_may_knock_at_an_ear(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    path.touch()
+    path.chmod(0o660)
+    store = store_at(path)
+    directory = Path(f"{path}.ears")
+    assert store.ear
+    assert directory.stat().st_mode & 0o777 == 0o770
+    assert (directory / store.ear).stat().st_mode & 0o777 == 0o660
+    run(store.close())
 
 
 def shared_by_group(place: Path, made: People) -> Path:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -305,6 +304,16 @@ def test_without_an_ear_a_waiter_polls_and_is_quick_at_the_head_of_the_line(clie
     assert waiting.woken()
 
 
+def test_without_proc_there_is_no_ear_and_nothing_is_left_behind(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.backends.sqlite.ears._THIS", f"{path}.missing/")
+    store = client()
+    assert store.ear == ""
+    assert "this system has no" in store._ears.problem
+    assert not Path(f"{path}.ears").exists()
+
+
 @pytest.mark.usefixtures("no_ears")
 def test_polls_become_rarer_while_nothing_changes(path: Path) -> None:
     slept: list[float] = []
@@ -379,16 +388,3 @@ def test_closing_takes_the_ear_away(path: Path) -> None:
     assert [e.name for e in directory.iterdir()] == [name]
     run(store.close())
     assert list(directory.iterdir()) == []
-
-
-def test_whoever_may_use_the_database_may_knock_at_an_ear(tmp_path: Path) -> None:
-    path = tmp_path / "shared.db"
-    sqlite3.connect(path).close()
-    path.touch()
-    path.chmod(0o660)
-    store = store_at(path)
-    directory = Path(f"{path}.ears")
-    assert store.ear
-    assert directory.stat().st_mode & 0o777 == 0o770
-    assert (directory / store.ear).stat().st_mode & 0o777 == 0o660
-    run(store.close())

@@ -78,6 +78,8 @@ class Ears(Deaths):
 
     def _bind(self, name: str = "") -> str:
         """Bind a socket to this name, or to one of its own. It gets its mode and owner before anybody can see it."""
+        if not os.path.isdir(_THIS):
+            raise OSError(errno.ENOSYS, f"this system has no {_THIS}")
         folder, users = self._open_folder(make=True)
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:

@@ -17,7 +17,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import sentences
 
@@ -93,19 +93,28 @@ def as_its_owner(path: str) -> Iterator[None]:
     there, one of root's as well; so root opens it as that user does, in this thread only.
     """
     owner = _owner(path) if os.geteuid() == 0 else None
-    if owner is None:
+    system = _system() if owner is not None else None  # nobody but root beside another user pays for that import
+    if owner is None or system is None:
         yield
         return
-    import ctypes  # nobody but root beside another user pays for it
-
-    kernel = ctypes.CDLL(None)
-    kernel.setfsgid(owner[1])
-    kernel.setfsuid(owner[0])
+    system.setfsgid(owner[1])
+    system.setfsuid(owner[0])
     try:
         yield
     finally:
-        kernel.setfsuid(0)
-        kernel.setfsgid(os.getegid())
+        system.setfsuid(0)
+        system.setfsgid(os.getegid())
+
+
+def _system() -> Any:
+    """The calls of the C library that Python does not have; None if it has none either: only Linux does."""
+    try:
+        import ctypes
+
+        system = ctypes.CDLL(None)
+        return system if system.setfsuid and system.setfsgid else None
+    except (ImportError, OSError, AttributeError):
+        return None
 
 
 def _owner(path: str) -> tuple[int, int] | None:
