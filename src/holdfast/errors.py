@@ -41,6 +41,16 @@ class BackendError(LockError, ConnectionError):
     """True if the store answered and said no (rights), so that trying again is of no use."""
 
 
+class RecordDamaged(BackendError):
+    """What the store keeps under one name cannot be read. Other names are not affected.
+
+    Nobody can acquire this one until an operator resets it: `holdfast doctor --repair NAME`, or `Locks.repair(name)`.
+    """
+
+    refused = True
+    name: str = ""
+
+
 class ConfigError(LockError, ValueError):
     """What was asked for makes no sense, or does not fit what is stored."""
 

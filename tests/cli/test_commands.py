@@ -2,7 +2,9 @@
 
 import json
 import re
+import shlex
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -253,6 +255,32 @@ def test_doctor_says_what_it_found(holdfast: Tool) -> None:
     found = json.loads(holdfast("doctor", "--json").stdout)
     assert found["span"] == "machine"
     assert {check["level"] for check in found["checks"]} <= {"ok", "note", "warning", "error"}
+
+
+def test_a_damaged_name_is_shown_and_repaired_and_the_others_go_on(holdfast: Tool) -> None:
+    for name in ("good", "it's bad"):
+        holdfast("run", name, "true")
+    with sqlite3.connect(holdfast.folder / "locks.db") as db:
+        db.execute("UPDATE holdfast_locks SET body='[2,' WHERE key LIKE '%bad'")
+    db.close()
+    listed = [line.split()[-2:] for line in holdfast("ls").stdout.splitlines()[1:3]]
+    assert listed == [["good", "lock"], ["bad", "damaged"]]
+    assert "damaged, in" in holdfast("show", "it's bad").stdout
+    assert holdfast("run", "good", "true").returncode == 0
+    done = holdfast("run", "it's bad", "true")
+    assert done.returncode == 77
+    assert "is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+    found = holdfast("doctor")
+    assert found.returncode == 78
+    assert "error    The record of \"it's bad\" is damaged" in found.stdout
+    cure = found.stdout.partition("`holdfast ")[2].partition("`")[0]
+    assert holdfast(*shlex.split(cure)).returncode == 64, "it asks, and there is no terminal"
+    assert "was reset" in holdfast(*shlex.split(cure), "-y").stdout
+    assert "Nothing is damaged" in holdfast(*shlex.split(cure), "-y").stderr
+    assert json.loads(holdfast(*shlex.split(cure), "-y", "--json").stdout) == {"name": "it's bad", "done": []}
+    assert holdfast("run", "it's bad", "true").returncode == 0
+    assert holdfast("doctor").returncode == 0
 
 
 def test_schema_prints_and_runs_nothing(holdfast: Tool) -> None:

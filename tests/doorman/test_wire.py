@@ -1,10 +1,13 @@
 """A record as text: one line of JSON that comes back as it was, and a sentence for whatever is not a record."""
 
 import json
+import random
+from typing import Any
 
 import pytest
 
 from holdfast.doorman import EMPTY, wire
+from holdfast.sealed import seal
 from tests.doorman.door import Door
 
 
@@ -47,21 +50,39 @@ def test_with_or_without_the_encoder_in_c_it_is_the_same_text(door: Door, monkey
 
 
 def test_a_newer_format_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ValueError, match="format 2; this version of holdfast reads format 1"):
-        wire.decode(wire.encode(EMPTY).replace("[1,", "[2,", 1))
+    with pytest.raises(ValueError, match="format 3; this version of holdfast reads format 2"):
+        wire.decode(wire.encode(EMPTY).replace("[2,", "[3,", 1))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "", "x", "5", "{}", "[]", "null", "[1]", "[1,0,false,0,0,0,[[1]],[],[]]", "[1,0,false,0,0,0,5,[],[]]",
-        "[1,0,false,0,0,0,[],[],[[1,2,3]]]", "[" * 100_000,
+        "", "x", "5", "{}", "[]", "null", "[2]", seal("[2,0,false,0,0,0,[[1]],[],[]]"),
+        seal("[2,0,false,0,0,0,5,[],[]]"), seal("[2,0,false,0,0,0,[],[],[[1,2,3]]]"),
+        "[2,0,false,0,0,0,[],[],[]]", "[" * 100_000,
     ],
     ids=lambda text: text[:40],
 )  # fmt: skip
 def test_what_is_not_a_record_is_told_in_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match="not a doorman's record"):
         wire.decode(text)
+
+
+def test_one_changed_character_is_noticed(door: Door) -> None:
+    text = wire.encode(full(door).record)
+    chance = random.Random(1)
+    for place in chance.sample(range(len(text)), 200):
+        other = chr(ord(text[place]) ^ 1)
+        if text[place] == "\t" or other == "\t":
+            continue  # between two in line: it says nothing
+        with pytest.raises(ValueError, match=r"not a doorman's record|of format"):
+            wire.decode(text[:place] + other + text[place + 1 :])
+
+
+@pytest.mark.parametrize("value", [None, 5, 1.5, b"[2,0,false,0,0,0,[],[],[]]", ["x"]])
+def test_what_is_no_text_is_told_in_a_sentence(value: Any) -> None:
+    with pytest.raises(ValueError, match="not a doorman's record"):
+        wire.decode(value)
 
 
 def test_who_is_inside_is_told_for_people(door: Door) -> None:

@@ -20,12 +20,13 @@ NAMES = {
     "Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item", "PoolItem", "PoolCounts",
     "Snapshot", "Resource", "Insider", "Waiter", "Event", "Seconds",
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",
+    "RecordDamaged",
 }
 
 LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
 MEMBERS = {
     "Locks": {"store", "lock", "rwlock", "semaphore", "pool", "lock_all", "guard", "attach", "evict", "resize",
-              "snapshot", "ping", "close"},
+              "snapshot", "ping", "repair", "close"},
     "Lock": LOCK,
     "RWLock": {"name", "read", "write"},
     "Semaphore": LOCK | {"slots"},
@@ -37,6 +38,7 @@ MEMBERS = {
     "LockTimeout": {"name", "holders", "place", "waited"},
     "LeaseLost": {"reason"},
     "BackendError": {"refused"},
+    "RecordDamaged": {"name", "refused"},
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import BackendError, ConfigError
+from holdfast import BackendError, ConfigError, RecordDamaged
 from holdfast.flow.run import run
 from tests.servers.fake_nosql import COLUMNS, FakeNosql, FakeTable
 from tests.servers.nosql_sql import Column, Refused
@@ -36,7 +36,7 @@ def test_a_table_with_other_columns(fake_nosql: FakeNosql) -> None:
 def test_a_table_in_which_something_else_is_kept(fake_nosql: FakeNosql) -> None:
     fake_nosql.tables["other"] = FakeTable()
     fake_nosql.tables["other"].rows["x"] = {"key": "x", "score": 1, "owner": None, "body": {"a": 1}}, "AAAA"
-    with connect(fake_nosql, "other") as locks, pytest.raises(BackendError, match="cannot be read"):
+    with connect(fake_nosql, "other") as locks, pytest.raises(RecordDamaged, match="is damaged"):
         locks.lock("x").acquire()
 
 

@@ -5,6 +5,7 @@ import pytest
 from holdfast.doorman import EMPTY, wire
 from holdfast.pool import NOBODY, Item, Line, Worker
 from holdfast.pool.wire import decode_item, decode_line, encode_item, encode_line
+from holdfast.sealed import seal
 
 WORKER = Worker("t", 5, "ear", "ö\t\"'", "note", 3, 1, 2, 9)
 LINE = Line(3, 17, (WORKER, WORKER._replace(ticket="u")), (WORKER._replace(key="named\n"),))
@@ -21,7 +22,10 @@ def test_an_item_is_read_as_it_was_written() -> None:
     assert decode_item("k", 12, "owner", encode_item(ITEM)) == ITEM
 
 
-NO_LINE = ["", "{}", "[]", "null", "[1]", '["line2",1,2,[],[]]', '["line1",1]', encode_item(ITEM)]
+NO_LINE = [
+    "", "{}", "[]", "null", "[1]", seal('["line3",1,2,[],[]]'), seal('["line2",1]'), '["line2",1,2,[],[]]',
+    encode_item(ITEM),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NO_LINE)
@@ -32,7 +36,7 @@ def test_what_is_no_line_is_refused(text: str) -> None:
 
 def test_a_line_of_something_else_is_refused() -> None:
     with pytest.raises(ValueError, match="not a line"):
-        decode_line('["line1",1,2,[[1,2]],[]]')
+        decode_line(seal('["line2",1,2,[[1,2]],[]]'))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '["item9",1,"t",5,"n","b"]', encode_line(LINE)])

@@ -19,6 +19,7 @@ from holdfast.backends.cas import CasBackend
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.backends.sqlite import clock as store_clock
 from holdfast.backends.sqlite.connection import Connection
+from holdfast.backends.sqlite.item_seals import register
 from holdfast.backends.sqlite.shelf import COMING, COUNT, FIRST, ITEMS, OF, TAKE, TAKE_IF_NOBODY_WAITS, TOOK
 from holdfast.pool import Finish, On, Put, Seek
 from holdfast.testing import Faults
@@ -65,6 +66,7 @@ def other_process(path: Path, code: str) -> subprocess.Popen[str]:
 )
 def test_what_is_due_is_found_by_the_index(statement: str, terms: str) -> None:
     with sqlite3.connect(":memory:") as db:
+        register(db)
         for text in ITEMS:
             db.execute(text)
         db.execute("CREATE TABLE holdfast_locks (key TEXT PRIMARY KEY, score INTEGER)")

@@ -13,6 +13,7 @@ from ..errors import LeaseLost as LeaseLost
 from ..errors import LockError as LockError
 from ..errors import LockTimeout as LockTimeout
 from ..errors import NotHeld as NotHeld
+from ..errors import RecordDamaged as RecordDamaged
 from ..flow.check import Seconds as Seconds
 from ..flow.events import Event as Event
 from ..flow.look import Insider as Insider
@@ -44,6 +45,7 @@ __all__ = [
     "LockTimeout",
     "Locks",
     "NotHeld",
+    "RecordDamaged",
     "Pool",
     "PoolCounts",
     "PoolItem",

@@ -271,6 +271,13 @@ class Locks(NotPickled):
         """Who is inside and who waits, for all names that match."""
         return await look.snapshot(self._desk, check.pattern(pattern))
 
+    async def repair(self, name: str) -> tuple[str, ...]:
+        """Reset what is damaged under this name (RecordDamaged). Fences go on rising. A sentence for each thing done.
+
+        Nobody is asked: a holder of it that has not noticed the damage yet may still be at work.
+        """
+        return await look.repair(self._desk, check.name(name))
+
     async def ping(self) -> float:
         """Seconds that the store took to answer. BackendError if it does not."""
         return await look.ping(self._desk)

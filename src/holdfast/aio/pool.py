@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
@@ -42,7 +41,7 @@ class Item(Held):
     @property
     def body(self) -> Any:
         """Its body: as it was taken, or as you have updated it since. A copy each time."""
-        return json.loads(self._text)
+        return shelf.body(self._text, self.name, self.key)
 
     async def renew(self) -> None:
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
@@ -113,7 +112,8 @@ class Pool(NotPickled):
         return await shelf.remove(self._desk, self._name, key, force)
 
     async def items(self, state: str | None = None) -> list[PoolItem]:
-        """What is in the pool, by key: all of it, or what is free, resting, taken, expired or done."""
+        """What is in the pool, by key: all of it, or what is free, resting, taken, expired, done or
+        damaged: then it cannot be read."""
         return await shelf.items(self._desk, self._name, state)
 
     async def counts(self) -> PoolCounts:

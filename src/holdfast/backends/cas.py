@@ -17,8 +17,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from ..doorman import EMPTY, Command, Enter, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
-from ..errors import BackendError
+from ..errors import BackendError, RecordDamaged
 from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from .damage import damaged, fence_after
 from .names import SEPARATOR, glob
 
 if TYPE_CHECKING:
@@ -230,10 +231,11 @@ class CasBackend:
         if seen.row is None:
             return EMPTY, seen.version, seen.at
         try:
+            if seen.version is None:
+                raise ValueError("it has no version")
             return wire.decode(seen.row.body), seen.version, seen.at
         except ValueError as bad:
-            name = seen.row.key.removeprefix(self.prefix)
-            raise BackendError(f"The record of {name!r} in {self.where} cannot be read: {bad}.") from None
+            raise damaged(seen.row.key.removeprefix(self.prefix), self.where, bad) from None
 
     def _shown_since(self, key: str, known: _Known | None) -> _Known | None:
         """What was read on a hint since this was known."""
@@ -314,17 +316,40 @@ class CasBackend:
         seen = await self._shown(self.store.read(self.prefix + name))
         return self._living(self._know(seen)[0]), seen.now
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record | RecordDamaged]], int]:
         matches = glob(pattern)
-        found = []
+        found: list[tuple[str, Record | RecordDamaged]] = []
         now = 0
         for seen in await self._shown(self.store.scan(self.prefix)):
             now = seen.now
             name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
             if SEPARATOR not in name and matches(name):
-                found.append((name, self._living(self._know(seen)[0])))
-        found.sort()
+                try:
+                    found.append((name, self._living(wire.decode(seen.row.body) if seen.row else EMPTY)))
+                except ValueError as bad:
+                    found.append((name, damaged(name, self.where, bad)))
+        found.sort(key=lambda each: each[0])
         return found, now
+
+    async def repair(self, name: str) -> list[str]:
+        key = self.prefix + name
+        done: list[str] = []
+        seen = await self._shown(self.store.read(key))
+        try:
+            self._know(seen)
+        except RecordDamaged:
+            fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
+            record = EMPTY._replace(fence=fence, seen=seen.now)
+            await self._replace(Row(key, fence, "", wire.encode(record)), seen)
+            done.append(f"The record of {name!r} was reset; its next fence is above {fence}.")
+        return done + await self.pools.repair(name) if self.pools is not None else done
+
+    async def _replace(self, row: Row, seen: Seen) -> None:
+        """Put this in the place of what was seen and cannot be read. Nobody else can write it, but may repair it."""
+        self._doubt(row.key)
+        replace = getattr(self.store, "replace", self.store.write)
+        if not isinstance(await self._shown(replace(row, seen.version, seen.now, ())), Written):
+            raise BackendError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
 
     async def _shown(self, reading: Awaitable[T]) -> T:
         """What a read shows. Nothing of it can be in doubt: no answer is no answer."""

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..doorman import Wake
-from ..errors import BackendError
+from ..errors import BackendError, RecordDamaged
 from ..pool import (
     WINDOW,
     Added,
@@ -49,6 +49,7 @@ from ..pool import (
 from ..pool import line as lines
 from ..pool.wire import decode_line, encode_line
 from .contract import Colour, Row, Seen, Store, Unknown, Written
+from .damage import damaged
 from .names import SEPARATOR, line_key
 from .pool_contract import PoolAnswer, PutAndLook, SeenItem, Shelf
 
@@ -122,6 +123,22 @@ class CasPools:
 
     async def line(self, pool: str) -> Line:
         return (await self._shown(self._line(self.prefix + pool)))[0]
+
+    async def repair(self, pool: str) -> list[str]:
+        name = self.prefix + pool
+        done: list[str] = []
+        seen = await self._shown(self.store.read(line_key(name)))
+        try:
+            self._decoded(name, seen.row.body if seen.row is not None else None)
+        except RecordDamaged:
+            row = Row(line_key(name), 0, "", encode_line(Line(places=seen.now, seen=seen.now)))
+            replace = getattr(self.store, "replace", self.store.write)
+            await self._shown(replace(row, seen.version, seen.now, ()))
+            done.append(f"The queue of the pool {pool!r} was emptied; its workers join again by themselves.")
+        mend = getattr(self.shelf, "repair", None)
+        for key in await self._shown(mend(name)) if mend is not None else ():
+            done.append(f"The item {key!r} of the pool {pool!r} was set aside as done, with what is left of its body.")
+        return done
 
     async def _shown(self, reading: Awaitable[T]) -> T:
         try:
@@ -217,7 +234,8 @@ class CasPools:
         try:
             return decode_line(text)
         except ValueError as bad:
-            raise BackendError(f"The line of {pool!r} in {self.store.where} cannot be read: {bad}.") from None
+            name = pool.removeprefix(self.prefix)
+            raise damaged(name, self.store.where, bad, f"The queue of the pool {name!r}") from None
 
     def _settled(self, line: Line, now: int, asker: str) -> Line:
         """Less the silent, and less those at its head whose process is gone: nobody else decides anything."""

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..doorman import Command, Record, Reply, Wake
+from ..errors import RecordDamaged
 
 T = TypeVar("T")
 
@@ -276,9 +277,8 @@ class Backend(Protocol):
     # which gives what makes the same steps for any ticket of one wish, with all that is said in the same turn of the
     # loop in one message, and none of the layers in between. None: ask.
 
-    # A backend (and a store) that can find out by itself that what it kept is gone, or may be, has
-    # def notify_reset(self, call) -> None
-    # and calls that, from any thread, never from `hinted`: the client then asks for all its leases.
+    # A backend (and a store) that can notice by itself that what it kept may be gone has notify_reset(call), and calls
+    # that, from any thread, never from `hinted`: the client then asks for all its leases.
 
     async def changed(self, name: str, ticket: str, timeout: float) -> Pushed | None: ...
 
@@ -298,8 +298,11 @@ class Backend(Protocol):
     async def look(self, name: str) -> tuple[Record, int]:
         """The record as it is, less those known to be dead, and the store's time. Changes nothing."""
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record | RecordDamaged]], int]:
         """All records whose name matches this pattern of * and ?, by name, and the store's time."""
+
+    async def repair(self, name: str) -> list[str]:
+        """Reset what is damaged under this name; fences go on rising. A sentence for each thing done."""
 
     # A backend that keeps pools also has
     # pools: pool_contract.Pools

@@ -1,13 +1,15 @@
 """The shelf of any store that can find rows by their score: each item of a pool is a row like all others."""
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import BackendError
-from ..pool import STATES, Add, Added, Item, Take, Taken, apply
+from ..errors import RecordDamaged
+from ..pool import BROKEN, DONE, STATES, Add, Added, Item, Take, Taken, apply
 from ..pool.wire import decode_item, encode_item
 from .contract import Row, Seen, Store, Unknown, Written
+from .damage import damaged
 from .names import SEPARATOR, line_key
 from .pool_contract import SeenItem
 
@@ -32,7 +34,18 @@ class Rows:
         try:
             return SeenItem(decode_item(key, row.score, row.owner, row.body), seen.version, seen.now, seen.at)
         except ValueError as bad:
-            raise BackendError(f"{key!r} of {pool!r} in {self._store.where} cannot be read: {bad}.") from None
+            name = pool.rpartition(SEPARATOR)[2]
+            raise damaged(name, self._store.where, bad, f"The item {key!r} of the pool {name!r}") from None
+
+    def _sound(self, pool: str, found: Sequence[Seen]) -> list[SeenItem]:
+        """Those that can be read: one that is damaged costs nobody else anything."""
+        items = []
+        for seen in found:
+            try:
+                items.append(self._item(pool, seen))
+            except RecordDamaged:
+                continue
+        return items
 
     async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
         return self._item(pool, await self._store.read(self._prefix(pool) + key, settle))
@@ -56,7 +69,7 @@ class Rows:
 
     async def _due(self, pool: str, low: int, high: int) -> list[SeenItem]:
         found = await self._between(self._prefix(pool), low, high, CANDIDATES)
-        return [self._item(pool, seen) for seen in found]
+        return self._sound(pool, found)
 
     async def _now(self, pool: str) -> int:
         sample = self._store.now()
@@ -117,13 +130,34 @@ class Rows:
         return max(found[0].item.score - found[0].now, 1) if found and found[0].item is not None else None
 
     async def all(self, pool: str) -> tuple[list[Item], int]:
-        found = [self._item(pool, seen) for seen in await self._store.scan(self._prefix(pool))]
-        now = await self._now(pool)
-        return sorted(each.item for each in found if each.item is not None), now
+        found = [self._shown(pool, seen) for seen in await self._store.scan(self._prefix(pool))]
+        return sorted(found), await self._now(pool)
+
+    def _shown(self, pool: str, seen: Seen) -> Item:
+        assert seen.row is not None
+        try:
+            item = self._item(pool, seen).item
+            assert item is not None
+            return item
+        except RecordDamaged:
+            return Item(seen.row.key.removeprefix(self._prefix(pool)), BROKEN)
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside; their keys."""
+        done = []
+        for each in (await self.all(pool))[0]:
+            if each.score == BROKEN:
+                seen = await self._store.read(self._prefix(pool) + each.key)
+                left = seen.row.body[:1000] if seen.row is not None else ""
+                item = Item(each.key, DONE, seen.now, body=json.dumps({"damaged": left}))
+                if await self.put(pool, each.key, item, SeenItem(each, seen.version, seen.now, seen.at)):
+                    done.append(each.key)
+        return done
 
     async def count(self, pool: str) -> dict[str, int]:
         items, now = await self.all(pool)
         counts = dict.fromkeys(STATES, 0)
         for item in items:
-            counts[item.state(now)] += 1
+            if item.score != BROKEN:
+                counts[item.state(now)] += 1
         return counts

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
 from ..doorman import EMPTY, Command, Record, Wake, apply
+from ..errors import RecordDamaged
 from ..pool import NOBODY, STATES, Hint, Item, Line, Order
 from ..pool.counter import step
 from .contract import Answer, Colour, Event, Pushed
@@ -111,12 +112,15 @@ class MemoryBackend:
     async def look(self, name: str) -> tuple[Record, int]:
         return self.hub.records.get(self.prefix + name, EMPTY), self.hub.now()
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record | RecordDamaged]], int]:
         matches = glob(pattern)
         with self.hub.mutex:
             everything = sorted(self.hub.records.items())
         found = [(k[len(self.prefix) :], r) for k, r in everything if k.startswith(self.prefix)]
         return [(name, r) for name, r in found if SEPARATOR not in name and matches(name)], self.hub.now()
+
+    async def repair(self, name: str) -> list[str]:
+        return []  # nobody else can write it
 
     async def tidy(self) -> None:
         pass

@@ -66,8 +66,8 @@ others and after a pause. Exit code: as of `holdfast run`; with --forever 0 when
 """,
     ),
     Command("pool ls", "POOL", "what is in it, and who has it", (
-        Option("state", ("--state",), "only what is free, resting, taken, expired or done", "STATE",
-               choice("free", "resting", "taken", "expired", "done")),
+        Option("state", ("--state",), "only what is free, resting, taken, expired, done or damaged", "STATE",
+               choice("free", "resting", "taken", "expired", "done", "damaged")),
     ), 1, 1),
     Command("pool done", "POOL KEY…", "mark items as done that nobody has", (BODY,), 2, 1 << 30),
     Command("pool rm", "POOL KEY…", "remove items", (
@@ -101,7 +101,10 @@ COMMANDS = {
             Option("program", ("--program",), "instead of SLOTS: the number that programs ask for counts again"),
         ), 1, 2),
         Command("schema", "[URL]", "print what the store needs; runs nothing", (), 0, 1),
-        Command("doctor", "", "could a lock be lost here, and how?", (), 0, 0),
+        Command("doctor", "", "could a lock be lost here, and how?", (
+            Option("repair", ("--repair",), "reset what is damaged under NAME, instead", "NAME"),
+            Option("yes", ("-y", "--yes"), "do not ask before a repair"),
+        ), 0, 0),
     )
 }
 

@@ -1,6 +1,7 @@
 """`holdfast doctor` and `holdfast schema`: what there is to know about the store.
 
-With --json doctor prints store, span, checks: [{level, text}]; level is ok, note, warning or error.
+With --json doctor prints store, span, checks: [{level, text}]; level is ok, note, warning or error. With --repair it
+prints name, done: [sentence].
 Its exit code is 0, or 69 if the store cannot be reached, or 78 if something has to be changed.
 """
 
@@ -25,12 +26,17 @@ SLOW = 0.05
 def doctor(said: Said) -> int:
     if said.command.name == "schema":
         return schema(said)
+    if said["repair"] is not None:
+        from .repair import repair
+
+        return repair(said)
     code = 0
     with reach.client(said) as locks:
         checks = [*about_us(said, locks)]
         try:
             checks.append(latency(locks))
             checks += reach.examine(locks)
+            checks += damage(locks)
         except BackendError as error:
             checks.append(("error", str(error)))
             code = exits.REFUSED if error.refused else exits.UNREACHABLE
@@ -69,6 +75,14 @@ def about_us(said: Said, locks: "Locks") -> list[tuple[str, str]]:
     elif not file and "@" in (said["url"] or ""):
         found.append(("note", "What stands behind -u is shown by `ps` to all users, a password too. Use -u @FILE."))
     return found
+
+
+def damage(locks: "Locks") -> list[tuple[str, str]]:
+    from shlex import quote
+
+    names = [one.name for one in locks.snapshot().resources if one.kind == "damaged"]
+    cure = "nobody can acquire it. `holdfast doctor --repair"
+    return [("error", f"The record of {name!r} is damaged: {cure} {quote(name)}` resets it.") for name in names]
 
 
 def latency(locks: "Locks") -> tuple[str, str]:

@@ -95,6 +95,12 @@ def show(said: Said, locks: "Locks", name: str) -> None:
             say.out(f"there is no lock and no pool {name!r} in {say.plain(seen.store)}\n")
         return
     (it,) = seen.resources
+    if it.kind == "damaged":
+        from shlex import quote
+
+        cure = f"nobody can acquire it until `holdfast doctor --repair {quote(it.name)}` resets it"
+        say.out(f"{say.plain(it.name)}: damaged, in {say.plain(seen.store)}; {cure}\n")
+        return
     slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
     say.out(f"{say.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {say.plain(seen.store)}\n")
     if not it.inside:

@@ -25,9 +25,8 @@ def evict(said: Said) -> int:
     name = lock.name(said.words[0])
     if not (said["reason"] or "").strip():
         raise exits.Usage("evict wants --reason TEXT: the holder is told, and so is whoever reads the log.")
-    terminal = os.isatty(0)
-    if not said["yes"] and not terminal:
-        raise exits.Usage("evict asks before it acts, and there is no terminal to ask at: say -y if you mean it.")
+    if not said["yes"]:
+        want_terminal("evict")
     with reach.client(said) as locks:
         it = who.find(locks, name)
         if it is None or not (it.inside or (said["ticket"] and it.line)):
@@ -55,7 +54,18 @@ def ask(said: Said, name: str, it: "Resource") -> None:
         fate = "It is free at once, while the holder may still be at work: two may be inside."
     else:
         fate = "Its lease is not renewed any more. A holder that looks will stop; the name is free when the lease ends."
-    sys.stderr.write(f"This takes {name!r} from {say.plain(whom)}.\n{fate}\nType the name to go on: ")
+    confirm("evict", name, f"This takes {name!r} from {say.plain(whom)}.\n{fate}", "so nobody was evicted")
+
+
+def want_terminal(command: str) -> None:
+    if not os.isatty(0):
+        raise exits.Usage(f"{command} asks before it acts, and there is no terminal to ask at: say -y if you mean it.")
+
+
+def confirm(command: str, name: str, text: str, else_: str) -> None:
+    """Show what will happen, and have the name typed."""
+    want_terminal(command)
+    sys.stderr.write(f"{text}\nType the name to go on: ")
     sys.stderr.flush()
     try:
         typed = sys.stdin.readline().rstrip("\n")
@@ -63,7 +73,7 @@ def ask(said: Said, name: str, it: "Resource") -> None:
         sys.stderr.write("\n")
         typed = ""
     if typed != name:
-        raise exits.Exit(exits.REFUSED, "That is not the name, so nobody was evicted.")
+        raise exits.Exit(exits.REFUSED, f"That is not the name, {else_}.")
 
 
 def resize(said: Said) -> int:

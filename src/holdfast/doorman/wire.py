@@ -1,6 +1,7 @@
 """A record as text: one JSON array, so that it is short, quick, and readable with nothing but a SELECT.
 
-Arrays and not objects: half the size and half the time. The first element is the number of the format.
+Arrays and not objects: half the size and half the time. The first element is the number of the format, the last
+one a checksum (sealed.py).
 
 A record with a long line is read and written again and again while hardly anybody in it changes. So those in line stand
 between tabs, which JSON allows there and escapes within strings, and each is translated once: what was read or written
@@ -11,9 +12,10 @@ import json
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
+from ..sealed import seal, unseal
 from .record import CLOSED, Entrant, Grave, Record, Why
 
-FORMAT = 1
+FORMAT = 2
 
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 # JSONEncoder makes a new encoder in C for every call, which takes longer than what it then does. Ours is made once, if
@@ -34,12 +36,12 @@ _texts: dict[int, tuple[Entrant, str]] = {}  # by their identity, which is their
 def encode(record: Record) -> str:
     line = record.line
     if not line:
-        return _json((FORMAT, *record))
+        return seal(_json((FORMAT, *record)))
     known = map(_texts.get, map(id, line))
     texts = [one[1] if one else "" for one in known]
     if "" in texts:
         texts = [text or _remember(e, _json(e)) for text, e in zip(texts, line, strict=True)]
-    return f"{_json((FORMAT, *record[:6]))[:-1]},[\t{_TAB.join(texts)}\t],{_json(record.graves)}]"
+    return seal(f"{_json((FORMAT, *record[:6]))[:-1]},[\t{_TAB.join(texts)}\t],{_json(record.graves)}]")
 
 
 def _json(value: tuple[Any, ...]) -> str:
@@ -56,8 +58,10 @@ def _remember(entrant: Entrant, text: str) -> str:
 
 
 def decode(text: str) -> Record:
-    """The record in this text. ValueError if it is none, or of a newer format."""
+    """The record in this text. ValueError if it is none, damaged, or of another format."""
+    sealed = text
     try:
+        text = unseal(text)
         head, tabs, rest = text.partition(",[\t")
         middle, _, tail = rest.rpartition("\t],")
         parts: list[Any] = _parse(f"{head},[],{tail}" if tabs else text)
@@ -70,8 +74,15 @@ def decode(text: str) -> Record:
                 tuple([Grave(ticket, until, span, Why(*why)) for ticket, until, span, why in graves]),
             )  # fmt: skip
     except (TypeError, ValueError, LookupError, RecursionError) as bad:
-        raise ValueError(f"not a doorman's record: {text[:80]!r}") from bad
-    raise ValueError(f"a record of format {parts[0]!r}; this version of holdfast reads format {FORMAT}")
+        begin, _, first = sealed[:12].partition(",")[0].partition("[") if type(sealed) is str else ("", "", "")
+        if first.isdecimal() and not begin and int(first) != FORMAT:
+            raise ValueError(_other_format(first)) from bad
+        raise ValueError(f"not a doorman's record: {sealed[:80] if type(sealed) is str else sealed!r} ({bad})") from bad
+    raise ValueError(_other_format(parts[0]))
+
+
+def _other_format(found: object) -> str:
+    return f"a record of format {found}; this version of holdfast reads format {FORMAT}"
 
 
 def _parse(text: str) -> Any:

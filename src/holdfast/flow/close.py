@@ -14,7 +14,7 @@ import atexit
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import BackendError
+from ..errors import BackendError, ConfigError
 from .desk import FORGET, Debt, Desk
 from .events import warn
 from .fork import desks
@@ -61,7 +61,7 @@ async def close(desk: Desk, patience: float = PATIENCE) -> None:
     desk.watch_bell.set()
     try:
         await desk.backend.tidy()
-    except BackendError as error:
+    except (BackendError, ConfigError) as error:
         warn(f"Closing {desk.backend.where}: {error}")
     await desk.backend.close()
 

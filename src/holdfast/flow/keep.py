@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..doorman import Admitted, NotInside, Renew
-from ..errors import BackendError, ConfigError
+from ..errors import BackendError, ConfigError, RecordDamaged
 from .desk import SOON, Desk
 from .events import stumbled
 from .release import pay
@@ -148,6 +148,9 @@ async def renew(desk: Desk, seat: Seat) -> None:
     in_time = desk.clock() < seat.deadline
     try:
         answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None))
+    except RecordDamaged as damage:
+        lose_damaged(desk, seat, damage)
+        return
     except (BackendError, ConfigError):
         seat.failed = desk.clock()
         if seat.failed >= seat.deadline:
@@ -170,6 +173,11 @@ async def renew(desk: Desk, seat: Seat) -> None:
         suspect(desk)  # the others may be gone with it
     else:
         desk.lose(seat)
+
+
+def lose_damaged(desk: Desk, seat: Seat, damage: RecordDamaged) -> None:
+    """It cannot be renewed any more, and once it is repaired somebody else may be granted it: it is lost now."""
+    desk.lose(seat, "store_reset", str(damage).rstrip("."))
 
 
 async def _tidy(desk: Desk) -> None:

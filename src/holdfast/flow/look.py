@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
+from ..errors import RecordDamaged
 from .desk import Desk
 from .events import short
 from .wish import Wish
 
-ResourceKind = Literal["lock", "rwlock", "semaphore"]
+ResourceKind = Literal["lock", "rwlock", "semaphore", "damaged"]
 
 
 class Insider(NamedTuple):
@@ -42,6 +43,7 @@ class Resource(NamedTuple):
 
     name: str
     kind: ResourceKind
+    """lock, rwlock or semaphore; damaged: it cannot be read, and the other fields say nothing."""
     capacity: int
     fence: int
     inside: tuple[Insider, ...]
@@ -64,7 +66,9 @@ async def snapshot(desk: Desk, pattern: str) -> Snapshot:
     return Snapshot(desk.backend.where, now / 1e6, tuple(resource(name, record, now) for name, record in records))
 
 
-def resource(name: str, record: Record, now: int) -> Resource:
+def resource(name: str, record: Record | RecordDamaged, now: int) -> Resource:
+    if isinstance(record, RecordDamaged):
+        return Resource(name, "damaged", 0, 0, (), ())
     return Resource(
         name,
         _kind(record),
@@ -141,6 +145,10 @@ async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once:
 
 async def resize(desk: Desk, name: str, capacity: int | None) -> None:
     await desk.ask(name, Resize(capacity))
+
+
+async def repair(desk: Desk, name: str) -> tuple[str, ...]:
+    return tuple(await desk.backend.repair(name))
 
 
 async def ping(desk: Desk) -> float:

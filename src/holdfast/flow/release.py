@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..backends import patience
 from ..doorman import Admitted, Keep, Leave, Left
-from ..errors import BackendError, ConfigError
+from ..errors import BackendError, ConfigError, RecordDamaged
 from .desk import FORGET, Debt, Desk
 from .events import warn
 from .party import may_pass_on, pass_on, passed_on
@@ -137,6 +137,8 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
             await order(desk, debt.name, debt.order, until)
         else:
             await desk.ask(debt.name, Leave(ticket, debt.bury), until)
+    except RecordDamaged:
+        pass  # there is nothing to leave: its repair empties it
     except (BackendError, ConfigError):
         return False
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
-from ..pool import STATES, Added, Busy, On, Put, Remove, Removed
+from ..pool import DAMAGED, STATES, Added, Busy, On, Put, Remove, Removed
 from . import check
 from .desk import Desk
 from .orders import order, pools_of
@@ -22,7 +22,7 @@ class PoolItem(NamedTuple):
 
     key: str
     state: str
-    """free, resting, taken, expired or done."""
+    """free, resting, taken, expired or done; damaged: it cannot be read, and the other fields say nothing."""
     body: Any
     fence: int
     """Of the last take; 0: it was never taken."""
@@ -55,6 +55,16 @@ def body_text(body: Any) -> str:
     if text.count("[") + text.count("{") > DEEPEST and _depth(body) > DEEPEST:
         raise ConfigError(f"A body is nested at most {DEEPEST} deep. Not everything that reads it can go deeper.")
     return text
+
+
+def body(text: str, pool: str, key: str) -> Any:
+    """A body from JSON. RecordDamaged if it is none: some stores have no checksum."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        from ..backends.damage import damaged
+
+        raise damaged(pool, "the store", "its body is not JSON", f"The item {key!r} of the pool {pool!r}") from None
 
 
 def _depth(body: Any) -> int:
@@ -103,7 +113,7 @@ async def remove(desk: Desk, pool: str, key: str, force: bool) -> bool:
 
 
 async def items(desk: Desk, pool: str, state: str | None) -> list[PoolItem]:
-    if state is not None and state not in STATES:
+    if state is not None and state not in (*STATES, DAMAGED):
         raise ConfigError(f"The state of an item is one of {', '.join(STATES)}, not {check.shown(state)}.")
     found, now = await pools_of(desk).all(pool)
     return [

@@ -30,6 +30,8 @@ from .commands import Touch as Touch
 from .commands import Touched as Touched
 from .commands import Waiting as Waiting
 from .item import AGO as AGO
+from .item import BROKEN as BROKEN
+from .item import DAMAGED as DAMAGED
 from .item import DONE as DONE
 from .item import NOBODY as NOBODY
 from .item import STATES as STATES

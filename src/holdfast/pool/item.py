@@ -18,6 +18,12 @@ AGO = 10**15
 FREE, RESTING, TAKEN, EXPIRED, FINISHED = STATES = ("free", "resting", "taken", "expired", "done")
 
 
+DAMAGED = "damaged"
+"""The state of an item that cannot be read, and so is neither given to anybody nor counted."""
+BROKEN = -(2**62)
+"""Its score, when a pool is listed."""
+
+
 class Item(NamedTuple):
     key: str
     score: int  # when it is due; DONE
@@ -31,7 +37,7 @@ class Item(NamedTuple):
     def state(self, now: int) -> str:
         """One of STATES."""
         if self.score < 0:
-            return FINISHED
+            return FINISHED if self.score != BROKEN else DAMAGED
         if self.score > now:
             return TAKEN if self.ticket else RESTING
         return EXPIRED if self.ticket else FREE

@@ -1,21 +1,23 @@
 """An item and a line as text: one JSON array each, so that one plain SELECT shows them.
 
 They begin with a word, not with a number as a doorman's record does, so that neither is ever taken for the other. A
-store with columns for an item's numbers keeps only its body as text; the others keep all of it.
+store with columns for an item's numbers keeps only its body as text; the others keep all of it. The last element is a
+checksum (sealed.py); that of an item is also about its score, which stands beside it.
 """
 
 import json
 from typing import Any
 
+from ..sealed import seal, unseal
 from .item import NOBODY, Item, Line, Worker
 
-ITEM, LINE = "item1", "line1"  # what it is, and the number of the format
+ITEM, LINE = "item2", "line2"  # what it is, and the number of the format
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
 
 def encode_line(line: Line) -> str:
-    return _encode((LINE, *line))
+    return seal(_encode((LINE, *line)))
 
 
 def decode_line(text: str | None) -> Line:
@@ -31,20 +33,20 @@ def decode_line(text: str | None) -> Line:
 
 def encode_item(item: Item) -> str:
     """What a store without columns of its own keeps beside key, score and owner."""
-    return _encode((ITEM, item.fence, item.ticket, item.lease, item.note, item.body))
+    return seal(_encode((ITEM, item.fence, item.ticket, item.lease, item.note, item.body)), str(item.score))
 
 
 def decode_item(key: str, score: int, owner: str, text: str) -> Item:
     """ValueError if it is no item, or of a newer format."""
-    fence, ticket, lease, note, body = _parts(text, ITEM, 5)
+    fence, ticket, lease, note, body = _parts(text, ITEM, 5, str(score))
     return Item(key, score, fence, ticket, lease, owner, note, body)
 
 
-def _parts(text: str, word: str, number: int) -> list[Any]:
+def _parts(text: str, word: str, number: int, beside: str = "") -> list[Any]:
     try:
-        parts: list[Any] = json.loads(text)
+        parts: list[Any] = json.loads(unseal(text, beside))
         if parts[0] == word and len(parts) == number + 1:
             return parts[1:]
     except (TypeError, ValueError, LookupError, RecursionError) as bad:
-        raise ValueError(f"not what is kept of a pool: {text[:80]!r}") from bad
+        raise ValueError(f"not what is kept of a pool: {str(text)[:80]!r} ({bad})") from bad
     raise ValueError(f"{parts[0]!r} is kept there; this version of holdfast reads {word!r}")

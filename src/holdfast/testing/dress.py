@@ -14,7 +14,7 @@ from ..flow.run import run
 
 ASKS = {
     "acquire", "release", "locked", "renew", "downgrade", "detach", "attach", "evict", "resize", "snapshot", "ping",
-    "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
+    "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
 }  # fmt: skip
 DRESSED = (client.Locks, client.Lock, client.RWLock, client.Lease, Holding, Pool, Item, ItemHolding)
 

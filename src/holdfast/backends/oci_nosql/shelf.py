@@ -61,7 +61,7 @@ class OciShelf(Rows):
         at = clock()
         rows = await self._found(self._prefix(pool), low, high)
         now = await self._time()
-        found = [self._item(pool, Seen(row, None, now, at)) for row in rows]
+        found = self._sound(pool, [Seen(row, None, now, at) for row in rows])
         if low:
             return found
         # New items come before all others, in the order of their adding: nothing that is added later precedes them.

@@ -26,6 +26,7 @@ new: Any = tuple.__new__
 
 
 class AtOnce:
+    where: str
     ears: Any
     _doors: dict[str, Door]
     _clock: Callable[[], float]
@@ -45,14 +46,14 @@ class AtOnce:
         except LookupError:
             return None
         if door.crowded:
-            return self._step_at_once(door, node, command, at)
+            return self._step_at_once(name, door, node, command, at)
         payload = door.quick(command)
         raw = payload and node.say(payload)
         if not raw:
             return None  # nothing was said, or the server has something to say about itself: that is for the courier
         if raw[0] != NUMBER:
             door.crowded = True
-            return self._step_at_once(door, node, command, at)
+            return self._step_at_once(name, door, node, command, at)
         # Named tuples without the function that each of them has for being made: it takes as long as all of the above.
         if type(command) is Enter:
             answer: Answer = new(Answer, (new(Admitted, (int(raw[1:]), command[3])), at, False))
@@ -60,7 +61,7 @@ class AtOnce:
             answer = new(Answer, (LEFT, at, False))
         return answer
 
-    def _step_at_once(self, door: Door, node: Any, command: Command, at: float) -> Answer | None:
+    def _step_at_once(self, name: str, door: Door, node: Any, command: Command, at: float) -> Answer | None:
         """The same with the full step, for locks that many want."""
         if type(command) is Leave:
             found = node.tell(PING + door.step(command), 2)
@@ -74,5 +75,8 @@ class AtOnce:
                 trouble.doubt_if_begun(raw)
             return None
         door.crowded = raw.pop() != b"1"
-        answer: Answer = new(Answer, (layout.reply(raw), at, False))
+        try:
+            answer: Answer = new(Answer, (layout.reply(raw), at, False))
+        except trouble.UNREADABLE as bad:
+            raise trouble.unreadable(bad, name, self.where) from None
         return answer

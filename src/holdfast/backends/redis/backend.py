@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from redis.crc import key_slot
 
 from ...doorman import Admitted, Command, Enter, Keep, Leave, Left, Record, Renew
-from ...errors import BackendError
+from ...errors import BackendError, RecordDamaged
 from ..contract import NEVER, Answer, Colour, Pushed, Unknown
 from ..names import glob
 from . import layout, trouble
@@ -61,6 +61,7 @@ class RedisBackend(AtOnce, KeepsPools):
         self._node_of = atlas.node
         self._plain = colour.blocking and not min_replicas
         self._doors: dict[str, Door] = {}
+        self._index = f"{NAMES}:{namespace}" if namespace else NAMES
         self._slot_of_names = key_slot(self._index.encode())
         self._breaks = 0
 
@@ -82,38 +83,41 @@ class RedisBackend(AtOnce, KeepsPools):
         return way_of(self, name, command)
 
     async def ask(self, name: str, command: Command) -> Answer:
-        door = self.door(name)
-        at = self.colour.clock()
-        if at - door.listed > LIST_AGAIN:
-            await self._list(name, door, at)
+        try:
+            door = self.door(name)
             at = self.colour.clock()
-        if not door.crowded:
-            payload = door.quick(command)
-            if payload is not None:
-                entering = type(command) is Enter
-                after = self._confirm if entering else b""
-                script = ENTER if entering else LEAVE
-                found = await self._courier.bring(Parcel(door.slot, payload, script, after=after))
-                if found[0] is not None:
-                    if after:
-                        await self._replicated(found[1], door, command)
-                    if entering:
-                        return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr]
-                    return Answer(Left(True), at)
+            if at - door.listed > LIST_AGAIN:
+                await self._list(name, door, at)
                 at = self.colour.clock()
-            door.crowded = True
-        if type(command) is Enter and command.wait:
-            await self._listen(door)
-        # PING first, and the server writes to those whom a step has let in before it writes to who has left.
-        before = PING if type(command) is Leave else b""
-        payload = door.step(command)
-        after = self._confirm if type(command) in CONFIRMED else b""
-        raw, *confirmed = await self._courier.bring(Parcel(door.slot, payload, STEP, before, after))
-        door.crowded = raw.pop() != b"1"
-        reply = layout.reply(raw)
-        if confirmed and type(reply) is Admitted:
-            await self._replicated(confirmed[0], door, command)
-        return Answer(reply, at)
+            if not door.crowded:
+                payload = door.quick(command)
+                if payload is not None:
+                    entering = type(command) is Enter
+                    after = self._confirm if entering else b""
+                    script = ENTER if entering else LEAVE
+                    found = await self._courier.bring(Parcel(door.slot, payload, script, after=after))
+                    if found[0] is not None:
+                        if after:
+                            await self._replicated(found[1], door, command)
+                        if entering:
+                            return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr]
+                        return Answer(Left(True), at)
+                    at = self.colour.clock()
+                door.crowded = True
+            if type(command) is Enter and command.wait:
+                await self._listen(door)
+            # PING first, and the server writes to those whom a step has let in before it writes to who has left.
+            before = PING if type(command) is Leave else b""
+            payload = door.step(command)
+            after = self._confirm if type(command) in CONFIRMED else b""
+            raw, *confirmed = await self._courier.bring(Parcel(door.slot, payload, STEP, before, after))
+            door.crowded = raw.pop() != b"1"
+            reply = layout.reply(raw)
+            if confirmed and type(reply) is Admitted:
+                await self._replicated(confirmed[0], door, command)
+            return Answer(reply, at)
+        except trouble.UNREADABLE as bad:
+            raise trouble.unreadable(bad, name, self.where) from None
 
     async def _replicated(self, count: Any, door: Door, command: Command) -> None:
         """Who is in counts only when enough replicas know it. Otherwise a new one goes again, and it is said."""
@@ -187,16 +191,28 @@ class RedisBackend(AtOnce, KeepsPools):
     async def look(self, name: str) -> tuple[Record, int]:
         door = self._doors.get(name) or Door(self.namespace, name)
         payload = command_of(LOOK, door.keys, 0)
-        return layout.record((await self._read(Parcel(door.slot, payload, LOOK)))[0])
+        try:
+            return layout.record((await self._read(Parcel(door.slot, payload, LOOK)))[0])
+        except trouble.UNREADABLE as bad:
+            raise trouble.unreadable(bad, name, self.where) from None
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record]], int]:
+    async def repair(self, name: str) -> list[str]:
+        from .repair import repair
+
+        return await repair(self, name)
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, Record | RecordDamaged]], int]:
         matches = glob(pattern)
-        found = []
+        found: list[tuple[str, Record | RecordDamaged]] = []
         raw = (await self._read(Parcel(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
         now = await self._time()
-        for name in sorted(n.decode() for n in raw):
+        for name in sorted(n.decode("utf-8", "replace") for n in raw):
             if matches(name):
-                record, now = await self.look(name)
+                try:
+                    record, now = await self.look(name)
+                except RecordDamaged as damage:
+                    found.append((name, damage))
+                    continue
                 if record.fence:
                     found.append((name, record))
         return found, now
@@ -212,10 +228,6 @@ class RedisBackend(AtOnce, KeepsPools):
         except Unknown as doubt:
             text = f"{self.where} does not answer: {doubt}. Is it running, and can it be reached?"
             raise BackendError(text) from None
-
-    @property
-    def _index(self) -> str:
-        return f"{NAMES}:{self.namespace}" if self.namespace else NAMES
 
     async def _time(self) -> int:
         found = (await self._read(Parcel(self._slot_of_names, pack("TIME"))))[0]

@@ -7,12 +7,13 @@ locks. Made when the first pool is asked for: most programs use none, and start-
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from redis.crc import key_slot
 
-from ...errors import BackendError
-from ...pool import STATES, Finish, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
+from ...errors import BackendError, LockError
+from ...pool import BROKEN, STATES, Finish, Give, Item, Line, On, Order, Put, Seek, Taken, Touch, Touched
 from ..pool_contract import PoolAnswer
 from . import layout, pool_layout, trouble
 from .at_once import PING, new
@@ -74,25 +75,31 @@ class RedisPools:
         self.known: dict[str, Pool] = {}  # that were asked something here
 
     async def ask(self, pool: str, order: Order) -> PoolAnswer:
-        backend = self._backend
-        one = self.door(pool)
-        at = backend.colour.clock()
-        if not one.crowded:
-            answer = await self._short(one, order, at)
-            if answer is not None:
-                return answer
+        try:
+            backend = self._backend
+            one = self.door(pool)
             at = backend.colour.clock()
-        if type(order) is Seek and order.wait:
-            await backend._listen(one)
-        # PING first, and the server writes to those whom a step has woken before it writes to who has made it.
-        before = PING if type(order) is Put or type(order) is On else b""
-        after = backend._confirm if _counts(order) else b""
-        raw, *confirmed = await backend._courier.bring(Parcel(one.slot, one.full(order), STEP, before, after))
-        one.crowded = raw.pop() != b"1"
-        reply = pool_layout.reply(raw, order)
-        if confirmed and type(reply) in (Taken, Touched):
-            await self._replicated(confirmed[0], pool, order, reply)
-        return PoolAnswer(reply, at)
+            if not one.crowded:
+                answer = await self._short(one, order, at)
+                if answer is not None:
+                    return answer
+                at = backend.colour.clock()
+            if type(order) is Seek and order.wait:
+                await backend._listen(one)
+            # PING first, and the server writes to those whom a step has woken before it writes to who has made it.
+            before = PING if type(order) is Put or type(order) is On else b""
+            after = backend._confirm if _counts(order) else b""
+            raw, *confirmed = await backend._courier.bring(Parcel(one.slot, one.full(order), STEP, before, after))
+            one.crowded = raw.pop() != b"1"
+            reply = pool_layout.reply(raw, order)
+            if confirmed and type(reply) in (Taken, Touched):
+                await self._replicated(confirmed[0], pool, order, reply)
+            return PoolAnswer(reply, at)
+        except trouble.UNREADABLE as bad:
+            raise self._damage(pool, bad) from None
+
+    def _damage(self, pool: str, bad: BaseException) -> LockError:
+        return trouble.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")
 
     async def _short(self, one: Pool, order: Order, at: float) -> PoolAnswer | None:
         """The commonest steps, while nobody waits; None: it is not as simple as that, and nothing was done."""
@@ -120,17 +127,20 @@ class RedisPools:
         if payload is None:
             return None
         found = node.hear(payload)
-        if type(found) is bytes:
-            mine, _, body = found.partition(b"\0")
-            return new(PoolAnswer, (  # type: ignore[no-any-return]
-                new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode())), at, False
-            ))  # fmt: skip
-        if found is NOT_YET:
-            return None
-        if type(found) is Said:
-            trouble.doubt_if_begun(found)
-            return None
-        answer = _read(order, found, at)
+        try:
+            if type(found) is bytes:
+                mine, _, body = found.partition(b"\0")
+                return new(PoolAnswer, (  # type: ignore[no-any-return]
+                    new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode())), at, False
+                ))  # fmt: skip
+            if found is NOT_YET:
+                return None
+            if type(found) is Said:
+                trouble.doubt_if_begun(found)
+                return None
+            answer = _read(order, found, at)
+        except trouble.UNREADABLE as bad:
+            raise self._damage(pool, bad) from None
         if answer is None:
             one.crowded = True  # or something else than plain: `ask` need not try the same again
         return answer
@@ -169,11 +179,13 @@ class RedisPools:
         cursor, now = "0", 0
         while True:
             payload = command_of(LOOK, one.keys[:2], 0, cursor)
-            following, rows, (seconds, micros) = (await self._backend._read(Parcel(one.slot, payload, LOOK)))[0]
             try:
-                found.update((item.key, item) for item in [pool_layout.item(*row) for row in rows])
-            except ValueError as bad:
-                raise BackendError(f"The pool {pool!r} in {self._backend.where} cannot be read: {bad}.") from None
+                following, rows, (seconds, micros) = (await self._backend._read(Parcel(one.slot, payload, LOOK)))[0]
+            except trouble.UNREADABLE as bad:
+                raise self._damage(pool, bad) from None
+            for row in rows:
+                item = _item(row)
+                found[item.key] = item
             cursor, now = following.decode(), int(seconds) * 1_000_000 + int(micros)
             if cursor == "0":
                 return sorted(found.values()), now
@@ -183,8 +195,11 @@ class RedisPools:
         totals, seen = [0] * len(STATES), 0
         while True:
             payload = command_of(COUNT, one.keys[:2], 0, str(seen))
-            page, *numbers = (await self._backend._read(Parcel(one.slot, payload, COUNT)))[0]
-            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+            try:
+                page, *numbers = (await self._backend._read(Parcel(one.slot, payload, COUNT)))[0]
+                totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+            except trouble.UNREADABLE as bad:
+                raise self._damage(pool, bad) from None
             seen += page
             if not page:
                 return dict(zip(STATES, totals, strict=True))
@@ -192,7 +207,19 @@ class RedisPools:
     async def line(self, pool: str) -> Line:
         one = self.known.get(pool) or Pool(self._backend.namespace, pool)
         payload = command_of(LINE, [one.keys[0], one.keys[3]], 0)
-        return pool_layout.line((await self._backend._read(Parcel(one.slot, payload, LINE)))[0])
+        try:
+            return pool_layout.line((await self._backend._read(Parcel(one.slot, payload, LINE)))[0])
+        except trouble.UNREADABLE as bad:
+            raise self._damage(pool, bad) from None
+
+
+def _item(row: list[bytes]) -> Item:
+    try:
+        item = pool_layout.item(*row)
+        json.loads(item.body)
+        return item
+    except (TypeError, ValueError, LookupError, OverflowError, RecursionError):
+        return Item(row[0].decode("utf-8", "replace"), BROKEN)
 
 
 def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:

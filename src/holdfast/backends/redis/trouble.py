@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from redis import exceptions
 
-from ...errors import BackendError, ConfigError
+from ...errors import BackendError, ConfigError, LockError
 from ..contract import Unknown
+from ..damage import damaged
 
 # How redis-py calls what a server said. Its messages come without this first word.
 CODES = {
@@ -109,6 +110,12 @@ def _cause(text: str) -> str:
     return next((f": {cause}" for sign, cause in known.items() if sign in text), "")
 
 
+class Garbage(BackendError):
+    """A script could not read what is kept under its keys. Never shown: those who know the name say which it is."""
+
+    refused = True
+
+
 def code_of(error: BaseException | str) -> str:
     """The first word of what the server said."""
     if not isinstance(error, str) and type(error).__name__ in CODES:
@@ -152,6 +159,8 @@ def refusal(where: str, error: BaseException | str) -> BackendError | ConfigErro
         return ConfigError(f"{where} has no such database. Most servers have 0 to 15, a Cluster has only 0.")
     if "unknown command" in text and "HELLO" in text:
         return ConfigError(f"{where} is older than Redis 6 and does not speak RESP3. Use ?protocol=2, or a newer one.")
+    if code == "WRONGTYPE" or "user_script" in text or "Error running script" in text:
+        return Garbage(f"the server says {' '.join(text.split())[:120]!r}")
     told = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too
     return BackendError(f"{where} answered with an error: {told[:100]!r}.")
 
@@ -180,3 +189,14 @@ def lost(where: str, error: BaseException | None = None) -> Unknown | BackendErr
         return refusal(where, error)
     late = isinstance(error, exceptions.TimeoutError | TimeoutError | BlockingIOError)
     return Unknown("no answer came in time" if late else "the connection broke")
+
+
+UNREADABLE = (Garbage, TypeError, ValueError, LookupError, AttributeError, AssertionError, OverflowError)
+"""What comes of values that nobody of us has written."""
+
+
+def unreadable(bad: BaseException, name: str, where: str, what: str = "") -> LockError:
+    """The sentence about it; or what it is, if it is one of ours that only looks like it."""
+    if isinstance(bad, LockError) and not isinstance(bad, Garbage):
+        return bad
+    return damaged(name, where, bad if isinstance(bad, Garbage) else f"values that are none ({bad!r:.100})", what)

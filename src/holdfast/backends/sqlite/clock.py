@@ -14,6 +14,7 @@ Without a boot id (no Linux) a reboot goes unnoticed: the clock falls back, and 
 length from then on. That is safe, only slower.
 """
 
+import json
 import os
 import sqlite3
 import time
@@ -22,8 +23,11 @@ from functools import partial
 from typing import Any
 
 from ...doorman import Record, wire
+from ...sealed import seal, unseal
+from .sentences import corrupt
 
 UNKNOWN = "unknown"
+SANE = 2**53  # microseconds: the year 2255
 INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
 _nanoseconds: Callable[[], int] = time.monotonic_ns
@@ -94,19 +98,19 @@ def settle(
     another_boot_lives: whether a client with another boot id answers at its ear. Then both run on one kernel, which
     has not restarted at all: some containers are given a made-up boot id. The clock must bear that out.
     """
-    known = execute("SELECT boot, base FROM holdfast_meta").fetchall()
-    if known:
-        then, base = str(known[0][0]), int(known[0][1])
+    known = _known(execute)
+    if known is not None:
+        then, base = known
         if then == boot or boot == UNKNOWN:
             return base
-        highest = execute("SELECT max(score) FROM holdfast_locks").fetchall()[0][0] or 0
+        highest = _highest(execute, "SELECT max(score) FROM holdfast_locks WHERE typeof(score)='integer' AND score<?")
         if base + elapsed >= highest and another_boot_lives():
             return base
     execute("BEGIN IMMEDIATE")
     try:
-        known = execute("SELECT boot, base FROM holdfast_meta").fetchall()
-        if known and known[0][0] == boot:
-            base = int(known[0][1])
+        known = _known(execute)
+        if known is not None and known[0] == boot:
+            base = known[1]
         else:
             base = _first_of_boot(execute, boot, elapsed, version)
         execute("COMMIT")
@@ -116,35 +120,58 @@ def settle(
         raise
 
 
+def _known(execute: Callable[..., sqlite3.Cursor]) -> tuple[str, int] | None:
+    """Boot and base as written down, with a checksum behind the boot: a wrong base would end every lease at once."""
+    rows = execute("SELECT boot, base FROM holdfast_meta").fetchall()
+    if not rows:
+        if execute("SELECT 1 FROM holdfast_locks LIMIT 1").fetchall():
+            raise corrupt("the time is missing")
+        return None
+    try:
+        (boot,) = json.loads(unseal(rows[0][0], str(rows[0][1])))
+        return boot, int(rows[0][1])
+    except (TypeError, ValueError):
+        raise corrupt("the time is unreadable") from None
+
+
+def _highest(execute: Callable[..., sqlite3.Cursor], sql: str) -> int:
+    """The highest number of these that can be true. What is damaged must not move the clock."""
+    return int(execute(sql, (SANE,)).fetchall()[0][0] or 0)
+
+
 def _first_of_boot(
     execute: Callable[..., sqlite3.Cursor], boot: str, elapsed: int, version: Callable[[], int]
 ) -> int:
-    rows: list[Any] = execute("SELECT key, score, body FROM holdfast_locks").fetchall()
-    records: list[tuple[str, Record]] = []
+    rows: list[Any] = execute("SELECT rowid, score, CAST(body AS BLOB) FROM holdfast_locks").fetchall()
+    records: list[tuple[int, Record]] = []
     highest = 0
     for key, score, body in rows:
-        highest = max(highest, score)
+        if type(score) is int and score < SANE:
+            highest = max(highest, score)
         try:
-            record = wire.decode(body)
+            record = wire.decode(body.decode() if type(body) is bytes else body)
         except ValueError:
             continue  # whoever asks for it will be told
         records.append((key, record))
         highest = max(highest, record.fence, record.seen)
     pools = bool(execute("SELECT 1 FROM sqlite_master WHERE name='holdfast_items'").fetchall())
     if pools:
-        highest = max(highest, execute("SELECT max(fence) FROM holdfast_items").fetchall()[0][0] or 0)
+        sane = "SELECT max(fence) FROM holdfast_items WHERE typeof(fence)='integer' AND fence<?"
+        highest = max(highest, _highest(execute, sane))
     now = max(time.time_ns() // 1000, highest + 1)
     base = now - elapsed
     for key, record in records:
         if record.inside or record.line or record.graves:
             record = after_boot(record, now)
             execute(
-                "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE key=?",
+                "UPDATE holdfast_locks SET owner=?, body=?, version=? WHERE rowid=?",
                 (wire.owners(record), wire.encode(record), version(), key),
             )
     if pools:  # nobody stands in their lines any more, and no item is due later than its own span from now
         execute("DELETE FROM holdfast_locks WHERE body LIKE '[\"line%'")
-        execute("UPDATE holdfast_items SET score=?+lease WHERE score>=0 AND score>?+lease", (now, now))
+        from .item_seals import cut_items
+
+        cut_items(execute, now)
     execute("DELETE FROM holdfast_meta")
-    execute("INSERT INTO holdfast_meta (boot, base) VALUES (?, ?)", (boot, base))
+    execute("INSERT INTO holdfast_meta (boot, base) VALUES (?, ?)", (seal(json.dumps([boot]), str(base)), base))
     return base

@@ -78,7 +78,10 @@ class Connection:
             cursor = self.cursor
             if cursor is None:
                 raise Closed
-            return cursor.execute(sql, values).rowcount
+            try:
+                return cursor.execute(sql, values).rowcount
+            except UnicodeDecodeError:
+                raise sentences.corrupt("its schema is unreadable") from None
 
     def rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
         """Run a statement that reads; all its rows, for a half-read statement would hold up checkpoints."""
@@ -86,7 +89,17 @@ class Connection:
             cursor = self.cursor
             if cursor is None:
                 raise Closed
-            return cursor.execute(sql, values).fetchall()
+            try:
+                return cursor.execute(sql, values).fetchall()
+            except UnicodeDecodeError:
+                raise sentences.corrupt("its schema is unreadable") from None
+
+    def prepare(self, setting: Callable[[sqlite3.Connection], None]) -> None:
+        """Set something up in the open connection."""
+        with self.guard:
+            if self.cursor is None:
+                raise Closed
+            setting(self.cursor.connection)
 
     # -- opening and closing
 
@@ -111,9 +124,11 @@ class Connection:
             base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
             self.shift = base - clock.namespace_offset()
             self._files = self._inodes()
-        except BaseException:
+        except BaseException as error:
             cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
             connection.close()
+            if isinstance(error, UnicodeDecodeError):
+                raise sentences.corrupt("its schema is unreadable") from None
             raise
         return cursor
 

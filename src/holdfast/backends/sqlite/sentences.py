@@ -17,6 +17,13 @@ def code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0
 
 
+def corrupt(what: str) -> sqlite3.DatabaseError:
+    """As SQLite says it, of what it has not noticed itself, or says in bytes that are no text."""
+    error = sqlite3.DatabaseError(what)
+    error.sqlite_errorcode = CORRUPT
+    return error
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Somebody else is at it: try again. LOCKED and PROTOCOL are the same thing in rarer places."""
     return code(error) & 0xFF in (BUSY, LOCKED, PROTOCOL)

@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...pool import AGO, STATES, Item, Take
+from ..damage import damaged
+from ..names import SEPARATOR
 from ..pool_contract import SeenItem
 from .connection import Connection
+from .item_seals import SOUND, aside, register, sealed, shown, unsealed
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -29,15 +32,17 @@ ITEMS = (
     lease INTEGER NOT NULL,    -- for how long it is taken, or was to rest
     owner TEXT NOT NULL,
     note TEXT NOT NULL,
-    body TEXT NOT NULL,        -- JSON
+    body TEXT NOT NULL,        -- JSON: [format, body, checksum of the row]
     PRIMARY KEY (pool, key)
 )""",
     "CREATE INDEX IF NOT EXISTS holdfast_due ON holdfast_items (pool, score)",
 )
 COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
-FIRST = "SELECT rowid FROM holdfast_items WHERE pool=:pool AND score>=0 AND score<=:now ORDER BY score LIMIT 1"
+FIRST = f"""SELECT rowid FROM holdfast_items WHERE pool=:pool AND score>=0 AND score<=:now AND {SOUND}
+    ORDER BY score LIMIT 1"""
 TAKE = f"""UPDATE holdfast_items SET score=:until, fence=max(fence+1, :now), ticket=:ticket, lease=:lease, owner=:owner,
-    note=:note WHERE rowid=({FIRST})"""
+    note=:note, body=holdfast_sealed(pool, key, :until, max(fence+1, :now), :ticket, :lease, :owner, :note, body)
+    WHERE rowid=({FIRST})"""
 TAKE_IF_NOBODY_WAITS = TAKE + " AND NOT EXISTS (SELECT 1 FROM holdfast_locks WHERE key=:line AND score>0)"
 TOOK = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=:pool AND score=:until AND ticket=:ticket"
 NEW = "(?, ?, ?, 0, '', 0, '', '', ?)"
@@ -50,6 +55,9 @@ DELETE = "DELETE FROM holdfast_items WHERE pool=? AND key=? AND score=? AND fenc
 OF = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND score>? AND score<=? AND ticket=? LIMIT 1"
 COMING = "SELECT min(score) FROM holdfast_items WHERE pool=? AND score>? AND score<=?"
 ALL = f"SELECT {COLUMNS} FROM holdfast_items WHERE pool=? AND key>? ORDER BY key LIMIT 1000"
+ALL_ANYHOW = ALL.replace(COLUMNS, "CAST(key AS BLOB), score, fence, '', lease, '', '', CAST(body AS BLOB)")
+ASIDE = """UPDATE holdfast_items SET score=?, fence=?, ticket=?, lease=?, owner=?, note=?, body=?
+    WHERE pool=? AND key=? AND score IS ? AND fence IS ?"""
 COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
     sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
     FROM holdfast_items WHERE pool=:pool"""
@@ -63,7 +71,7 @@ class SqliteShelf:
         self._store = store
 
     async def get(self, pool: str, key: str, settle: bool = False) -> SeenItem:
-        return await self._ask(lambda db, at: _seen(db.rows(GET, (pool, key)), db.now(), at))
+        return await self._ask(lambda db, at: self._seen(pool, db.rows(GET, (pool, key)), db.now(), at))
 
     async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
         assert seen.item is not None  # what is new comes by `add`
@@ -71,7 +79,7 @@ class SqliteShelf:
         if item is None:
             done = await self._ask(lambda db, at: db.change(DELETE, same))
         else:
-            values = (item.score, item.fence, item.ticket, item.lease, item.owner, item.note, item.body)
+            values = (*item[1:7], sealed(pool, item))
             done = await self._ask(lambda db, at: db.change(PUT, (*values, *same)))
         await self._store.wrote()
         return bool(done)
@@ -83,7 +91,8 @@ class SqliteShelf:
 
             def write(db: Connection, at: float, chunk: Sequence[tuple[str, str]] = chunk, start: int = start) -> int:
                 since = max(db.now() - AGO, 0) + first + start
-                values = [value for n, (key, body) in enumerate(chunk) for value in (pool, key, since + n, body)]
+                items = [Item(key, since + n, body=body) for n, (key, body) in enumerate(chunk)]
+                values = [value for i in items for value in (pool, i.key, i.score, sealed(pool, i))]
                 return db.change(", ".join([ADD, *[NEW] * (len(chunk) - 1)]) + IF_ABSENT, tuple(values))
 
             new += await self._ask(write)
@@ -110,12 +119,12 @@ class SqliteShelf:
         if took is None:
             return None
         await self._store.wrote()
-        return await self._ask(lambda db, at: _seen(db.rows(TOOK, values), took.now, took.at))
+        return await self._ask(lambda db, at: self._seen(pool, db.rows(TOOK, values), took.now, took.at))
 
     async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
         def read(db: Connection, at: float) -> SeenItem:
             now = db.now()
-            return _seen(db.rows(OF, (pool, now, now + span, ticket)), now, at)
+            return self._seen(pool, db.rows(OF, (pool, now, now + span, ticket)), now, at)
 
         seen = await self._ask(read)
         return seen if seen.item is not None else None
@@ -129,14 +138,31 @@ class SqliteShelf:
         return await self._ask(read)
 
     async def all(self, pool: str) -> tuple[list[Item], int]:
-        found: list[Item] = []
+        rows = await self._rows(pool)
+        return [shown(pool, row) for row in rows], await self._ask(lambda db, at: db.now())
+
+    async def _rows(self, pool: str) -> list[Any]:
+        found: list[Any] = []
         while True:
-            last = found[-1].key if found else ""
-            rows: list[Any] = await self._ask(lambda db, at: db.rows(ALL, (pool, last)))  # noqa: B023
-            now = await self._ask(lambda db, at: db.now())
-            found += map(Item._make, rows)
+            last = found[-1][0] if found else ""
+            rows: list[Any] = await self._ask(lambda db, at: _all(db, pool, last))  # noqa: B023
+            found += rows
             if len(rows) < 1000:
-                return found, now
+                return found
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside; their keys."""
+        done: list[str] = []
+        for row in await self._rows(pool):
+            try:
+                unsealed(pool, row)
+            except ValueError:
+                now = await self._ask(lambda db, at: db.now())
+                item = aside(row, now)
+                values = (*item[1:7], sealed(pool, item), pool, row[0], row[1], row[2])
+                if await self._ask(lambda db, at: db.change(ASIDE, values)):  # noqa: B023
+                    done.append(str(item.key))
+        return done
 
     async def count(self, pool: str) -> dict[str, int]:
         def read(db: Connection, at: float) -> list[int | None]:
@@ -150,14 +176,33 @@ class SqliteShelf:
             try:
                 return statement(db, at)
             except sqlite3.OperationalError as error:
-                if "no such table" not in str(error):
+                if "no such function" in str(error):
+                    db.prepare(register)
+                elif "no such table" in str(error):
+                    db.prepare(register)
+                    for text in ITEMS:
+                        db.change(text, ())
+                else:
                     raise
-            for text in ITEMS:
-                db.change(text, ())
             return statement(db, at)
 
         return await self._store.statement(run)
 
+    def _seen(self, pool: str, rows: list[Any], now: int, at: float) -> SeenItem:
+        if not rows:
+            return SeenItem(None, None, now, at)
+        try:
+            return SeenItem(unsealed(pool, rows[0]), None, now, at)
+        except ValueError as bad:
+            name = pool.rpartition(SEPARATOR)[2]
+            raise damaged(name, self._store.where, bad, f"The item {rows[0][0]!r} of the pool {name!r}") from None
 
-def _seen(rows: list[Any], now: int, at: float) -> SeenItem:
-    return SeenItem(Item._make(rows[0]) if rows else None, None, now, at)
+
+def _all(db: Connection, pool: str, last: str) -> list[Any]:
+    try:
+        return db.rows(ALL, (pool, last))
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+    rows = db.rows(ALL_ANYHOW, (pool, last))
+    return [(str(key, "utf-8", "replace") if type(key) is bytes else key, *rest) for key, *rest in rows]

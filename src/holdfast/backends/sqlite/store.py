@@ -32,6 +32,13 @@ SELECT = "SELECT score, owner, body, version FROM holdfast_locks WHERE key=?"
 SCAN = "SELECT key, score, owner, body, version FROM holdfast_locks WHERE key > ? ORDER BY key LIMIT 1000"
 FIRST_SCAN = SCAN.replace("key > ?", "key >= ?")
 DELETE = "DELETE FROM holdfast_locks WHERE key=? AND version=?"
+_ANYHOW = "CASE typeof({0}) WHEN 'integer' THEN {0} ELSE CAST({0} AS BLOB) END"  # of a text that may not be UTF-8
+_COLUMNS = ", ".join(map(_ANYHOW.format, ("score", "owner", "body", "version")))
+UNREADABLE = f"SELECT {_COLUMNS} FROM holdfast_locks WHERE key=?"
+SCAN_UNREADABLE = f"SELECT CAST(key AS BLOB), {_COLUMNS} FROM holdfast_locks WHERE key > ? ORDER BY key LIMIT 1000"
+REPLACE = """UPDATE holdfast_locks SET score=?, owner=?, body=?, version=?
+    WHERE key=? AND CAST(version AS BLOB) IS CAST(? AS BLOB)"""
+UNLISTED = "SELECT 1 FROM holdfast_locks WHERE rowid > (SELECT max(rowid) FROM holdfast_locks) - 5000 AND +key=?"
 LOOK = "SELECT version FROM holdfast_locks WHERE key=?"
 CLAIM = "UPDATE holdfast_locks SET version=? WHERE key=?"
 
@@ -137,7 +144,7 @@ class SqliteStore:
         try:
             rows = db.rows(SELECT, (key,))
         except (sqlite3.Error, Closed):
-            rows = await self._run(db.rows, SELECT, (key,))
+            rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
         now = db.now()  # after the row, or the row could be from the future
         if not rows:
             return Seen(None, None, now, at)
@@ -170,6 +177,11 @@ class SqliteStore:
             return await self.read(row.key)  # another file, perhaps another clock: begin anew
         key, score, owner, body = row
         db = self._db
+        if expected is None:
+            there: list[Any] = await self._run(db.rows, UNLISTED, (key,))
+            if there and not await self._run(self._db.rows, LOOK, (key,)):
+                # It is there, and the index does not lead to it: a new row would let in somebody else.
+                raise sentences.explain(sentences.corrupt("its index is damaged"), db.real)
         version = db.version()
         values: tuple[object, ...] = (score, owner, body, version, key)
         if expected is not None:
@@ -223,15 +235,38 @@ class SqliteStore:
         await self._check(self._clock())
         while True:
             at = self._clock()
-            rows = await self._run(self._db.rows, SCAN if found else FIRST_SCAN, (last,))
+            scan, anyhow = (SCAN, SCAN_UNREADABLE) if found else (FIRST_SCAN, SCAN_UNREADABLE.replace(">", ">="))
+            rows = await self._run(self._select, scan, anyhow, (last,))
             now = self._db.now()
             for key, score, owner, body, version in rows:
+                if type(key) is not str:
+                    key = str(key, "utf-8", "replace") if type(key) is bytes else str(key)
                 if not key.startswith(prefix):
                     return found
                 found.append(Seen(Row(key, score, owner, body), version, now, at))
                 last = key
             if len(rows) < 1000:
                 return found
+
+    def _select(self, sql: str, anyhow: str, values: tuple[object, ...]) -> list[Any]:
+        """These rows; if a text in them is not UTF-8, as bytes, which nobody takes for a record."""
+        try:
+            return self._db.rows(sql, values)
+        except sqlite3.OperationalError as error:
+            if "decode to UTF-8" not in str(error):
+                raise
+        return self._db.rows(anyhow, values)
+
+    async def replace(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wake]
+    ) -> Written | Seen:
+        """As `write`, over a row that cannot be read, whatever stands there as its version."""
+        at = self._clock()
+        version = self._db.version()
+        values = (row.score, row.owner, row.body, version, row.key, expected)
+        if await self._run(self._db.change, REPLACE, values):
+            return Written(version, self._db.now(), at)
+        return await self.read(row.key)
 
     async def delete(self, key: str, expected: int | str) -> bool:
         return bool(await self._run(self._db.change, DELETE, (key, expected)))
@@ -347,7 +382,7 @@ class SqliteStore:
             rows = await self._run(self._db.rows, LOOK, (key,))
             if rows and rows[0][0] == known:
                 return ahead
-            rows = await self._run(self._db.rows, SELECT, (key,))
+            rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
             if not rows:
                 return -1
             try:
@@ -447,7 +482,7 @@ class SqliteStore:
 
 def _standing(body: str, ticket: str) -> int | None:
     """How many stand before this ticket, at a door or in the line of a pool; None if it is not there."""
-    if not body.startswith('["line'):
+    if type(body) is not str or not body.startswith('["line'):
         return wire.decode(body).standing(ticket)
     from ...pool.wire import decode_line
 
