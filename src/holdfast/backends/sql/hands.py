@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from ..patience import left, over
 from . import trouble
 from .address import CONNECTIONS, Address, on_connect
 from .dialects import Dialect, dialect_of
@@ -37,6 +38,7 @@ class Hands:
         self._parked: list[tuple[Any, Any]] = []
         self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
         self._quick = self._parks and address.engine.dialect.driver == "psycopg"
+        self._reads_in_time = self._parks and address.engine.dialect.driver == "pymysql"
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
         self._open: list[Any] = []
@@ -61,6 +63,8 @@ class Hands:
             lent, cursor = self._lend()
             try:
                 self.statements += 1
+                if self._reads_in_time:  # pymysql sets it on its socket with every read
+                    lent.driver_connection._read_timeout = max(left(self._timeout), 0.001)
                 if self._quick and values:
                     rows = cursor.say(statement, values)
                     met, now = cursor.rowcount, 0
@@ -76,7 +80,7 @@ class Hands:
                 if not isinstance(error, Exception):
                     raise
                 self.drop_idle()
-                if not again:
+                if not again or over():
                     raise trouble.said_no(self.dialect, self.where, error) from None
                 again = False  # it was an old connection, most likely: a new one tells
                 continue
@@ -102,6 +106,8 @@ class Hands:
                 return self._parked.pop()
             except IndexError:
                 pass  # another thread was quicker
+        if over():
+            raise trouble.cannot_connect(self.dialect, self.where, TimeoutError())
         try:
             lent = self.engine.raw_connection()
             return lent, self._quickly(lent) if self._quick else lent.cursor()

@@ -11,6 +11,7 @@ from typing import Any
 
 from psycopg import OperationalError, errors, pq
 
+from ..patience import left
 from .tables import Statement, by_number
 
 INT8 = 20
@@ -102,7 +103,7 @@ class Quick:
 
     def _wait(self, poll: Any, end: float) -> float:
         now = time.monotonic()
-        end = end or now + self._timeout
+        end = end or now + left(self._timeout)
         if end <= now or not poll.poll((end - now) * 1000):
             raise TimeoutError("no answer in time")
         return end

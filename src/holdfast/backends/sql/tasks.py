@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.util import greenlet_spawn
 
 from ..contract import Unknown
+from ..patience import left
 from .hands import Hands, Told
 from .tables import Statement
 
@@ -13,7 +14,7 @@ from .tables import Statement
 class TaskHands(Hands):
     async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
         try:
-            async with asyncio.timeout(self._timeout * 2):  # drivers that have no limit of their own
+            async with asyncio.timeout(left(self._timeout * 2)):  # drivers that have no limit of their own
                 return await greenlet_spawn(self.say, statement, values)
         except TimeoutError:
             raise Unknown("no answer came in time") from None
