@@ -1,5 +1,6 @@
 """Where a client does not work, a sentence says so: in a pickle, under eventlet, in a loop that is not asyncio's."""
 
+import _thread
 import copy
 import pickle
 import select
@@ -56,6 +57,20 @@ def test_eventlet_that_comes_later_is_refused_by_the_wait(monkeypatch: pytest.Mo
                 patch.delattr(select, "poll")
                 with pytest.raises(holdfast.ConfigError, match="eventlet has patched this process"):
                     two.lock("x").acquire(timeout=1)
+
+
+def test_gevent_that_patches_after_the_import_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen with gevent 26.9 by hand: patched first it works, patched later the first acquire hung forever."""
+    before = holdfast.connect("memory://")
+    monkeypatch.setattr(_thread, "allocate_lock", lambda: None)
+    sentence = r"gevent has patched .* Call gevent\.monkey\.patch_all\(\) first"
+    with pytest.raises(holdfast.ConfigError, match=sentence):
+        holdfast.connect("memory://")
+    with pytest.raises(holdfast.ConfigError, match=sentence):
+        before.lock("x").acquire()
+    monkeypatch.undo()
+    assert not [r for r in before.snapshot().resources if r.inside or r.line]
+    before.close()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The colour of threads: waiting blocks. None of these coroutines ever suspends."""
 
+import _thread
 import select
 import sys
 import threading
@@ -23,6 +24,8 @@ class ThreadEvent:
     __slots__ = ("_gate", "_is_set")
 
     def __init__(self) -> None:
+        if _thread.allocate_lock is not allocate_lock:
+            refuse_gevent()
         self._gate = allocate_lock()
         self._gate.acquire()
         self._is_set = False
@@ -69,6 +72,15 @@ class _Me(threading.local):
 me = _Me()
 
 
+def refuse_gevent() -> None:
+    """Locks made before gevent patched the process stop every green thread, not only the one that waits: the first
+    acquire would hang forever. Patched before this import, it works."""
+    raise ConfigError(
+        "gevent has patched this process after holdfast was imported, and a wait would stop every green thread. Call "
+        "gevent.monkey.patch_all() first, before holdfast is imported."
+    )
+
+
 def refuse_eventlet() -> None:
     """ConfigError if eventlet has patched this process: it takes select.poll away, with which threads wait here."""
     patcher = sys.modules.get("eventlet.patcher")
@@ -110,6 +122,9 @@ class ThreadColour:
         return run(work)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        if _thread.allocate_lock is not allocate_lock:
+            work.close()
+            refuse_gevent()
         threading.Thread(target=run, args=(work,), name=name, daemon=True).start()
 
 
