@@ -210,3 +210,33 @@ def test_processes_killed_in_the_middle_of_anything(redis_alone: Server, tmp_pat
     assert wrong == ""
     assert int((tmp_path / "count").read_text().split()[1]) > 100
     soon_empty(redis_alone.url)
+
+
+FORKED = """
+import asyncio, gc, os, sys
+from holdfast import aio
+
+async def main():
+    async with aio.connect(sys.argv[1]) as locks, aio.connect(sys.argv[1]) as other:
+        async with locks.lock("x"):
+            waiting = asyncio.create_task(other.lock("x").acquire())
+            while not (await locks.snapshot("x")).resources[0].line:
+                await asyncio.sleep(0.01)
+            child = os.fork()
+            if not child:
+                gc.collect()
+                sys.stderr.flush()
+                os._exit(0)
+            os.waitpid(child, 0)
+            await locks.ping()
+        await (await waiting).release()
+        print("both went on")
+
+asyncio.run(main())
+"""
+
+
+def test_the_child_of_a_loop_does_not_finalize_its_parents_connections(redis_alone: Server) -> None:
+    command = [sys.executable, "-W", "always", "-c", FORKED, redis_alone.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "both went on\n", "")

@@ -82,7 +82,8 @@ async def _stand_by(desk: Desk, hold: Hold, event: Event, until: float | None) -
     """Wait until somebody leads us in, or we are to lead. The event is a hint; what counts is looked at again."""
     while True:
         with desk.mutex:
-            if called(desk, hold) or desk.closing or (until is not None and desk.clock() >= until):
+            over = desk.closing or hold in desk.called_off or (until is not None and desk.clock() >= until)
+            if called(desk, hold) or over:
                 _stand_aside(desk, hold)
                 return
         rest = LOOK_AGAIN if until is None else min(until - desk.clock(), LOOK_AGAIN)
@@ -127,6 +128,9 @@ async def _lead(desk: Desk, hold: Hold, seat: Seat, until: float | None, trying:
     backend = desk.backend
     retry = RETRY_FIRST
     while True:
+        if desk.called_off and hold in desk.called_off:
+            await _step_down(desk, hold)
+            return False
         doubt = seat.doubtful
         answer, seat.answer = seat.answer, None
         try:

@@ -32,6 +32,7 @@ from .seat import NEVER, Hold, Seat
 
 if TYPE_CHECKING:
     from ..pool import On, Quit
+    from .call_off import Cancel
     from .pool import Seeker
 
 TRIES = 5
@@ -73,6 +74,8 @@ class Desk:
         self.entered: dict[Hashable, list[Hold]] = {}  # by `with`, of each thread or task, the innermost last
         self.nested: dict[tuple[str, Hashable], Hold] = {}  # reentrant holds, by who has them
         self.seeking: dict[str, Seeker] = {}  # those who want an item of a pool, by ticket
+        self.cancels: dict[Hold | Seeker, Cancel] = {}  # waits that can be called off from elsewhere, and by what
+        self.called_off: set[Hold | Seeker] = set()
         self.closing = False  # nobody is let in or passed on any more
         self.closed = False
         self.ended: contract.Event | None = None  # set when an acquire ends while the client closes
@@ -304,6 +307,8 @@ class Desk:
         self.entered.clear()
         self.nested.clear()
         self.seeking.clear()
+        self.cancels.clear()
+        self.called_off.clear()
         self.bell = self.colour.event()
         self.watch_bell = self.colour.event()
         self.keeping = self.watching = False

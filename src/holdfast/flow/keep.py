@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from ..doorman import Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError, RecordDamaged
+from . import call_off
 from .desk import SOON, Desk
 from .events import stumbled
 from .release import pay
@@ -202,6 +203,8 @@ async def _watch(desk: Desk) -> None:
             clock = desk.clock()
             watched = [s for s in desk.inside() if s.watched]
             due = min((s.end() for s in watched), default=NEVER)
+            if desk.cancels:
+                due = min(due, clock + call_off.LOOK)
             if due == NEVER:
                 idle_since = clock if idle_since is None else idle_since
                 due = idle_since + LINGER
@@ -215,6 +218,8 @@ async def _watch(desk: Desk) -> None:
         if due > clock:
             await desk.watch_bell.wait(due - clock)
         clock = desk.clock()
+        if desk.cancels:
+            call_off.look(desk)
         for seat in watched:
             if seat.end() <= clock and not seat.left:
                 desk.lose(seat)

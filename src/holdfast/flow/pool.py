@@ -128,6 +128,9 @@ async def seek(desk: Desk, seeker: Seeker, until: float | None) -> Hold | None:
     heard = False
     retry = RETRY_FIRST
     while True:
+        if desk.called_off and seeker in desk.called_off:
+            await withdraw(desk, seeker)
+            return None
         again = seeker.sent
         answer, seeker.answer = seeker.answer, None
         try:

@@ -55,8 +55,8 @@ class Pipe(asyncio.Protocol):
     def forget(self) -> None:
         """After a fork: neither the socket nor the loop are ours, so nothing is closed but our copy of the socket."""
         let_go(self.fileno())
+        PARENTS.extend((self, self.connection._reader, self.connection._writer))
         self.connection._reader = self.connection._writer = None
-        PARENTS.append(self)
 
     def fileno(self) -> int:
         sock = self.transport.get_extra_info("socket")
