@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 from ..backends.contract import Backend
 from ..doorman import ALL
 from ..errors import ConfigError
-from ..flow import change, check, enter, look
+from ..flow import change, check, look
 from ..flow.check import Seconds
 from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
@@ -22,12 +21,12 @@ from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
 from ..flow.pickling import NotPickled
-from ..flow.seat import Hold
 from ..flow.wish import Wish
 from .colour import TaskColour
 from .guard import P, R, guarded
 from .lease import Lease
 from .lock import Lock, RWLock, Semaphore
+from .lock_all import HoldingAll
 
 if TYPE_CHECKING:
     from ..flow.options import LockOptions, SemaphoreOptions
@@ -198,24 +197,7 @@ class Locks(NotPickled):
         locks = [x if isinstance(x, Lock) else self.lock(check.of_lock_all(x)) for x in names_or_locks]
         if len({x.name for x in locks}) != len(locks):
             raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
-        return self._hold_all(locks, check.timeout(timeout))
-
-    @asynccontextmanager
-    async def _hold_all(self, locks: list[Lock], limit: float | None) -> AsyncIterator[Mapping[str, Lease]]:
-        desk = self._desk
-        self._colour.check_loop()
-        who = desk.colour.current()
-        holds: list[Hold] = []
-        try:
-            wishes = [(x._wish, x._reentrant) for x in locks]
-            leases = cast("dict[str, Lease]", await enter.get_all(desk, wishes, limit, who, holds))
-        except BaseException:
-            await desk.colour.shield(enter.put_back(desk, holds))
-            raise
-        for lease in leases.values():
-            lease._enter(sys._getframe(3))
-        async with _leaving(leases):
-            yield leases
+        return HoldingAll(locks, check.timeout(timeout))
 
     @overload
     def guard(self, name_or_function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]: ...
@@ -309,14 +291,3 @@ async def _close_at_the_end(client: weakref.ref[Desk]) -> None:
     desk = client()
     if desk is not None:
         await close(desk, patience=0.0)
-
-
-@asynccontextmanager
-async def _leaving(leases: Mapping[str, Lease]) -> AsyncIterator[None]:
-    """Leave all of them, the last taken first, whatever happens to one."""
-    from contextlib import AsyncExitStack
-
-    async with AsyncExitStack() as stack:
-        for lease in leases.values():
-            stack.push_async_exit(lease.__aexit__)
-        yield
