@@ -12,7 +12,8 @@ from ..backends.contract import Unknown
 from ..backends.in_time import in_time
 from ..doorman import ALL
 from ..errors import NotHeld
-from ..flow import check, enter, look, soon
+from ..flow import call_off, check, enter, look, soon
+from ..flow.call_off import Cancel
 from ..flow.check import OWN, Seconds
 from ..flow.pickling import NotPickled
 from ..flow.wish import Wish
@@ -71,14 +72,19 @@ class Lock(NotPickled, Generic[T]):
     async def acquire(self, blocking: Literal[True] = True, *, timeout: None) -> Lease: ...
 
     @overload
-    async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None: ...
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, cancel: Cancel | None = None
+    ) -> Lease | None: ...
 
-    async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None:
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, cancel: Cancel | None = None
+    ) -> Lease | None:
         """A Lease, or None if it was not to be had in time: None or -1 = wait for ever, 0 or blocking=False = try.
 
         BackendError if the store cannot be reached to begin with. Cancellation leaves nothing behind.
+        cancel: an Event; soon after another thread or task sets it, the wait is over and returns None.
         """
-        return await self._get(self._wish, self._limit(blocking, timeout))
+        return await self._get(self._wish, self._limit(blocking, timeout), cancel)
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
         """A context manager for one use: enters with a Lease, or LockTimeout."""
@@ -103,11 +109,13 @@ class Lock(NotPickled, Generic[T]):
             return self._timeout if blocking else 0.0
         return check.blocking(blocking, timeout)
 
-    async def _get(self, wish: Wish, limit: float | None) -> Lease | None:
+    async def _get(self, wish: Wish, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         desk = self._desk
         lease = Lease(desk, wish, self._locks._colour.task())
         before = None if limit is None else patience.begin(limit)
         try:
+            if cancel is not None:
+                call_off.begin(desk, lease, cancel)
             asked = self._knock(lease, limit)
             try:
                 had = asked is not None and soon.sit(desk, lease, await (asked if before is None else in_time(asked)))
@@ -124,6 +132,8 @@ class Lock(NotPickled, Generic[T]):
         finally:
             if before is not None:
                 patience.end(before)
+            if cancel is not None:
+                call_off.end(desk, lease)
 
     def _knock(self, lease: Lease, limit: float | None) -> Awaitable[Any] | None:
         """Say what it wants, if that takes one message: its answer is to be awaited."""
@@ -261,12 +271,14 @@ class Semaphore(Lock[T]):
 
     @overload
     async def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None: ...
 
-    async def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
+    ) -> Lease | None:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
-        return await self._get(wish, self._limit(blocking, timeout))
+        return await self._get(wish, self._limit(blocking, timeout), cancel)
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))

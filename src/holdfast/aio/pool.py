@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..backends import patience
-from ..flow import check, let_go, pool, shelf
+from ..flow import call_off, check, let_go, pool, shelf
+from ..flow.call_off import Cancel
 from ..flow.check import KEEP, Seconds
 from ..flow.pickling import NotPickled
 from ..flow.pool import BACK_OFF, Seeker, Want
@@ -127,18 +128,30 @@ class Pool(NotPickled):
 
     @overload
     async def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+        self,
+        blocking: bool = True,
+        timeout: Seconds | None = None,
+        *,
+        key: str | None = None,
+        renew: bool = True,
+        cancel: Cancel | None = None,
     ) -> Item | None: ...
 
     async def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+        self,
+        blocking: bool = True,
+        timeout: Seconds | None = None,
+        *,
+        key: str | None = None,
+        renew: bool = True,
+        cancel: Cancel | None = None,
     ) -> Item | None:
         """Any item that can be had, or the one of this key; None if there was none in time. First come, first served.
 
         None or -1 = wait for ever, 0 or blocking=False = try. renew=False: it is yours for one lease, unless you renew
-        it. ConfigError if the one of this key is done. Cancellation leaves nothing behind.
+        it. ConfigError if the one of this key is done. Cancellation leaves nothing behind. cancel: as for a lock.
         """
-        return await self._get(self._seeker(key, renew), check.blocking(blocking, timeout))
+        return await self._get(self._seeker(key, renew), check.blocking(blocking, timeout), cancel)
 
     def hold(
         self,
@@ -159,12 +172,14 @@ class Pool(NotPickled):
     def _seeker(self, key: str | None, renew: bool) -> Seeker:
         return Seeker(Want(self._name, self._lease, check.name(key, "A key") if key is not None else "", bool(renew)))
 
-    async def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
+    async def _get(self, seeker: Seeker, limit: float | None, cancel: Cancel | None = None) -> Item | None:
         desk = self._desk
         self._locks._colour.check_loop()
         seeker.who = desk.colour.current()
         before = None if limit is None else patience.begin(limit)
         try:
+            if cancel is not None:
+                call_off.begin(desk, seeker, cancel)
             return cast("Item | None", await pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
         except BaseException:
             await desk.colour.shield(pool.withdraw(desk, seeker))
@@ -172,6 +187,8 @@ class Pool(NotPickled):
         finally:
             if before is not None:
                 patience.end(before)
+            if cancel is not None:
+                call_off.end(desk, seeker)
 
     def __repr__(self) -> str:
         return f"<holdfast.aio.Pool {self._name!r}>"

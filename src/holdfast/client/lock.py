@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, cast, overload
 from ..backends import patience
 from ..doorman import ALL
 from ..errors import NotHeld
-from ..flow import check, enter, look
+from ..flow import call_off, check, enter, look
+from ..flow.call_off import Cancel
 from ..flow.check import OWN, Seconds
 from ..flow.pickling import NotPickled
 from ..flow.run import run
@@ -58,14 +59,19 @@ class Lock(NotPickled, Generic[T]):
     def acquire(self, blocking: Literal[True] = True, *, timeout: None) -> Lease: ...
 
     @overload
-    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None: ...
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, cancel: Cancel | None = None
+    ) -> Lease | None: ...
 
-    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> Lease | None:
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, cancel: Cancel | None = None
+    ) -> Lease | None:
         """A Lease, or None if it was not to be had in time: None or -1 = wait for ever, 0 or blocking=False = try.
 
         BackendError if the store cannot be reached to begin with. Ctrl-C leaves nothing behind.
+        cancel: an Event; soon after another thread or task sets it, the wait is over and returns None.
         """
-        return self._get(self._wish, self._limit(blocking, timeout))
+        return self._get(self._wish, self._limit(blocking, timeout), cancel)
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
         """A context manager for one use: enters with a Lease, or LockTimeout."""
@@ -90,23 +96,27 @@ class Lock(NotPickled, Generic[T]):
             return self._timeout if blocking else 0.0
         return check.blocking(blocking, timeout)
 
-    def _get(self, wish: Wish, limit: float | None) -> Lease | None:
+    def _get(self, wish: Wish, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         lease = Lease(self._desk, wish, me.token)
         try:  # around everything: a Ctrl-C between any two lines must not leave it held
             if limit is not None:
                 patience.begin(limit)
-            had = True
-            if self._reentrant or not enter_at_once(self._desk, lease, limit == 0):
-                had = self._waits(lease, limit)
+            if cancel is not None:
+                call_off.begin(self._desk, lease, cancel)
+            at_once = not self._reentrant and enter_at_once(self._desk, lease, limit == 0)
+            had = at_once or self._waits(lease, limit)
             if had:
                 home = lease._home = self._holds  # type: ignore[assignment]
                 home.append(lease)
             if limit is not None:
                 patience.end()
+            if cancel is not None:
+                call_off.end(self._desk, lease)
             return lease if had else None
         except BaseException:
             undo_surely(lease)
             patience.end()
+            call_off.end(self._desk, lease)
             raise
 
     def _waits(self, lease: Lease, limit: float | None) -> bool:
@@ -274,12 +284,14 @@ class Semaphore(Lock[T]):
 
     @overload
     def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None: ...
 
-    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1) -> Lease | None:
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
+    ) -> Lease | None:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))
-        return self._get(wish, self._limit(blocking, timeout))
+        return self._get(wish, self._limit(blocking, timeout), cancel)
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
         wish = self._wish.but(weight=check.weight(weight, self._wish.capacity))

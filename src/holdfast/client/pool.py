@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..backends import patience
-from ..flow import check, let_go, pool, shelf, short_item
+from ..flow import call_off, check, let_go, pool, shelf, short_item
 from ..flow.acquire import named
+from ..flow.call_off import Cancel
 from ..flow.check import KEEP, Seconds
 from ..flow.pickling import NotPickled
 from ..flow.pool import BACK_OFF, Seeker, Want
@@ -158,20 +159,33 @@ class Pool(NotPickled):
 
     @overload
     def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+        self,
+        blocking: bool = True,
+        timeout: Seconds | None = None,
+        *,
+        key: str | None = None,
+        renew: bool = True,
+        cancel: Cancel | None = None,
     ) -> Item | None: ...
 
     def acquire(
-        self, blocking: bool = True, timeout: Seconds | None = None, *, key: str | None = None, renew: bool = True
+        self,
+        blocking: bool = True,
+        timeout: Seconds | None = None,
+        *,
+        key: str | None = None,
+        renew: bool = True,
+        cancel: Cancel | None = None,
     ) -> Item | None:
         """Any item that can be had, or the one of this key; None if there was none in time. First come, first served.
 
         None or -1 = wait for ever, 0 or blocking=False = try. renew=False: it is yours for one lease, unless you renew
-        it. ConfigError if the one of this key is done. Ctrl-C leaves nothing behind.
+        it. ConfigError if the one of this key is done. Ctrl-C leaves nothing behind. cancel: as for a lock.
         """
         seeker = Seeker(self._any) if key is None and renew is True else self._seeker(key, renew)
         plain = blocking is True and (timeout is None or (type(timeout) is int and timeout == 0))
-        return self._get(seeker, timeout if plain else check.blocking(blocking, timeout))  # type: ignore[arg-type]
+        limit: Any = timeout if plain else check.blocking(blocking, timeout)
+        return self._get(seeker, limit, cancel)
 
     def hold(
         self,
@@ -194,21 +208,26 @@ class Pool(NotPickled):
             return Seeker(self._any)
         return Seeker(Want(self._name, self._lease, check.name(key, "A key") if key is not None else "", bool(renew)))
 
-    def _get(self, seeker: Seeker, limit: float | None) -> Item | None:
+    def _get(self, seeker: Seeker, limit: float | None, cancel: Cancel | None = None) -> Item | None:
         desk = self._desk
         seeker.who = me.token
         try:
             if limit is not None:
                 patience.begin(limit)
+            if cancel is not None:
+                call_off.begin(desk, seeker, cancel)
             item = short_item.take(desk, seeker, limit == 0)
             if item is None:
                 item = run(pool.seek(desk, seeker, limit if not limit else desk.clock() + limit))
             if limit is not None:
                 patience.end()
+            if cancel is not None:
+                call_off.end(desk, seeker)
             return item  # type: ignore[return-value]
         except BaseException:
             _withdraw_surely(desk, seeker)
             patience.end()
+            call_off.end(desk, seeker)
             raise
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ talks to the store, and only while a wait has one: nothing of this costs anythin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import ConfigError
 from .desk import Desk
@@ -22,14 +22,10 @@ class Cancel(Protocol):
     def is_set(self) -> bool: ...
 
 
-def checked(cancel: Any) -> Cancel:
-    if not callable(getattr(cancel, "is_set", None)):
-        raise ConfigError(f"cancel must be an Event or have is_set() as one has, not {type(cancel).__name__}.")
-    return cancel  # type: ignore[no-any-return]
-
-
 def begin(desk: Desk, waiter: Hold | Seeker, cancel: Cancel) -> None:
-    """From here on until `end` this waiter can be called off."""
+    """From here on until `end` this waiter can be called off. ConfigError if cancel is no such object."""
+    if not callable(getattr(cancel, "is_set", None)):
+        raise ConfigError(f"cancel must be an Event, or have is_set() as one has, not {type(cancel).__name__}.")
     with desk.mutex:
         desk.cancels[waiter] = cancel
         if cancel.is_set():
