@@ -220,7 +220,7 @@ MANY_STEPS = {
 # OCI NoSQL, where it is several requests; and of PgBouncer and Sentinel: behind them is the same store as without.
 CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
-    "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems",
+    "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems", "TestCrowds",
 }  # fmt: skip
 # Of the stand-in for Oracle what reads, writes and scans in each way that there is.
 CHOSEN_OF_ORACLE = {"TestGettingIn", "TestLettingGo", "TestFences", "TestLooking", "TestSnapshots", "TestItems", ""}
@@ -235,7 +235,7 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
         return True
     if store == "oracle" and (group not in CHOSEN_OF_ORACLE or behaviour in MANY_STEPS):
         return True
-    return kind not in ("", "lock") or (group in SLOW and behaviour not in ALL_THE_SAME)
+    return kind not in ("", "lock", "semaphore(3)") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,6 +15,7 @@ from tests.contract.conftest import SQL, STORES
 NO_STORES = {
     "contract": "what a store has to be",
     "cas": "the engine; it is played over a dict, as the store 'cas'",
+    "turns": "how steps of one client at one row are made together",
     "names": "how names are kept and found",
     "pool_contract": "what a store of pools has to be",
     "cas_pool": "the engine of pools; it is played over the same dict",

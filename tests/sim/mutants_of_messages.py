@@ -26,8 +26,8 @@ MUTANTS = [
     Mutant(
         "the deadline counts from the write, not from the read that sampled the time",
         time.a_row_that_was_read_long_ago_grants_only_what_is_left, CAS,
-        "return Answer(reply, at, again)\n            conflicts += 1",
-        "return Answer(reply, result.at, again)\n            conflicts += 1",
+        "_answer(batch, replies, at)\n                return\n            conflicts += 1",
+        "_answer(batch, replies, result.at)\n                return\n            conflicts += 1",
     ),
     Mutant(
         "a push is taken as a grant from the moment it is read",
@@ -196,8 +196,8 @@ MUTANTS = [
     Mutant(
         "the engine does not say that it had to ask again",
         doubt.a_release_whose_reply_is_lost_is_no_loss, CAS,
-        "start, settle, again = None, True, True",
-        "start, settle = None, True",
+        "turn.again = True",
+        "pass",
     ),
     Mutant(
         "Left(held=False) is ignored",

@@ -122,13 +122,14 @@ MUTANTS = [
         "a conflict counts as written",
         rows.a_conflict_is_made_again_from_what_is_there, CAS,
         "            conflicts += 1\n            self.conflicts += 1",
-        "            return Answer(reply, at, again)",
+        "            _answer(batch, replies, at)\n            return",
     ),
     Mutant(
         "a write refused for its time is taken for done",
         rows.a_time_ahead_of_the_stores_is_refused_and_read_again, CAS,
         "            stale = result.version == version",
-        "            if result.version == version:\n                return Answer(reply, at, again)\n"
+        "            if result.version == version:\n"
+        "                _answer(batch, replies, at)\n                return\n"
         "            stale = False",
     ),
     Mutant(

@@ -110,6 +110,7 @@ class RowStore:
         self.contract = rows.house.contract
         self.colour = SimColour(process)
         self.trust = rows.trust
+        self.gathers = rows.estimates != "embedded"  # as SQLite, whose steps take no time, does not
         self.ear = f"ear-{process.name}"
         self.fates: list[tuple[str, str]] = []
         self.write_fates: list[tuple[str, str]] = []

@@ -9,6 +9,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   fresh read, for they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket tells whether it had worked. The
   wake-ups of the lost write may not have been sent, so every unsure insider is woken again.
+- Where a step takes long, those of one client at one row are made together: `turns`.
 - Who is dead or deaf is asked only where it matters: those whom a step would admit, and those it would wait for.
 """
 
@@ -21,6 +22,7 @@ from ..errors import BackendError, RecordDamaged
 from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
 from .damage import damaged, fence_after
 from .names import SEPARATOR, glob
+from .turns import Turn, Turns, served
 
 if TYPE_CHECKING:
     from .cas_pool import CasPools
@@ -63,6 +65,7 @@ class CasBackend:
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
         self._pools: CasPools | None = None
+        self._turns = Turns(colour) if getattr(store, "gathers", False) else None
 
     @property
     def pools(self) -> "CasPools | None":
@@ -95,6 +98,18 @@ class CasBackend:
         if self._get is None or self._put is None:
             return None
         key = self.prefix + name
+        turns = self._turns
+        if turns is None:
+            return self._at_once(key, command)
+        if not turns.begin(key):
+            return None  # another one of this client is at it, and takes this one along
+        try:
+            return self._at_once(key, command)
+        finally:
+            turns.end(key)
+
+    def _at_once(self, key: str, command: Command) -> Answer | None:
+        assert self._get is not None and self._put is not None
         start, fresh = self._recall(key), False
         for _ in range(TRIES):
             if start is None:
@@ -130,12 +145,34 @@ class CasBackend:
 
     async def ask(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
-        store = self.store
+        turn = Turn(command)
+        turns = self._turns
+        if turns is None:
+            await self._make(key, [turn])
+        elif await turns.wait(key, turn):
+            batch = [turn]
+            try:
+                await self._make(key, batch)
+            except BaseException as error:
+                turns.failed(batch, error)
+                raise
+            finally:
+                turns.end(key)
+        if turn.error is not None:
+            raise turn.error
+        assert turn.answer is not None
+        return turn.answer
+
+    async def _make(self, key: str, batch: list[Turn]) -> None:
+        """Make the steps of these, and of those who join them meanwhile, with one write; each has its answer then."""
+        store, turns = self.store, self._turns
         settle = key in self._doubts
         start = self._recall(key)
-        fresh = again = False
+        fresh = False
         conflicts = settles = 0
         while True:
+            if turns is not None and turns.join(key, batch):
+                fresh = False  # what was read before they came says nothing about their moment
             if start is None:
                 seen = await store.read(key, settle)
                 start, fresh = (self._know(seen), seen.now, seen.at), True
@@ -143,13 +180,14 @@ class CasBackend:
                     await self._wake_unsure(start[0][0])
                     self._doubts.discard(key)
             (before, version, _), now, at = start
-            record, reply, woken = self._step(before, command, now)
-            if _same(record, before) and not (settle and isinstance(command, Leave)):
+            record, replies, woken = self._steps(before, batch, now)
+            if _same(record, before) and not (settle and any(isinstance(t.command, Leave) for t in batch)):
                 if not fresh:
                     start = None
                     continue
                 self._remember(key, start[0])
-                return Answer(reply, at, again)
+                _answer(batch, replies, at)
+                return
             row = Row(key, record.fence, wire.owners(record), wire.encode(record))
             if self._tells_holders and record.line:
                 woken = _and_the_holder(before, record, woken)
@@ -161,32 +199,48 @@ class CasBackend:
                 settles += 1
                 if settles > SETTLES:
                     raise
-                start, settle, again = None, True, True
+                start, settle = None, True
+                for turn in batch:
+                    turn.again = True
                 continue
             except BaseException:
                 self._doubt(key)
                 raise
             if isinstance(result, Written):
                 self._remember(key, (record, result.version, result.at))
-                return Answer(reply, at, again)
+                _answer(batch, replies, at)
+                return
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:
                 raise BackendError(
-                    f"{name!r} changed {CONFLICTS} times while one step was tried. "
+                    f"{key.removeprefix(self.prefix)!r} changed {CONFLICTS} times while one step was tried. "
                     "Spread the work over more names, or use a store with a server."
                 )
             stale = result.version == version  # refused for its time, or an old row shown: read again
             known = self._know(result)
             pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
-            if self._gives_way and type(command) is Enter and _crowd(before, known[0], result, stale):
-                # Of all who try again at once but one fails. As long as nobody stands in line there is no choice: who
-                # was quick enough is in and out in the meantime, and whoever pauses never gets his turn.
+            if self._gives_way and _crowd(before, known[0], result, stale) and _are_new(batch, known[0]):
+                # Of all newcomers that try again at once but one fails. As long as nobody stands in line there is no
+                # choice: who was quick enough is in and out in the meantime, and whoever pauses never gets a turn.
                 pause = min((self.colour.clock() - sent) * WAYS * conflicts, LONGEST_WAY)
             if pause:
                 await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * pause)
                 stale = True  # what was shown before the pause would only conflict again
             start, fresh = None if stale else (known, result.now, result.at), True
+
+    def _steps(self, record: Record, batch: list[Turn], now: int) -> tuple[Record, list[Reply], tuple[Wake, ...]]:
+        """One after the other, all at the same time of the store."""
+        if len(batch) == 1:
+            record, reply, woken = self._step(record, batch[0].command, now)
+            return record, [reply], woken
+        replies = []
+        all_woken: list[Wake] = []
+        for turn in batch:
+            record, reply, woken = self._step(record, turn.command, now)
+            replies.append(reply)
+            all_woken += woken
+        return record, replies, tuple(all_woken)
 
     def _recall(self, key: str) -> _Start | None:
         """What an optimistic step can start from: what is known of this one, if that is good enough, and a time.
@@ -379,6 +433,8 @@ class CasBackend:
     def forked(self) -> None:
         self._cache.clear()
         self._doubts.clear()
+        if self._turns is not None:
+            self._turns.reset()
         self.store.forked()
 
     def beacon(self) -> int | None:
@@ -391,9 +447,21 @@ class CasBackend:
         return self.store.schema()
 
 
+def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:
+    for turn, reply in zip(batch, replies, strict=True):
+        turn.answer = Answer(reply, at, turn.again)
+    served(batch)
+
+
 def _crowd(before: Record, there: Record, shown: Seen, stale: bool) -> bool:
     """Whether a write was refused because of others, who stand in line."""
     return bool(before.line) if shown.row is None else bool(there.line) and not stale
+
+
+def _are_new(batch: list[Turn], record: Record) -> bool:
+    """Whether all of these only want to come: one that has a place, or was let in, keeps the others waiting."""
+    there = {e.ticket for e in (*record.inside, *record.line)}
+    return all(type(turn.command) is Enter and turn.command.ticket not in there for turn in batch)
 
 
 def _same(one: Record, other: Record) -> bool:

@@ -172,6 +172,9 @@ class Store(Protocol):
     # A store where a refused write is dear says so: then newcomers keep out of each other's way for a while.
     # gives_way = True
 
+    # A store where a step takes more than microseconds says so: then those of one client at one row share a write.
+    # gathers = True
+
     # A store that hears hints may also have
     # def hinted(self, tickets) -> Collection[str]
     # which says for whom of these a hint has come that nobody waited for, without waiting: holders have been evicted.

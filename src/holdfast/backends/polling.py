@@ -2,12 +2,13 @@
 
 The pause begins with a few milliseconds for the first in line and is longer for those behind, doubles while nothing
 changes and begins anew when something does. A row that shows the asker inside is better than a push that names the
-grant: it was read after the write that made it, and tells for how long it is good.
+grant: it was read after the write that made it, and tells for how long it is good. Those of one client who wait at the
+same row share what one of them has read.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Collection
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from ..doorman import wire
 from ..errors import BackendError
@@ -16,7 +17,43 @@ from .names import SEPARATOR
 
 LONGEST = 1.0  # seconds
 KEPT = 1000  # early ends that nobody has noticed yet
+UNDER_WAY = 1.0  # seconds for which others wait for one who reads; then they read for themselves
+ROWS = 64  # that are kept to be shared
 LONGEST_FOR_ITEMS = 0.15  # for who would be the next to have an item: nobody tells him that one was given back
+
+
+T = TypeVar("T")
+
+
+class Shared(Generic[T]):
+    """What this client has last read of the rows that it waits at."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._read: dict[str, tuple[float, T]] = {}
+        self._reading: dict[str, float] = {}
+
+    async def get(self, key: str, age: float, read: Callable[[], Awaitable[T]]) -> T | None:
+        """The row, read at most so many seconds ago; None: another one is just reading it, look again later."""
+        now = self._clock()
+        known = self._read.get(key)
+        if known is not None and now - known[0] <= age:
+            return known[1]
+        if now - self._reading.get(key, -UNDER_WAY) < UNDER_WAY:
+            return None
+        self._reading[key] = now
+        try:
+            found = await read()
+        finally:
+            self._reading.pop(key, None)
+        if len(self._read) >= ROWS:
+            self._read.clear()
+        self._read[key] = now, found
+        return found
+
+    def clear(self) -> None:
+        self._read.clear()
+        self._reading.clear()
 
 
 class Ahead(NamedTuple):
@@ -112,14 +149,14 @@ async def poll(
     naps: Naps,
     ticket: str,
     timeout: float,
-    look: Callable[[], Awaitable[Pushed | Ahead]],
+    look: Callable[[float], Awaitable[Pushed | Ahead | None]],
     first: float,
     longest: float = LONGEST,
     behind: float = LONGEST,
 ) -> Pushed | None:
-    """Look until there is something to be told, at most so many seconds. `first`: the shortest pause, `longest`: the
-    longest of who is next, `behind`: that of all others. A look that fails tells nothing: whether the store is gone,
-    the next question shows."""
+    """Look until there is something to be told, at most so many seconds. `look` is given how old what it shows may be.
+    `first`: the shortest pause, `longest`: the longest of who is next, `behind`: that of all others. A look that fails
+    tells nothing: whether the store is gone, the next question shows."""
     end = naps.clock() + timeout
     pause, found = first, Ahead(0)
     while (left := end - naps.clock()) > 0:
@@ -128,9 +165,11 @@ async def poll(
             return Pushed(ticket)
         before = found.number
         try:
-            seen = await look()
+            seen = await look(pause / 2)
         except (Unknown, BackendError):
             pause, found = min(pause * 2, LONGEST), found._replace(due=LONGEST)
+            continue
+        if seen is None:
             continue
         if isinstance(seen, Pushed):
             return seen

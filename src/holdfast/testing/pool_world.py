@@ -16,12 +16,12 @@ class PoolWorld:
     async def until(self, check: Callable[[], Awaitable[object]], what: str) -> None:
         raise NotImplementedError
 
-    def _undressed(self, client: aio.Locks) -> Any:
+    def undressed(self, client: aio.Locks) -> Any:
         raise NotImplementedError
 
     def keeps_pools(self) -> bool:
         """Whether this store keeps pools."""
-        return getattr(self._undressed(self.eye)._desk.backend, "pools", None) is not None
+        return getattr(self.undressed(self.eye)._desk.backend, "pools", None) is not None
 
     async def workers(self, pool: str, number: int) -> None:
         """Wait until so many stand in the line of this pool."""
@@ -32,6 +32,6 @@ class PoolWorld:
         await self.until(lambda: self._waits(pool, number, 1), f"{number} who wait for items of {pool!r}")
 
     async def _waits(self, pool: str, number: int, which: int) -> bool:
-        backend = self._undressed(self.eye)._desk.backend
+        backend = self.undressed(self.eye)._desk.backend
         line = await backend.pools.line(pool)
         return len((line.workers, line.watchers)[which]) == number

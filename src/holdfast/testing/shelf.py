@@ -32,6 +32,7 @@ class DictStore:
     span = "process"
     trust = 10.0
     skew = 0.0
+    gathers = True
 
     def __init__(self, shelf: Shelf, colour: Colour) -> None:
         self.shelf = shelf

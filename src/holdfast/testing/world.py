@@ -60,7 +60,7 @@ class World(PoolWorld):
     def _dress(self, made: Any) -> aio.Locks:
         raise NotImplementedError
 
-    def _undressed(self, client: aio.Locks) -> Any:
+    def undressed(self, client: aio.Locks) -> Any:
         return client
 
     @property
@@ -128,7 +128,7 @@ class World(PoolWorld):
         """The store loses what it knows about this name, as after a restore from an old copy."""
         if hasattr(self.site, "forget"):
             return self.site.forget(name)  # type: ignore[no-any-return]
-        backend: Any = self._undressed(self.eye)._desk.backend
+        backend: Any = self.undressed(self.eye)._desk.backend
         if hasattr(backend, "store"):
             seen = await backend.store.read(backend.prefix + name)
             assert await backend.store.delete(backend.prefix + name, seen.version)
@@ -207,7 +207,7 @@ class ThreadWorld(World):
     def _dress(self, made: Any) -> aio.Locks:
         return cast(aio.Locks, dress(made))
 
-    def _undressed(self, client: aio.Locks) -> Any:
+    def undressed(self, client: aio.Locks) -> Any:
         return undress(client)
 
     async def pass_time(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ from cassandra.util import Duration
 from ...doorman import Wake
 from ...errors import BackendError
 from ..contract import Colour, Pushed, Row, Seen, Written
-from ..polling import Ahead, Naps, poll, pool_of, standing, told
+from ..polling import Ahead, Naps, Shared, poll, pool_of, standing, told
 from . import cql
 from .wire import Wire
 
@@ -35,6 +35,7 @@ class CassandraStore:
     span = "machines"
     ear = ""
     gives_way = True
+    gathers = True
     trust = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
 
     def __init__(self, wire: Wire, colour: Colour, *, skew: float = 0.0) -> None:
@@ -46,6 +47,7 @@ class CassandraStore:
         self.pushes_grants = colour.blocking
         self._colour = colour
         self._naps = Naps(colour)
+        self._shared: Shared[tuple[str | None, tuple[int, float]]] = Shared(colour.clock)
         self.crowded = 0.0  # until when other workers may be in our way at the items
         self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
         self.added = 0  # the time of the last item added
@@ -128,10 +130,16 @@ class CassandraStore:
         pass  # nobody listens: they look for themselves
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
-        async def look() -> Pushed | Ahead:
+        async def read() -> tuple[str | None, tuple[int, float]]:
             at = self._colour.clock()
             found = await self.wire.read(cql.READ, (key,))
-            result = standing(found[0].body, ticket, (self.note(found[0].now, at), at)) if found else Pushed(ticket)
+            return (found[0].body, (self.note(found[0].now, at), at)) if found else (None, (0, at))
+
+        async def look(age: float) -> Pushed | Ahead | None:
+            found = await self._shared.get(key, age, read)
+            if found is None:
+                return None
+            result = standing(found[0], ticket, found[1])
             if isinstance(result, Ahead) and result.wants is not None and not result.number:
                 return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
             return result
@@ -156,6 +164,7 @@ class CassandraStore:
         await self.wire.close()
 
     def forked(self) -> None:
+        self._shared.clear()
         self.wire.forked()
         self._known = None
 

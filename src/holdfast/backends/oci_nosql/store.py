@@ -8,11 +8,12 @@ the form of a row, `trouble` the errors, `shelf` the items.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ...doorman import Wake
 from ..contract import Colour, Pushed, Row, Seen, Written
-from ..polling import Ahead, Naps, poll, standing, told
+from ..polling import Ahead, Naps, Shared, poll, standing, told
 from .clock import CLOCK, Clock, rests_on_it
 from .rows import ALL, from_value, span, table_key, to_value
 from .table import COLUMNS, Kept, Table
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS {table} ({columns})
 class OciStore:
     span = "machines"
     ear = ""
+    gathers = True
     trust = 5.0
     glance = 2.0  # each look is a request that is paid for
     checks_time = False
@@ -54,6 +56,7 @@ class OciStore:
         self.added = 0  # the time of the last item added
         self._colour = colour
         self._naps = Naps(colour)
+        self._shared: Shared[Any] = Shared(colour.clock)
         self.clock = Clock(table)
 
     @property
@@ -109,8 +112,11 @@ class OciStore:
         pass  # nobody listens: they look for themselves
 
     async def changed(self, key: str, ticket: str, timeout: float, ears: Collection[str]) -> Pushed | None:
-        async def look() -> Pushed | Ahead:
-            row, _ = await self._get(key)
+        async def look(age: float) -> Pushed | Ahead | None:
+            read = await self._shared.get(key, age, partial(self._get, key))
+            if read is None:
+                return None
+            row, _ = read
             found = standing(row.body if row is not None else None, ticket, self.now())
             if isinstance(found, Ahead) and found.wants is not None and not found.number:
                 return told(ticket, found, await self.items.due_in(key, found.wants))
@@ -136,6 +142,7 @@ class OciStore:
         self.table.forget()
 
     def forked(self) -> None:
+        self._shared.clear()
         self.table.forget()
 
     def beacon(self) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ..contract import NEVER, Colour, Pushed, Seen
+from ..polling import Shared
 from .address import Address
 from .rows import SqlRows, ThreadRows
 from .tables import ddl
@@ -25,6 +26,7 @@ TABLES = ("holdfast_locks", "holdfast_items")
 class SqlStore(SqlRows):
     span = "machines"
     tells_holders = True
+    gathers = True
     gives_way = True  # of 64 who come at once, each needs 25 statements and not a hundred
 
     def __init__(self, address: Address, colour: Colour) -> None:
@@ -35,6 +37,7 @@ class SqlStore(SqlRows):
         self.pushes_grants = colour.blocking
         self._ear: Ear | None = None
         self._told: dict[str, Seen] = {}
+        self.shared: Shared[Seen] = Shared(colour.clock)
 
     @property
     def items(self) -> "SqlShelf":
@@ -125,6 +128,7 @@ class SqlStore(SqlRows):
         self._ear = None
         self._lost.clear()
         self._told.clear()
+        self.shared.clear()
         self.hands.forked()
 
     def beacon(self) -> int | None:

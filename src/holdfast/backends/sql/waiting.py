@@ -1,6 +1,7 @@
 """Waiting until it may be one's turn: by a hint where the database sends any, by looking where it does not."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...doorman import Wake
@@ -40,21 +41,23 @@ async def listen(
         said = ear.leave(ticket, event)
     if not said and colour.clock() >= end:
         return None
-    if is_line(key):
-        return Pushed(ticket)
+    if is_line(key) or not store.pushes_grants:
+        return Pushed(ticket)  # what it asks next is read and written together with what others of this client ask
     try:
-        shown = await look(store, key, ticket)
+        shown = await look(store, key, ticket, 0.0)
     except (Unknown, BackendError):
         return Pushed(ticket)
     return shown if isinstance(shown, Pushed) else Pushed(ticket)
 
 
 async def poll(store: "SqlStore", key: str, ticket: str, timeout: float) -> Pushed | None:
-    return await polling.poll(store.naps, ticket, timeout, lambda: look(store, key, ticket), FIRST, NEXT, BEHIND)
+    return await polling.poll(store.naps, ticket, timeout, partial(look, store, key, ticket), FIRST, NEXT, BEHIND)
 
 
-async def look(store: "SqlStore", key: str, ticket: str) -> Pushed | Ahead:
-    seen = await store.read(key)
+async def look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed | Ahead | None:
+    seen = await store.shared.get(key, age, partial(store.read, key))
+    if seen is None:
+        return None
     found = standing(seen.row.body if seen.row is not None else None, ticket, (seen.now, seen.at))
     if isinstance(found, Ahead) and found.wants is not None and not found.number:
         if await store.items.is_due(pool_of(key), found.wants):

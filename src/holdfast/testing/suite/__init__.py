@@ -16,7 +16,7 @@ from .stage import matrix as matrix
 
 PARTS = (
     "getting_in", "letting_go", "closing", "calling_off", "line", "kinds", "leases", "lost_replies", "looking",
-    "ones_own", "words", "items", "workers", "item_leases",
+    "ones_own", "words", "items", "workers", "item_leases", "crowds",
 )  # fmt: skip
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
