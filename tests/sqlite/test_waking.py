@@ -14,7 +14,7 @@ from holdfast.backends.contract import Pushed
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.backends.sqlite.waiting import Waiter as WaiterOfTheRoom
 from holdfast.doorman import Admitted, Waiting, Wake
-from tests.sqlite.plumbing import ThreadColour, enter, get, leave, put, run, step, store_at, until
+from tests.sqlite.plumbing import ThreadColour, ThreadEvent, enter, get, leave, put, run, step, store_at, until
 
 Client = Callable[..., SqliteStore]
 FOR_EVER = 30.0
@@ -324,9 +324,17 @@ def test_polls_become_rarer_while_nothing_changes(path: Path) -> None:
         def clock(self) -> float:  # type: ignore[override]
             return self.now
 
-        async def sleep(self, seconds: float) -> None:
-            slept.append(seconds)
-            self.now += seconds
+        def event(self) -> ThreadEvent:
+            colour = self
+
+            class Event(ThreadEvent):
+                async def wait(self, timeout: float | None) -> bool:
+                    assert timeout is not None
+                    slept.append(timeout)
+                    colour.now += timeout
+                    return False
+
+            return Event()
 
     store = SqliteStore(str(path), Colour())
     for name in "ABC":
