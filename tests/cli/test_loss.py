@@ -8,6 +8,7 @@ import sys
 import time
 
 from holdfast.cli.undertaker import children
+from tests.busy import within
 from tests.cli.conftest import Tool, alive, until
 
 # A child of its own, a grandchild in another session, one without its environment. None of them keeps our pipes.
@@ -38,7 +39,7 @@ def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(hold
     assert first.stderr is not None
     assert first.stderr.read() == ""  # not even "Killed" from a shell inside
     (began,) = holdfast.pids("began")
-    assert began - killed < 1_000_000_000  # 30 s would be a lease; a quiet machine needs about 20 ms
+    assert (began - killed) / 1e9 < within(1, below=20)  # 30 s would be a lease; a quiet machine needs 20 ms
 
 
 def test_at_least_is_kept_by_the_release_and_does_not_outlive_a_kill(holdfast: Tool) -> None:
@@ -162,7 +163,7 @@ def test_a_wrapper_killed_in_line_leaves_no_place_behind(holdfast: Tool) -> None
     first.communicate("go\n", timeout=20)
     began = time.monotonic()
     assert living.wait(20) == 0
-    assert time.monotonic() - began < 1.5  # its patience would be longer
+    assert time.monotonic() - began < within(1.5, below=2)  # its patience would be longer
 
 
 def test_an_evicted_command_is_dead_before_the_next_one_comes(holdfast: Tool) -> None:
@@ -182,7 +183,7 @@ def test_a_store_that_hangs_costs_the_command_in_time(holdfast: Tool) -> None:
     blocker = sqlite3.connect(holdfast.folder / "locks.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")  # nobody else can write
     took = until(lambda: not any(map(alive, pids)))
-    assert took < 1.5 + 0.5  # the lease may have been renewed just before
+    assert took < within(1.5 + 0.5, below=10)  # the lease may have been renewed just before
     blocker.execute("ROLLBACK")
     blocker.close()
     _, err = first.communicate(timeout=30)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import within
 from tests.cli import test_commands, test_loss, test_pool, test_run, test_terminal
 from tests.cli.conftest import Tool, alive, until
 from tests.servers.server import Server
@@ -95,10 +96,10 @@ def test_killing_the_wrapper_ends_its_family_at_once_and_the_lock_with_its_lease
     killed = time.time_ns()
     first.kill()
     took = until(lambda: not any(map(alive, pids)))
-    assert took < 1
+    assert took < within(1, below=10)
     assert second.wait(20) == 0
     (began,) = holdfast.pids("began")
-    assert 1_000_000_000 < began - killed < 4_000_000_000  # renewed at every third, so 1.3 to 2 s of it are left
+    assert 1 < (began - killed) / 1e9 < within(4, below=15)  # renewed at every third, so 1.3 to 2 s of it are left
 
 
 def test_a_server_that_hangs_costs_the_command_in_time(holdfast: Tool, redis_alone: Server) -> None:

@@ -14,6 +14,7 @@ import redis.asyncio
 from holdfast import ConfigError
 from holdfast.recipes import ZMutexSet
 from holdfast.recipes import z_mutex_scripts as lua
+from tests.busy import within
 from tests.recipes.losing import losing_client
 from tests.servers.server import Server
 
@@ -284,13 +285,13 @@ def test_many_who_wait_need_one_more_connection(client: redis.Redis) -> None:
         for name in "abcdefghij":
             mutexes.create(name)
         found = {mutex[0] for mutex in [each.result() for each in waiting] if mutex}
-    assert found == set("abcdefghij") and time.monotonic() - begun < 2
+    assert found == set("abcdefghij") and time.monotonic() - begun < within(2, below=9)
 
 
 def test_the_time_is_kept(client: redis.Redis) -> None:
     begun = time.monotonic()
     assert ZMutexSet(client).acquire(timeout=0.25) is None
-    assert 0.25 <= time.monotonic() - begun < 0.5
+    assert 0.25 <= time.monotonic() - begun < within(0.5, below=5)
 
 
 # -- what goes wrong

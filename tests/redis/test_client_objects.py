@@ -74,7 +74,7 @@ def test_a_subclass_is_a_client_too() -> None:
     (aio.connect, redis.Redis(), "redis.asyncio.Redis"),
     (aio.connect, Mine(), "redis.asyncio.Redis"),
     (holdfast.connect, redis.ConnectionPool(), "not a client"),
-    (holdfast.connect, 5, "a URL, a client of redis-py"),
+    (holdfast.connect, 5, "a URL, a path, a client of redis-py"),
 ])
 def test_what_cannot_be_used_is_refused_with_the_cure(connect, client: object, cure: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match=cure):
@@ -84,7 +84,7 @@ def test_what_cannot_be_used_is_refused_with_the_cure(connect, client: object, c
 def test_a_client_without_the_rest_of_the_driver_is_told_what_is_missing() -> None:
     code = "import sys; sys.modules['hiredis'] = None; import redis, holdfast; holdfast.connect(redis.Redis())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.endswith("A client of redis-py needs the driver: pip install 'holdfast[redis]'.\n")
+    assert done.stderr.endswith("A client of redis-py needs hiredis: pip install 'holdfast[redis]'.\n")
 
 
 def test_an_option_of_the_driver_belongs_to_the_client() -> None:

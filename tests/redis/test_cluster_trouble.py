@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import BackendError, ConfigError, aio
+from tests.busy import within
 from tests.redis.test_trouble import SECRET, says, tool
 from tests.servers.groups import Cluster
 from tests.servers.server import Server, free_port, until
@@ -122,7 +123,7 @@ def test_a_waiter_outlasts_a_cluster_that_is_gone_for_seconds(lonely: Server, fa
         lonely.kill()
         waiter.join(20)
         lonely.restart()
-    assert waited and 1.9 < waited[0] < 3.5, waited
+    assert waited and 1.6 < waited[0] < within(3.5, below=10), waited  # no try begins that would end too late
 
 
 def test_a_closed_client_says_nothing_of_a_cluster_that_is_gone(lonely: Server) -> None:

@@ -20,6 +20,7 @@ from holdfast.backends.redis import pool_layout
 from holdfast.backends.redis.scripts import Script
 from holdfast.flow.run import run
 from holdfast.pool import Finish, Give, Lost, On, Order, Put, Quit, Remove, Seek, Taken, Touch
+from tests.busy import within
 from tests.redis.both import EARS
 from tests.redis.pool_both import hooked
 from tests.redis.test_cost import calls
@@ -293,7 +294,7 @@ def test_what_expires_goes_to_who_waits_at_once(redis_alone: Server) -> None:
         begun = time.monotonic()
         item = locks.pool("jobs").acquire(timeout=5)
         assert item and item.fence > dead.fence
-        assert 0.4 < time.monotonic() - begun < 1.2
+        assert 0.4 < time.monotonic() - begun < within(1.2, below=4)
         dead.lost  # noqa: B018
         with pytest.raises(holdfast.LeaseLost):
             dead.done()
@@ -319,7 +320,7 @@ def test_a_killed_process_in_line_holds_nobody_up(redis_alone: Server) -> None:
         locks.pool("jobs").add("a")
         item = living.result()
         took = time.monotonic() - begun
-        assert item is not None and took < 1.0, f"{took:.1f} s: it went to a dead one first"
+        assert item is not None and took < within(1, below=2), f"{took:.1f} s: it went to a dead one first"
 
 
 # -- a server that evicts

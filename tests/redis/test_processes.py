@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from tests.busy import within
 from tests.servers.server import Server, until
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -72,7 +73,7 @@ def test_a_killed_holder_is_passed_over_when_its_lease_ends(redis_alone: Server,
     holder.kill()
     began = time.monotonic()
     with holdfast.connect(redis_alone.url) as locks, locks.lock("x", timeout=20):
-        assert 0.5 < time.monotonic() - began < 3.5
+        assert 0.5 < time.monotonic() - began < within(3.5, below=15)
 
 
 def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Start) -> None:
@@ -88,7 +89,7 @@ def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Star
             time.sleep(0.1)
             began = time.monotonic()
         assert said(living).startswith("inside")
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < within(1, below=8)  # five times two seconds of patience
     living.kill()
 
 
@@ -115,7 +116,7 @@ def test_a_waiter_stopped_at_its_turn_costs_two_seconds(redis_alone: Server, sta
             os.kill(stopped.pid, signal.SIGSTOP)
             began = time.monotonic()
         assert said(living).startswith("inside")
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < within(4, below=15)  # a lease would be 20
 
 
 FORKS = """

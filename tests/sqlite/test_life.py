@@ -15,6 +15,7 @@ import pytest
 from holdfast.backends.contract import Pushed
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.doorman import Admitted, Leave, Waiting
+from tests.busy import within
 from tests.sqlite.plumbing import enter, python, run, step, store_at
 
 Client = Callable[..., SqliteStore]
@@ -120,7 +121,7 @@ def test_a_waiter_is_told_of_a_death_within_milliseconds(client: Client, path: P
         assert isinstance(step(store, "k", enter("B", store.ear)), Admitted)
         step(store, "k", Leave("B"))
         timer.join()
-    assert min(took) < 0.05, took  # the best of five, for a busy machine is slow
+    assert min(took) < within(0.05, below=0.25), took  # the best of five; a look would take a quarter
 
 
 def test_a_death_before_the_waiting_began_is_told_at_once(client: Client, path: Path, start: Start) -> None:
@@ -130,7 +131,7 @@ def test_a_death_before_the_waiting_began_is_told_at_once(client: Client, path: 
     holder.kill()
     began = time.monotonic()
     assert run(store.changed("k", "B", 10, [ear])) == Pushed("B")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < within(2, below=9)
 
 
 def test_one_that_reads_for_all_sees_the_deaths_that_the_others_wait_for(

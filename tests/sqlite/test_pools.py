@@ -24,6 +24,7 @@ from holdfast.backends.sqlite.shelf import COMING, COUNT, FIRST, ITEMS, OF, TAKE
 from holdfast.pool import Finish, On, Put, Seek
 from holdfast.testing import Faults
 from holdfast.testing.faults import install
+from tests.busy import within
 from tests.sqlite.plumbing import ThreadColour, run, store_at
 
 
@@ -238,7 +239,7 @@ def test_a_worker_that_is_killed_at_the_head_of_the_line_holds_nobody_up(path: P
     connect().pool("jobs").add("a")
     second.join(20)
     assert got[0].key == "a"
-    assert time.monotonic() - begun < 1.0, "its patience was not waited for"
+    assert time.monotonic() - begun < within(1, below=2), "its patience was not waited for"
 
 
 # -- ends
