@@ -31,6 +31,7 @@ class World(NamedTuple):
     unfair: frozenset[str] = NOBODY
     tries: frozenset[str] = NOBODY  # those who do not wait
     renew: frozenset[str] = NOBODY
+    extend: dict[str, int] = {}  # those whose lease is made that long
     strangers: bool = False  # Renew and Leave with somebody else's fence
     downgrade: frozenset[str] = NOBODY
     bury: frozenset[str] = NOBODY
@@ -64,6 +65,8 @@ class World(NamedTuple):
                 yield Leave(t, bury=True)
             if t in self.renew:
                 yield Renew(t, fences.get(t))
+            if t in self.extend:
+                yield Renew(t, fences.get(t), lease=self.extend[t] * SECOND)
             if t in self.downgrade:
                 yield Renew(t, fences.get(t), weight=1)
             if self.strangers and t in fences:

@@ -62,7 +62,7 @@ def say(word: str, ticket: str, number: int, record: Record) -> Command:
         "barge": enter._replace(fair=False),
         "leave": Leave(ticket, fence=fence),
         "bury": Leave(ticket, bury=True),
-        "renew": Renew(ticket, fence),
+        "renew": Renew(ticket, fence, lease=(None, None, 2 * SECOND, 40 * SECOND)[number]),
         "downgrade": Renew(ticket, fence, weight=1),
         "stranger": Renew(ticket, (fence or 0) + 1 + number) if number % 2 else Leave(ticket, fence=(fence or 5) - 1),
         "keep": Keep(ticket, fence, (1 + number * 10) * SECOND, number % 2 == 1),

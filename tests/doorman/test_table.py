@@ -3,7 +3,7 @@
 The conditions: unknown, in line, inside, expired but still in the record, left and buried, evicted.
 """
 
-from holdfast.doorman import ALL, Admitted, Done, Gone, Left, Mismatch, NotInside, Refused, Waiting, Wake, Why
+from holdfast.doorman import ALL, Admitted, Done, Gone, Left, Mismatch, NotInside, Refused, Renew, Waiting, Wake, Why
 from tests.doorman.door import LEASE, SECOND, Door
 
 EVICTED = Why("evicted", "ops", "stuck")
@@ -297,6 +297,14 @@ def test_renew_evicted_is_not_inside_and_says_by_whom_and_why(door: Door) -> Non
     before = door.seat("a")
     assert door.renew("a", fence) == NotInside(EVICTED)
     assert door.seat("a") == before
+
+
+def test_renew_makes_a_lease_longer_and_never_shorter(door: Door) -> None:
+    fence = door.enter("a", lease=3 * SECOND).fence
+    assert door.say(Renew("a", fence, lease=10 * SECOND)) == Admitted(fence, 10 * SECOND)
+    door.pass_time(1)
+    assert door.say(Renew("a", fence, lease=2 * SECOND)) == Admitted(fence, 10 * SECOND)
+    assert door.renew("a", fence) == Admitted(fence, 10 * SECOND)
 
 
 # -- Leave

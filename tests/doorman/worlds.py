@@ -17,6 +17,9 @@ SHORT = 4 * SECOND  # graves that end within the world
 WORLDS = {
     "a lock": (900, World(weights=ABC, alike="abc")),
     "a lock and renewals": (50, World(weights=AB, renew=A | B, alike="ab")),
+    "a lease that is extended": (
+        120, World(weights=AB, renew=A | B, extend={"a": 5, "b": 1}, advances=(0, 1, 2, 3, 5)),
+    ),
     "readers and a writer": (500, World(weights={"a": 1, "b": 1, "w": ALL}, advances=(0, 2), alike="ab")),
     "a writer that becomes a reader": (120, World(weights={"a": 1, "w": ALL}, renew=A, downgrade=frozenset("w"))),
     "a semaphore": (1000, World(capacity=2, weights=dict.fromkeys("abcd", 1), advances=(0, 2), alike="abcd")),

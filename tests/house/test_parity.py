@@ -17,11 +17,12 @@ PUBLIC = sorted(name for name in holdfast.__all__ if inspect.isclass(getattr(hol
 
 # What is awaited in holdfast.aio: exactly what talks to the store. The rest only looks at a clock, or makes an object.
 AWAITED = {
-    "Locks": {"attach", "evict", "resize", "snapshot", "ping", "repair", "close", "__enter__", "__exit__"},
+    "Locks": {"attach", "release", "extend", "evict", "resize", "snapshot", "ping", "repair", "close", "__enter__",
+              "__exit__"},
     "Lock": {"acquire", "release", "locked", "__enter__", "__exit__"},
     "RWLock": set(),
     "Semaphore": {"acquire", "release", "locked", "__enter__", "__exit__"},
-    "Lease": {"renew", "release", "downgrade", "detach", "__enter__", "__exit__"},
+    "Lease": {"renew", "extend", "release", "downgrade", "detach", "__enter__", "__exit__"},
     "Pool": {"add", "add_many", "remove", "items", "counts", "acquire"},
     "Item": {"renew", "update", "release", "done", "delete", "__enter__", "__exit__"},
 }

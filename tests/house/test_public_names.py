@@ -25,13 +25,13 @@ NAMES = {
 
 LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
 MEMBERS = {
-    "Locks": {"store", "lock", "rwlock", "semaphore", "pool", "lock_all", "guard", "attach", "evict", "resize",
-              "snapshot", "ping", "repair", "close"},
+    "Locks": {"store", "lock", "rwlock", "semaphore", "pool", "lock_all", "guard", "attach", "release", "extend",
+              "evict", "resize", "snapshot", "ping", "repair", "close"},
     "Lock": LOCK,
     "RWLock": {"name", "read", "write"},
     "Semaphore": LOCK | {"slots"},
     "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held",
-              "renew", "release", "downgrade", "detach"},
+              "renew", "extend", "release", "downgrade", "detach"},
     "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
     "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
              "body", "renew", "update", "release", "done", "delete"},

@@ -115,5 +115,6 @@ def some_command(chance: Random, kind: Kind, tickets: list[str], record: Record)
     if what < 5:
         return Leave(ticket, chance.random() < 0.2, chance.choice(fences))
     if what < 8:
-        return Renew(ticket, chance.choice(fences), chance.choice((None, None, 1, 2)))
+        longer = chance.choice((None, None, *kind.leases))
+        return Renew(ticket, chance.choice(fences), chance.choice((None, None, 1, 2)), longer)
     return Keep(ticket, chance.choice(fences), chance.choice(kind.leases), chance.random() < 0.5)

@@ -111,6 +111,11 @@ class Lease(Held):
                 raise
         await desk.colour.shield(release(desk, self))
 
+    async def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least so many seconds from now, even if this process never renews it again: its lease
+        becomes that long, and a max_hold ends no sooner. LeaseLost if it is gone, BackendError if nobody answers."""
+        await change.extend(self._desk, self, check.lease(seconds))
+
     async def downgrade(self) -> None:
         """From writer to reader, without letting anybody write in between."""
         await change.downgrade(self._desk, self)

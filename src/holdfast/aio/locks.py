@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 from ..backends.contract import Backend
 from ..doorman import ALL
 from ..errors import ConfigError
-from ..flow import change, check, look
+from ..flow import change, check, handles, look
 from ..flow.check import Seconds
 from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..flow.options import LockOptions, SemaphoreOptions
     from .pool import Pool
 
-PLAIN = (None, None, None, True, True, "", None)
+PLAIN = (None, None, None, True, True, "", None, None)
 KNOWN = 4096  # plain locks that are kept in mind
 
 
@@ -79,21 +79,23 @@ class Locks(NotPickled):
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> Lock:
         """A lock: one holder at a time.
 
         timeout: how long to wait (None: for ever). lease: how long others wait if this process dies; it renews
         itself. max_hold: the longest anyone may keep it. at_least: stays closed for so long after it was taken, even
-        if released sooner. fair=False may pass the line. on_lost is called when it is lost while held.
+        if released sooner. fair=False may pass the line. on_lost is called when it is lost while held. handle: a secret
+        by which another process may release or extend it: `release`, `extend`.
         """
-        if (lease, max_hold, at_least, fair, local_handoff, note, on_lost) == PLAIN:
+        if (lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle) == PLAIN:
             wish = self._plain.get(name) if type(name) is str else None
             if wish is None:
                 if len(self._plain) >= KNOWN:
                     self._plain.clear()
                 wish = self._plain[name] = Wish(check.name(name), ALL, ALL, self._lease)
         else:
-            wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+            wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle)
         return Lock(self, wish, None if timeout is None else check.timeout(timeout), reentrant)
 
     @overload
@@ -115,9 +117,10 @@ class Locks(NotPickled):
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> RWLock:
         """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
-        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle)
         return RWLock(self, wish, check.timeout(timeout), reentrant)
 
     @overload
@@ -142,13 +145,14 @@ class Locks(NotPickled):
         fair: bool = True,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> Semaphore:
         """At most `slots` in use at once (None: as many as the store says). Options as for `lock`.
 
         While it is in use, another number is a ConfigError. After `resize` the number set there counts instead.
         """
         capacity = 0 if slots is None else check.slots(slots)
-        wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost)
+        wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost, handle)
         return Semaphore(self, wish, check.timeout(timeout), False)
 
     def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
@@ -173,6 +177,7 @@ class Locks(NotPickled):
         handoff: bool,
         note: str,
         on_lost: Callable[[Lease], object] | None,
+        handle: str | None,
     ) -> Wish:
         return Wish(
             check.name(name),
@@ -185,6 +190,7 @@ class Locks(NotPickled):
             check.optional(max_hold, "max_hold"),
             check.optional(at_least, "at_least"),
             check.callback(on_lost, "on_lost"),
+            "" if handle is None else handles.mark(name, check.handle(handle)),
         )
 
     def lock_all(
@@ -231,6 +237,15 @@ class Locks(NotPickled):
     async def attach(self, name: str, ticket: str) -> Lease:
         """Take over a lease that was detached, by its ticket; it is renewed from now on. NotHeld if it is gone."""
         return cast(Lease, await change.attach(self._desk, check.name(name), check.ticket(ticket)))
+
+    async def release(self, name: str, *, handle: str) -> bool:
+        """End what is held with this handle, by whatever process, at once; whether there was anything. A holder that is
+        still at work learns of it as of an eviction."""
+        return await handles.release(self._desk, check.name(name), check.handle(handle))
+
+    async def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
+        """Let what is held with this handle last for at least so many seconds from now. NotHeld if nothing is."""
+        await handles.extend(self._desk, check.name(name), check.handle(handle), check.lease(seconds))
 
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False

@@ -40,6 +40,11 @@ class Lease(Hold):
             release_surely(self)
             raise
 
+    def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least so many seconds from now, even if this process never renews it again: its lease
+        becomes that long, and a max_hold ends no sooner. LeaseLost if it is gone, BackendError if nobody answers."""
+        run(change.extend(self._desk, self, check.lease(seconds)))
+
     def downgrade(self) -> None:
         """From writer to reader, without letting anybody write in between."""
         run(change.downgrade(self._desk, self))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 from ..backends.contract import Backend
 from ..doorman import ALL
 from ..errors import ConfigError
-from ..flow import change, check, look
+from ..flow import change, check, handles, look
 from ..flow.check import Seconds
 from ..flow.close import close, warn_dropped
 from ..flow.desk import Desk
@@ -72,14 +72,16 @@ class Locks(NotPickled):
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> Lock:
         """A lock: one holder at a time.
 
         timeout: how long to wait (None: for ever). lease: how long others wait if this process dies; it renews
         itself. max_hold: the longest anyone may keep it. at_least: stays closed for so long after it was taken, even
-        if released sooner. fair=False may pass the line. on_lost is called when it is lost while held.
+        if released sooner. fair=False may pass the line. on_lost is called when it is lost while held. handle: a secret
+        by which another process may release or extend it: `release`, `extend`.
         """
-        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle)
         return Lock(self, wish, check.timeout(timeout), reentrant)
 
     @overload
@@ -101,9 +103,10 @@ class Locks(NotPickled):
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> RWLock:
         """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
-        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost)
+        wish = self._wish(name, ALL, ALL, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle)
         return RWLock(self, wish, check.timeout(timeout), reentrant)
 
     @overload
@@ -128,13 +131,14 @@ class Locks(NotPickled):
         fair: bool = True,
         note: str = "",
         on_lost: Callable[[Lease], object] | None = None,
+        handle: str | None = None,
     ) -> Semaphore:
         """At most `slots` in use at once (None: as many as the store says). Options as for `lock`.
 
         While it is in use, another number is a ConfigError. After `resize` the number set there counts instead.
         """
         capacity = 0 if slots is None else check.slots(slots)
-        wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost)
+        wish = self._wish(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost, handle)
         return Semaphore(self, wish, check.timeout(timeout), False)
 
     def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
@@ -159,6 +163,7 @@ class Locks(NotPickled):
         handoff: bool,
         note: str,
         on_lost: Callable[[Lease], object] | None,
+        handle: str | None,
     ) -> Wish:
         return Wish(
             check.name(name),
@@ -171,6 +176,7 @@ class Locks(NotPickled):
             check.optional(max_hold, "max_hold"),
             check.optional(at_least, "at_least"),
             check.callback(on_lost, "on_lost"),
+            "" if handle is None else handles.mark(name, check.handle(handle)),
         )
 
     def lock_all(
@@ -217,6 +223,15 @@ class Locks(NotPickled):
     def attach(self, name: str, ticket: str) -> Lease:
         """Take over a lease that was detached, by its ticket; it is renewed from now on. NotHeld if it is gone."""
         return cast(Lease, run(change.attach(self._desk, check.name(name), check.ticket(ticket))))
+
+    def release(self, name: str, *, handle: str) -> bool:
+        """End what is held with this handle, by whatever process, at once; whether there was anything. A holder that is
+        still at work learns of it as of an eviction."""
+        return run(handles.release(self._desk, check.name(name), check.handle(handle)))
+
+    def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
+        """Let what is held with this handle last for at least so many seconds from now. NotHeld if nothing is."""
+        run(handles.extend(self._desk, check.name(name), check.handle(handle), check.lease(seconds)))
 
     def evict(self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False) -> tuple[str, ...]:
         """No more renewals for who is inside (or for one ticket), who learns of it; the lock is free when its lease

@@ -24,11 +24,13 @@ class Enter(NamedTuple):
 
 
 class Renew(NamedTuple):
-    """I am still here. With a weight: and I need only that much of it from now on."""
+    """I am still here. With a weight: and I need only that much of it from now on. With a lease: and it is at least so
+    long from now on; it never becomes shorter, so a late one cuts nothing."""
 
     ticket: str
     fence: int | None = None
     weight: int | None = None
+    lease: int | None = None
 
 
 class Leave(NamedTuple):

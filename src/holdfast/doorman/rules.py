@@ -10,8 +10,8 @@ likes: the first time he is let in or put in line, later times mean "still waiti
 lost, the cure is always to say the same thing again, and nobody is ever refused by his own lock.
 
 **Leases.** A seat lasts for its lease and is kept by Renew. Whoever falls silent loses it, but only when somebody else
-wants it: an expired seat that nobody waits for may still be renewed. The lease belongs to the ticket; a renewal brings
-none, or a late one with a shorter lease would cut a live one. A renewal never creates anything.
+wants it: an expired seat that nobody waits for may still be renewed. The lease belongs to the ticket; a renewal may
+make it longer and never shorter, or a late one would cut a live one. A renewal never creates anything.
 
 **The line.** A place in line lasts for its patience and is kept by polling. The step itself sets patience from the
 place (three times as long as the client may sleep there), so client and doorman cannot disagree about it. When room
@@ -420,8 +420,11 @@ class _Step:
                     if isinstance(c, Keep):
                         self.closes = e.ear != "" or e.expires != self.now + c.lease
                         e = e._replace(lease=c.lease, ear="", owner="" if c.closed else e.owner)
-                    elif c.weight is not None:
-                        e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
+                    else:
+                        if c.weight is not None:
+                            e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
+                        if c.lease is not None:
+                            e = e._replace(lease=max(c.lease, e.lease))  # it may only grow
                     self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)
                     return Admitted(e.fence, e.lease)
         return NotInside(why)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..doorman import Admitted, Keep, NotInside, Renew
+from ..doorman import ALL, Admitted, Keep, NotInside, Renew
 from ..errors import LeaseLost, NotHeld
 from .desk import Desk
 from .keep import renew as renew_seat
 from .release import over
-from .seat import Attached, Hold
+from .seat import NEVER, Attached, Hold
 from .wish import Wish
 
 
@@ -29,6 +29,23 @@ async def prolong(desk: Desk, hold: Hold, seconds: float, more: bool = False) ->
         seat.cap = (seat.cap if more else desk.clock()) + seconds
         desk.ring(seat.cap)
     await renew(desk, hold)
+
+
+async def extend(desk: Desk, hold: Hold, seconds: float) -> None:
+    """Let the hold last for at least so long from now, even if nobody renews it any more; a max_hold ends no sooner.
+
+    LeaseLost if it is gone, BackendError if the store cannot be asked.
+    """
+    hold.ensure_held()
+    seat = hold._seat
+    with desk.mutex:
+        if seat.cap != NEVER:
+            seat.cap = max(seat.cap, desk.clock() + seconds)
+        longer = seconds if seconds > seat.lease else None
+        if longer is not None and seat.weight == ALL:
+            desk.set_apart(seat)  # the passing on ends: those who wait did not ask for such a lease
+    await renew_seat(desk, seat, longer)
+    hold.ensure_held()
 
 
 async def downgrade(desk: Desk, hold: Hold) -> None:

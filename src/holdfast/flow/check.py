@@ -100,6 +100,14 @@ def callback(value: Any, what: str) -> Any:
     return value
 
 
+def handle(value: Any) -> str:
+    """A secret of the caller's own choice."""
+    if not isinstance(value, str) or not 1 <= len(value) <= 1000:
+        raise ConfigError("A handle is a text of 1 to 1000 characters that is hard to guess, such as uuid4().hex.")
+    _utf8(value, "A handle")
+    return value
+
+
 def _utf8(value: str, what: str) -> bytes:
     try:
         return value.encode()

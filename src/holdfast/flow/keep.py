@@ -136,8 +136,9 @@ async def _glance(desk: Desk, seats: list[Seat], clock: float) -> None:
                 seat.renew_at = clock
 
 
-async def renew(desk: Desk, seat: Seat) -> None:
-    """Renew one seat, or learn that it is lost. BackendError if the store cannot be asked."""
+async def renew(desk: Desk, seat: Seat, lease: float | None = None) -> None:
+    """Renew one seat, for a longer lease if one is given, or learn that it is lost. BackendError if the store cannot be
+    asked."""
     if desk.clock() >= seat.cap:
         desk.lose(seat)
         return
@@ -148,7 +149,8 @@ async def renew(desk: Desk, seat: Seat) -> None:
         return
     in_time = desk.clock() < seat.deadline
     try:
-        answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None))
+        weight, span = seat.weight if seat.lowered else None, None if lease is None else int(lease * 1e6)
+        answer = await desk.ask(seat.name, Renew(seat.ticket, seat.fence, weight, span))
     except RecordDamaged as damage:
         lose_damaged(desk, seat, damage)
         return
@@ -162,6 +164,8 @@ async def renew(desk: Desk, seat: Seat) -> None:
     reply = answer.reply
     if isinstance(reply, Admitted) and reply.fence == seat.fence:
         with desk.mutex:  # another thread may be shortening it
+            if lease is not None:
+                seat.lengthen(lease)
             seat.confirm(answer.at, reply.left)
         desk.tell("renewed", seat.name, seat.ticket, seat.fence)
         return

@@ -41,7 +41,7 @@ class Seat:
 
     def __init__(self, wish: Wish, ticket: str, skew: float, filed: object = None) -> None:
         self.wish = wish
-        self.ticket = ticket
+        self.ticket = ticket + wish.handle if wish.handle else ticket
         self.name = wish.name
         self.weight = wish.weight
         self.lease = wish.lease
@@ -96,6 +96,11 @@ class Seat:
         self.lease = lease
         self.deadline = min(self.deadline, at + lease - min(self.margin, lease / 2))
         self.renew_at = min(self.renew_at, at + lease / 3)
+
+    def lengthen(self, lease: float) -> None:
+        """The store has made its lease longer."""
+        self.margin += max(lease - self.lease, 0.0) / 10
+        self.lease = max(lease, self.lease)
 
     def end(self) -> float:
         return min(self.deadline, self.cap)

@@ -34,7 +34,7 @@ def knock(desk: Desk, hold: Hold) -> Awaitable[Any] | None:
     seat.leader = hold
     desk.seats[seat.filed] = seat
     at = seat.admitted = desk.clock()
-    asked = soon.enter(ticket, at)
+    asked = soon.enter(seat.ticket, at)
     if asked is not None:
         seat.sent = seat.doubtful = True
     return asked

@@ -22,8 +22,8 @@ class Wish:
     """Made once for many acquires, so what follows from it is worked out here."""
 
     __slots__ = (
-        "at_least", "block", "capacity", "fair", "handoff", "key", "lease", "max_hold", "name", "note", "on_lost",
-        "plain", "soon", "span", "weight",
+        "at_least", "block", "capacity", "fair", "handle", "handoff", "key", "lease", "max_hold", "name", "note",
+        "on_lost", "plain", "soon", "span", "weight",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +38,7 @@ class Wish:
         max_hold: float | None = None,
         at_least: float | None = None,
         on_lost: Callable[[Hold], object] | None = None,
+        handle: str = "",
     ) -> None:
         self.name = name
         self.capacity = capacity
@@ -50,12 +51,14 @@ class Wish:
         self.max_hold = max_hold
         self.at_least = at_least
         self.on_lost = on_lost
+        self.handle = handle  # what its tickets end with, so that others can find it by a secret: see handles.py
         self.key: tuple[str, int, float] | None = None
         """Who may share a seat: same name, same weight, same lease. None: nobody; it needs one of its own."""
         self.block = 1
         self.plain = False  # the whole room, and nothing beside it that would have to be seen to
         self.soon: Soon | None = None  # how tasks say it, if there is a short way
-        if capacity == ALL and fair and handoff and at_least is None and (weight == ALL or max_hold is None):
+        shared = capacity == ALL and fair and handoff and at_least is None and not handle
+        if shared and (weight == ALL or max_hold is None):
             self.key = name, weight, lease
             if weight == ALL:
                 self.block = BLOCK

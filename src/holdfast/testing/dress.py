@@ -13,8 +13,8 @@ from ..client.pool import Item, ItemHolding, Pool
 from ..flow.run import run
 
 ASKS = {
-    "acquire", "release", "locked", "renew", "downgrade", "detach", "attach", "evict", "resize", "snapshot", "ping",
-    "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
+    "acquire", "release", "locked", "renew", "extend", "downgrade", "detach", "attach", "evict", "resize", "snapshot",
+    "ping", "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
 }  # fmt: skip
 DRESSED = (client.Locks, client.Lock, client.RWLock, client.Lease, Holding, Pool, Item, ItemHolding)
 

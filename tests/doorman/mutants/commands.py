@@ -68,6 +68,12 @@ MUTANTS = [
     M("a renewal raises the weight",
       "weight=max(1, min(c.weight, e.weight))", "weight=c.weight",
       example("test_renew_never_raises_the_weight")),
+    M("a renewal makes the lease shorter",
+      "e = e._replace(lease=max(c.lease, e.lease))", "e = e._replace(lease=c.lease)",
+      law("a_living_seat_stays", "a lease that is extended")),
+    M("a renewal makes no lease longer",
+      "e = e._replace(lease=max(c.lease, e.lease))", "pass",
+      law("a_seat_is_what_was_asked_for", "a lease that is extended")),
     M("a renewal does not make sure",
       "self.inside[i] = e._replace(sure=True, expires=self.now + e.lease)\n"
       "                    return Admitted",

@@ -100,7 +100,7 @@ class RedisBackend(AtOnce, KeepsPools):
                         if after:
                             await self._replicated(found[1], door, command)
                         if entering:
-                            return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr]
+                            return Answer(Admitted(int(found[0]), command.lease), at)  # type: ignore[union-attr, arg-type]
                         return Answer(Left(True), at)
                     at = self.colour.clock()
                 door.crowded = True

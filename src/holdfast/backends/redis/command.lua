@@ -5,7 +5,7 @@
 -- ARGV     1 prefix of the ears' channels · 2 command, in small letters · 3… its fields as in commands.py, '' = None
 --          enter   3 ticket · 4 capacity · 5 weight · 6 lease · 7 wait · 8 fair · 9 block · 10 ear · 11 owner · 12 note
 --          leave   3 ticket · 4 bury · 5 fence
---          renew   3 ticket · 4 fence · 5 weight
+--          renew   3 ticket · 4 fence · 5 weight · 6 lease
 --          keep    3 ticket · 4 fence · 5 lease · 6 closed
 --          evict   3 ticket · 4 by · 5 reason · 6 at_once
 --          resize  3 capacity
@@ -104,10 +104,11 @@ elseif COMMAND == 'renew' or COMMAND == 'keep' then
             closes = e.ear ~= '' or e.expires ~= now + num(ARGV[5])
             kept = kept + (e.ear ~= '' and 1 or 0)
             e.lease, e.ear, e.owner = num(ARGV[5]), '', ARGV[6] == '1' and '' or e.owner
-        elseif ARGV[5] ~= '' then
+        else
             used = used - e.weight
-            e.weight = max(1, min(num(ARGV[5]), e.weight)) -- it may only fall
+            e.weight = max(1, min(num(ARGV[5]) or e.weight, e.weight)) -- it may only fall
             used = used + e.weight
+            e.lease = max(num(ARGV[6]) or 0, e.lease) -- it may only grow
         end
         e.sure = true
         e.expires = now + e.lease
