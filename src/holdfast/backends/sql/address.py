@@ -5,6 +5,7 @@ handlers included), each taken out of its pool for good: ours must be in autocom
 say, and his may be anything.
 """
 
+import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -188,5 +189,15 @@ def _shown(scheme: str, url: URL) -> str:
 
 
 def on_connect(engine: sa.Engine, tell: Connect) -> None:
-    """Have each new connection shown before it is used."""
-    event.listen(engine, "connect", lambda connection, record: tell(connection))
+    """Have each new connection shown before it is used, to a method whose object may be dropped.
+
+    SQLAlchemy keeps each pool alive, and what it calls, as long as one of its connections is lent. One always is.
+    """
+    there = weakref.WeakMethod(tell)
+
+    def show(connection: Any, record: Any) -> None:
+        alive = there()
+        if alive is not None:
+            alive(connection)
+
+    event.listen(engine, "connect", show)

@@ -7,7 +7,6 @@ likely broke together.
 
 import os
 import weakref
-from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -146,8 +145,9 @@ class Hands:
             cursor.close()
         if self.dialect.name != "PostgreSQL" or not hasattr(driver, "pgconn"):
             return
-        # psycopg would wait for ever for a server that hangs.
-        driver.wait = partial(type(driver).wait, driver, timeout=self._timeout)
+        from .quick import wait_on
+
+        driver.wait = wait_on(driver, self._timeout)
         cursor = connection.cursor()
         if driver.info.encoding != "utf-8":  # what is stored may be less, but what is said is always the same
             cursor.execute("SET client_encoding TO 'UTF8'")

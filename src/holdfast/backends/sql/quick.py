@@ -9,7 +9,7 @@ import select
 import time
 from typing import Any
 
-from psycopg import OperationalError, errors, pq
+from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
 
 from ..patience import left
 from .tables import Statement, by_number
@@ -122,6 +122,22 @@ class Quick:
 
     def close(self) -> None:
         pass
+
+
+def wait_on(connection: Any, timeout: float) -> Any:
+    """How psycopg waits on this connection: not forever for a server that hangs, and no longer after a cancellation.
+
+    By itself it asks the server to cancel the statement and waits up to ten seconds for that. If the connection breaks
+    meanwhile, the cancellation turns into an error of the connection. Ours is thrown away in any case.
+    """
+
+    async def suspend(gen: Any, interval: float = 0.1) -> Any:
+        return await waiting.wait_async(gen, connection.pgconn.socket, interval=interval, timeout=timeout)
+
+    def block(gen: Any, interval: float = 0.1) -> Any:
+        return waiting.wait(gen, connection.pgconn.socket, interval=interval, timeout=timeout)
+
+    return suspend if isinstance(connection, AsyncConnection) else block
 
 
 def _filled(known: Known, values: dict[str, Any]) -> list[bytes]:
