@@ -1,6 +1,7 @@
 """Plumbing for every test: which holdfast is tested, its servers, and how Hypothesis behaves on a busy machine."""
 
 import os
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_path))
 # And it must behave as a user's: buffer what it prints, keep what it has compiled. Both settings hide mistakes.
 for _setting in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(_setting, None)
+
+# Python 3.11 parses source lines to print a traceback, and two threads that do so at once damage each other's parser
+# ("AST constructor recursion depth mismatch"): a keeper that logs an error would end the whole run of pytest.
+if hasattr(traceback, "_extract_caret_anchors_from_line_segment"):
+    traceback._extract_caret_anchors_from_line_segment = lambda segment: None
 
 # Two busy cores make a deadline per example a lottery; in CI the same commit must give the same answer twice.
 settings.register_profile("holdfast", deadline=None, derandomize=os.environ.get("CI") == "true")

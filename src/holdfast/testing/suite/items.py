@@ -106,14 +106,15 @@ class TestItems(PoolBehaviours):
         assert await jobs.items() == []
         assert await jobs.add("a") is True
 
-    async def test_letting_go_twice_does_nothing(self, world: World) -> None:
+    async def test_letting_go_twice_does_nothing_and_no_other_end_takes_its_place(self, world: World) -> None:
         jobs = world.connect().pool("jobs")
         await jobs.add_many(["a", "b"])
         item = await get(jobs)
         await item.done()
         await item.done()
         await item.release()
-        await item.delete()
+        with pytest.raises(NotHeld, match="'a' of 'jobs' was finished, so it cannot be removed"):
+            await item.delete()
         with pytest.raises(NotHeld, match="'a' of 'jobs' was released"):
             item.ensure_held()
         with pytest.raises(NotHeld):
