@@ -5,6 +5,7 @@ import os
 import select
 import shlex
 import signal
+import sqlite3
 import struct
 import subprocess
 import termios
@@ -275,7 +276,7 @@ def test_in_the_background_reading_the_terminal_stops_us_as_it_would_the_command
     terminal.expect("you said hello\r\n")
 
 
-# evict asks.
+# evict and doctor --repair ask.
 
 
 def test_evict_wants_the_name_typed(terminal: Terminal, holdfast: Tool) -> None:
@@ -295,6 +296,27 @@ def test_evict_wants_the_name_typed(terminal: Terminal, holdfast: Tool) -> None:
     terminal.expect("'x' is taken from its holder and free now")
     assert holdfast.inside("x") == []
     first.kill()
+
+
+def test_a_repair_wants_the_name_typed(terminal: Terminal, holdfast: Tool) -> None:
+    holdfast("run", "x", "true")
+    with sqlite3.connect(holdfast.folder / "locks.db") as db:
+        db.execute("UPDATE holdfast_locks SET body='[2,' WHERE key='x'")
+    db.close()
+    terminal.type("holdfast doctor --repair x\n")
+    terminal.expect("If something is damaged under 'x', this resets it")
+    terminal.expect("Type the name to go on: ")
+    terminal.type("y\n")
+    terminal.expect("That is not the name, so nothing was repaired.\r\n")
+    terminal.expect("ready> ")
+    assert terminal.do("echo code $?") == "code 77\n"
+    assert holdfast("run", "x", "true").returncode == 77, "it is still damaged"
+    terminal.type("holdfast doctor --repair x\n")
+    terminal.expect("Type the name to go on: ")
+    terminal.type("x\n")
+    terminal.expect("The record of 'x' was reset")
+    terminal.expect("ready> ")
+    assert holdfast("run", "x", "true").returncode == 0
 
 
 def test_watching(terminal: Terminal, holdfast: Tool) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import holdfast
 from holdfast import BackendError, ConfigError, RecordDamaged
+from holdfast.backends.oci_nosql.rows import table_key
 from holdfast.flow.run import run
 from tests.busy import within
 from tests.servers.fake_nosql import COLUMNS, FakeNosql, FakeTable
@@ -39,6 +40,49 @@ def test_a_table_in_which_something_else_is_kept(fake_nosql: FakeNosql) -> None:
     fake_nosql.tables["other"].rows["x"] = {"key": "x", "score": 1, "owner": None, "body": {"a": 1}}, "AAAA"
     with connect(fake_nosql, "other") as locks, pytest.raises(RecordDamaged, match="is damaged"):
         locks.lock("x").acquire()
+
+
+SHAPES = {
+    "half a score": {"score": 1.5}, "no body": {"body": None}, "text": {"body": "x"},
+    "no owner and no body": {"owner": None, "body": None}, "another object": {"body": {"name": 5, "record": []}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SHAPES.values(), ids=SHAPES)
+def test_a_row_of_another_shape_costs_one_name(fake_nosql: FakeNosql, change: dict[str, object]) -> None:
+    """Also of a name that does not fit into a key, and then its row has lost the name."""
+    with connect(fake_nosql) as locks:
+        for bad in ("bad", "ä" * 100):
+            with locks.lock("good"), locks.lock(bad) as lease:
+                before = lease.fence
+            key = table_key(bad)
+            row, _ = fake_nosql.tables["locks"].rows[key]
+            fake_nosql.tables["locks"].rows[key] = {**row, **change}, "AAAA"
+            shown = {r.name: r.kind for r in locks.snapshot().resources}
+            assert shown["good"] == "lock"
+            if "body" in change:
+                assert "damaged" in shown.values()
+                with pytest.raises(RecordDamaged) as caught:
+                    locks.lock(bad).acquire()
+                assert caught.value.name == bad
+                assert locks.repair(bad)
+            with locks.lock(bad) as lease:
+                assert lease.fence > before
+
+
+def test_a_row_of_another_shape_costs_one_item(fake_nosql: FakeNosql) -> None:
+    with connect(fake_nosql) as locks:
+        jobs = locks.pool("jobs")
+        jobs.add_many(["a", "b"])
+        rows = fake_nosql.tables["locks"].rows
+        (key,) = [key for key in rows if key.endswith("a")]
+        for change in SHAPES.values():
+            row, etag = rows[key]
+            rows[key] = {**row, **change}, etag
+            assert [(i.key, i.state) for i in jobs.items()] == [("a", "damaged"), ("b", "free")]
+            with jobs.hold(timeout=0) as item:
+                assert item.key == "b"
+            rows[key] = row, etag
 
 
 def test_nobody_there(fake_nosql: FakeNosql) -> None:

@@ -172,6 +172,7 @@ def whole_life(url: str) -> None:
             anyone.result().release()
             named.result().done()
             jobs.remove("i"), jobs.remove("j")
+        locks.repair("jobs")
 
     async def by_tasks() -> None:
         async with aio.connect(url) as locks, aio.connect(url) as other:

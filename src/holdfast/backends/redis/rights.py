@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from . import layout, scripts
 
-# What is sent beside the scripts: the scripts themselves, listening, the index of names, the server's time, and a word
-# that changes the order in which the server answers.
-SENT = ("evalsha", "ping", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore")
+# What is sent beside the scripts: the scripts themselves, listening, the index of names, the server's time, a repair,
+# and a word that changes the order in which the server answers.
+REPAIR = ("del", "hdel", "type", "zrem")
+SENT = ("evalsha", "ping", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore", *REPAIR)
 DATABASE = ("select",)  # with a database other than 0
 CLUSTER = ("asking", "cluster|slots")
 REPLICAS = ("wait",)  # with min_replicas
@@ -61,6 +62,7 @@ TRIES: dict[str, tuple[str, ...]] = {
     "hmget": ("HMGET", KEY, "x"),
     "hscan": ("HSCAN", KEY, "0"),
     "exists": ("EXISTS", KEY),
+    "type": ("TYPE", KEY),
     "hdel": ("HDEL", KEY, "x"),
     "del": ("DEL", KEY),
     "select": ("SELECT", "DATABASE"),
