@@ -55,9 +55,7 @@ def test_a_row_of_another_shape_costs_one_name(fake_nosql: FakeNosql, change: di
         for bad in ("bad", "ä" * 100):
             with locks.lock("good"), locks.lock(bad) as lease:
                 before = lease.fence
-            key = table_key(bad)
-            row, _ = fake_nosql.tables["locks"].rows[key]
-            fake_nosql.tables["locks"].rows[key] = {**row, **change}, "AAAA"
+            fake_nosql.edit(table_key(bad), **change)
             shown = {r.name: r.kind for r in locks.snapshot().resources}
             assert shown["good"] == "lock"
             if "body" in change:
@@ -74,15 +72,14 @@ def test_a_row_of_another_shape_costs_one_item(fake_nosql: FakeNosql) -> None:
     with connect(fake_nosql) as locks:
         jobs = locks.pool("jobs")
         jobs.add_many(["a", "b"])
-        rows = fake_nosql.tables["locks"].rows
-        (key,) = [key for key in rows if key.endswith("a")]
+        (key,) = [key for key in fake_nosql.tables["locks"].rows if key.endswith("a")]
+        row, _ = fake_nosql.tables["locks"].rows[key]
         for change in SHAPES.values():
-            row, etag = rows[key]
-            rows[key] = {**row, **change}, etag
+            fake_nosql.edit(key, **row)
+            fake_nosql.edit(key, **change)
             assert [(i.key, i.state) for i in jobs.items()] == [("a", "damaged"), ("b", "free")]
             with jobs.hold(timeout=0) as item:
                 assert item.key == "b"
-            rows[key] = row, etag
 
 
 def test_nobody_there(fake_nosql: FakeNosql) -> None:

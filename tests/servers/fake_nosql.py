@@ -247,10 +247,19 @@ class FakeNosql:
             return 200, {}, {"version": None, **shown}
         elif option == "IF_PRESENT" and kept is None:
             return 200, {}, {"version": None}
-        version = base64.b64encode(self._store + next(self._versions).to_bytes(8)).decode()
+        version = self._version()
         table.copies[key] = kept
         table.rows[key] = row, version
         return 200, {"etag": version}, {"version": version}
+
+    def _version(self) -> str:
+        return base64.b64encode(self._store + next(self._versions).to_bytes(8)).decode()
+
+    def edit(self, key: str, /, **change: Any) -> None:
+        """Change columns of a row of the table of locks, as a person at a console does."""
+        with self.mutex:
+            rows = self.tables["locks"].rows
+            rows[key] = {**rows[key][0], **change}, self._version()
 
     def _delete(self, table: FakeTable, etag: str | None, keys: list[str]) -> Reply:
         key = table.one_key(keys)
