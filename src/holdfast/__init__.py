@@ -34,6 +34,7 @@ from .flow.look import Insider as Insider
 from .flow.look import Resource as Resource
 from .flow.look import Snapshot as Snapshot
 from .flow.look import Waiter as Waiter
+from .flow.safe_name import safe_name as safe_name
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ __all__ = [
     "Snapshot",
     "Waiter",
     "connect",
+    "safe_name",
 ]
 
 

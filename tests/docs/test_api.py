@@ -57,9 +57,10 @@ def described(text: str) -> set[str]:
     return spans
 
 
-def test_connect_is_described_as_it_is() -> None:
-    assert described(SECTIONS["connect"]) == {signature("connect", holdfast.connect)}
-    assert signature("connect", aio.connect) == signature("connect", holdfast.connect)
+@pytest.mark.parametrize("name", ["connect", "safe_name"])
+def test_a_function_is_described_as_it_is(name: str) -> None:
+    assert described(SECTIONS[name]) == {signature(name, getattr(holdfast, name))}
+    assert signature(name, getattr(aio, name)) == signature(name, getattr(holdfast, name))
 
 
 @pytest.mark.parametrize("name", ["Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item"])

@@ -16,7 +16,7 @@ from tests.house import faces
 from tests.house.tree import ROOT
 
 NAMES = {
-    "connect",
+    "connect", "safe_name",
     "Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item", "PoolItem", "PoolCounts",
     "Snapshot", "Resource", "Insider", "Waiter", "Event", "Seconds",
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "BackendError", "ConfigError",

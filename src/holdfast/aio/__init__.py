@@ -20,6 +20,7 @@ from ..flow.look import Insider as Insider
 from ..flow.look import Resource as Resource
 from ..flow.look import Snapshot as Snapshot
 from ..flow.look import Waiter as Waiter
+from ..flow.safe_name import safe_name as safe_name
 from ..flow.shelf import PoolCounts as PoolCounts
 from ..flow.shelf import PoolItem as PoolItem
 from .colour import TaskColour
@@ -56,6 +57,7 @@ __all__ = [
     "Snapshot",
     "Waiter",
     "connect",
+    "safe_name",
 ]
 
 

@@ -11,6 +11,7 @@ Seconds = float | timedelta
 
 SMALLEST_LEASE = 0.5
 LONGEST = 10 * 365 * 86400.0
+LONGEST_NAME = 200  # bytes
 TIMEOUT_MAX = 9223372036.0  # threading.TIMEOUT_MAX, without importing threading here
 
 
@@ -43,11 +44,11 @@ def name(value: Any, what: str = "A name") -> str:
         raise ConfigError(f"{what} is a string, not {type(value).__name__}.")
     if not value:
         raise ConfigError(f"{what} must not be empty. Say what it protects, for example 'nightly-report'.")
-    size = len(_utf8(value, what)) if len(value) <= 200 else len(value)
-    if size > 200:
+    size = len(_utf8(value, what)) if len(value) <= LONGEST_NAME else len(value)
+    if size > LONGEST_NAME:
+        more = "more than " if len(value) > LONGEST_NAME else ""
         raise ConfigError(
-            f"{what} has at most 200 bytes; {value[:20]!r}… has {'more than ' if len(value) > 200 else ''}{size}. "
-            "Use a digest of the long part."
+            f"{what} has at most {LONGEST_NAME} bytes; {value[:20]!r}… has {more}{size}. Use safe_name() of it."
         )
     _no_control(value, what)
     if len(_good_names) > 4096:
@@ -115,8 +116,12 @@ def _utf8(value: str, what: str) -> bytes:
         raise ConfigError(f"{what} must be text that UTF-8 can write; {value[:20]!r} has half a character.") from None
 
 
+def is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"
+
+
 def _no_control(value: str, what: str) -> None:
-    if not value.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in value):
+    if not value.isprintable() and any(is_control(c) for c in value):
         raise ConfigError(f"{what} has no control characters; {value[:40]!r} has one. Take it out.")
 
 
