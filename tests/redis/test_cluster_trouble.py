@@ -47,7 +47,8 @@ def test_nobody_listens(asked: Callable[[Any], Any]) -> None:
 
     asyncio.run(by_task())
     for error in found:
-        assert "redis+cluster://127.0.0.1:" in str(error)
+        assert str(error).count("redis+cluster://127.0.0.1:") == 1, "one sentence, not one inside another"
+        assert str(error).count("?") == 1
         assert SECRET not in "".join(traceback.format_exception(error))
 
 
@@ -123,7 +124,7 @@ def test_a_waiter_outlasts_a_cluster_that_is_gone_for_seconds(lonely: Server, fa
         lonely.kill()
         waiter.join(20)
         lonely.restart()
-    assert waited and 1.6 < waited[0] < within(3.5, below=10), waited  # no try begins that would end too late
+    assert waited and 2.4 < waited[0] < within(3.5, below=10), waited
 
 
 def test_a_closed_client_says_nothing_of_a_cluster_that_is_gone(lonely: Server) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..doorman import EMPTY, Command, Enter, Leave, Record, Refused, Reply, Waiting, Wake, apply, wire
 from ..errors import BackendError, RecordDamaged
-from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written
+from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written, unanswered
 from .damage import damaged, fence_after
 from .names import SEPARATOR, glob
 from .turns import Turn, Turns, served
@@ -410,7 +410,7 @@ class CasBackend:
         try:
             return await reading
         except Unknown as doubt:
-            raise BackendError(f"{self.where} does not answer: {doubt}. Is it there, and can it be reached?") from None
+            raise unanswered(self.where, doubt) from None
 
     def _living(self, record: Record) -> Record:
         """Without those whose process is gone: anybody's next step would drop them, so nobody should read of them."""

@@ -48,7 +48,7 @@ from ..pool import (
 )
 from ..pool import line as lines
 from ..pool.wire import decode_line, encode_line
-from .contract import Colour, Row, Seen, Store, Unknown, Written
+from .contract import Colour, Row, Seen, Store, Unknown, Written, unanswered
 from .damage import damaged
 from .names import SEPARATOR, line_key
 from .pool_contract import PoolAnswer, PutAndLook, SeenItem, Shelf
@@ -144,8 +144,7 @@ class CasPools:
         try:
             return await reading
         except Unknown as doubt:
-            where = self.store.where
-            raise BackendError(f"{where} does not answer: {doubt}. Is it there, and can it be reached?") from None
+            raise unanswered(self.store.where, doubt) from None
 
     # -- items
 

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..doorman import Command, Record, Reply, Wake
-from ..errors import RecordDamaged
+from ..errors import BackendError, RecordDamaged
 
 T = TypeVar("T")
 
@@ -26,6 +26,13 @@ NEVER = float("inf")
 
 class Unknown(Exception):
     """It was sent, and nobody knows whether it was done. The cure is to say the same thing again."""
+
+
+def unanswered(where: str, doubt: Unknown) -> BackendError:
+    """The error for the caller once a request has been repeated often enough. A cause that is a sentence is enough."""
+    if isinstance(doubt.__cause__, BackendError):
+        return BackendError(str(doubt.__cause__))
+    return BackendError(f"{where} does not answer: {doubt}. Is it running, and can it be reached?")
 
 
 class Event(Protocol):

@@ -137,9 +137,10 @@ async def _lead(desk: Desk, hold: Hold, seat: Seat, until: float | None, trying:
             if answer is None:
                 answer = await desk.ask(name, say_enter(desk, seat, trying), until or None)
         except BackendError as error:
-            if not seat.waited or error.refused or (until is not None and desk.clock() + retry >= until):
+            left = NEVER if until is None else until - desk.clock()
+            if not seat.waited or error.refused or left <= 0:
                 raise
-            await desk.colour.sleep(retry)
+            await desk.colour.sleep(min(retry, left))
             retry = min(retry * 2, RETRY_MOST)
             continue
         seat.doubtful = doubt or answer.again

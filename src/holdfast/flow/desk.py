@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..backends import contract
-from ..backends.contract import Answer, Backend, Colour, Unknown
+from ..backends.contract import Answer, Backend, Colour, Unknown, unanswered
 from ..backends.patience import over
 from ..doorman import ALL, Command, Enter
 from ..errors import BackendError, ConfigError, LockError, LossReason
@@ -127,9 +127,7 @@ class Desk:
         if turn == TRIES or late:
             if not late:
                 self.set_down(str(doubt))
-            raise BackendError(
-                f"{self.backend.where} does not answer: {doubt}. Is it running, and can it be reached?"
-            ) from None
+            raise unanswered(self.backend.where, doubt) from None
         await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 4**turn, 0.5))
 
     def answered(self, at: float) -> None:

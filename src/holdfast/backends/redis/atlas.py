@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from ...errors import BackendError
-from ..contract import Unknown
+from ..contract import Unknown, unanswered
 from .layout import pack
 from .reading import Said
 from .trouble import bad_guide
@@ -177,7 +177,7 @@ async def first_answer(
                 raise bad_guide(where, found)
             return read(name, found)
         except Unknown as doubt:
-            failed = BackendError(f"{where} ({name}) does not answer: {doubt}. Is it running?")
+            failed = unanswered(f"{where} ({name})", doubt)
         except BackendError as error:
             if error.refused:
                 raise

@@ -16,7 +16,7 @@ from redis.crc import key_slot
 
 from ...doorman import Admitted, Command, Enter, Keep, Leave, Left, Record, Renew
 from ...errors import BackendError, RecordDamaged
-from ..contract import NEVER, Answer, Colour, Pushed, Unknown
+from ..contract import NEVER, Answer, Colour, Pushed, Unknown, unanswered
 from ..names import glob
 from . import layout, trouble
 from .at_once import LIST_AGAIN, PING, AtOnce
@@ -106,7 +106,7 @@ class RedisBackend(AtOnce, KeepsPools):
                 door.crowded = True
             if type(command) is Enter and command.wait:
                 await self._listen(door)
-            # PING first, and the server writes to those whom a step has let in before it writes to who has left.
+            # PING first, and the server writes to the clients that a step has let in before it replies to this one.
             before = PING if type(command) is Leave else b""
             payload = door.step(command)
             after = self._confirm if type(command) in CONFIRMED else b""
@@ -226,8 +226,7 @@ class RedisBackend(AtOnce, KeepsPools):
         try:
             return await self._courier.bring(parcel)
         except Unknown as doubt:
-            text = f"{self.where} does not answer: {doubt}. Is it running, and can it be reached?"
-            raise BackendError(text) from None
+            raise unanswered(self.where, doubt) from None
 
     async def _time(self) -> int:
         found = (await self._read(Parcel(self._slot_of_names, pack("TIME"))))[0]

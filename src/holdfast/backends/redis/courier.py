@@ -105,7 +105,7 @@ class Courier:
     async def _wait(self, until: float, error: Exception, nap: float = NAP) -> None:
         if self._colour.clock() + nap > until or over():
             if self.atlas.moves and isinstance(error, BackendError):
-                raise Unknown(str(error).rstrip("."))  # the flows have more patience, and count it
+                raise Unknown(str(error)) from error  # the flows have more patience, and count it
             raise error
         if nap:
             await self._colour.sleep(nap)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...doorman import ALL, Enter, Keep, Leave
 from ...errors import LockError
-from ..contract import Unknown
+from ..contract import Unknown, unanswered
 from . import layout, rights, scripts, trouble
 from .layout import pack
 
@@ -41,7 +41,7 @@ async def examine(
         found += [finding async for finding in _replicas(server, min_replicas)]
         found += await _rights(where, talk, listen, extra, database)
     except Unknown as doubt:
-        return [("error", f"{where} does not answer: {doubt}.")]
+        return [("error", str(unanswered(where, doubt)))]
     return [*found, *_losses()]
 
 

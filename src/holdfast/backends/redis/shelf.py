@@ -86,7 +86,7 @@ class RedisPools:
                 at = backend.colour.clock()
             if type(order) is Seek and order.wait:
                 await backend._listen(one)
-            # PING first, and the server writes to those whom a step has woken before it writes to who has made it.
+            # PING first, and the server writes to the clients that a step has woken before it replies to this one.
             before = PING if type(order) is Put or type(order) is On else b""
             after = backend._confirm if _counts(order) else b""
             raw, *confirmed = await backend._courier.bring(Parcel(one.slot, one.full(order), STEP, before, after))
