@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -15,6 +16,36 @@ from holdfast import aio
 def mute() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_closing_takes_no_longer_than_one_reply_may(mute: str) -> None:
+    """However many requests are still to be repeated, and however many servers each of them could be sent to."""
+    url = mute.replace("redis://", "redis+cluster://")
+    threads = holdfast.connect(url)
+    took: list[float] = []
+
+    async def by_task() -> None:
+        tasks = aio.connect(url)
+        for name in "abc":
+            with pytest.raises(holdfast.BackendError):
+                await tasks.lock(name).acquire(timeout=0)
+        began = time.monotonic()
+        await tasks.close()
+        took.append(time.monotonic() - began)
+
+    def by_thread() -> None:
+        for name in "abc":
+            with pytest.raises(holdfast.BackendError):
+                threads.lock(name).acquire(timeout=0)
+        began = time.monotonic()
+        threads.close()
+        took.append(time.monotonic() - began)
+
+    beside = threading.Thread(target=by_thread)
+    beside.start()
+    asyncio.run(by_task())
+    beside.join(30)
+    assert len(took) == 2 and max(took) < 4.5, took
 
 
 def test_closing_cancels_nobody_who_waits_for_the_connection(mute: str) -> None:

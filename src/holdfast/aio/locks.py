@@ -305,4 +305,4 @@ async def _close_at_the_end(client: weakref.ref[Desk]) -> None:
     """The loop ends, and nobody has closed this client: what it holds, waits for and owes is given up now."""
     desk = client()
     if desk is not None:
-        await close(desk, patience=0.0)
+        await close(desk, wait=0.0)

@@ -14,6 +14,7 @@ import atexit
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..backends import patience
 from ..errors import BackendError, ConfigError
 from .desk import FORGET, Debt, Desk
 from .events import warn
@@ -27,35 +28,25 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds for which acquires under way may take to end by themselves
 GLANCE = 0.05  # seconds between two looks at them
-LIMIT = 3.0  # seconds after which nothing more is sent to a store that does not reply
+LIMIT = 3.0  # seconds since the last reply after which nothing more is sent
 
 
-async def close(desk: Desk, patience: float = PATIENCE) -> None:
+async def close(desk: Desk, wait: float = PATIENCE) -> None:
     """Release what is held, end the acquires under way, try once to send what is owed, and close the store.
 
     Never raises what the store replies, and never hangs. A second time does nothing.
     """
     if desk.closed:
         return
-    until = desk.clock() + LIMIT
     with desk.mutex:
         desk.closing = True
         desk.ended = desk.ended or desk.colour.event()
-    await _end_acquires(desk, desk.clock() + patience)
-    for seat in desk.inside():
-        for hold in list(seat.holds):
-            if desk.down and desk.clock() >= until:
-                break
-            if seat.order is None:
-                await release(desk, hold, quiet=True)
-            else:
-                from .let_go import give
-
-                await give(desk, hold, quiet=True)
-    for ticket in list(desk.debts):
-        if desk.down and desk.clock() >= until:
-            break
-        await pay(desk, ticket)
+    await _end_acquires(desk, desk.clock() + wait)
+    before = patience.begin(LIMIT)
+    try:
+        await _give_up(desk)
+    finally:
+        patience.end(before)
     desk.closed = True
     desk.bell.set()
     desk.watch_bell.set()
@@ -64,6 +55,29 @@ async def close(desk: Desk, patience: float = PATIENCE) -> None:
     except (BackendError, ConfigError) as error:
         warn(f"Closing {desk.backend.where}: {error}")
     await desk.backend.close()
+
+
+async def _give_up(desk: Desk) -> None:
+    """Release what is held and send what is owed, as long as the store replies."""
+    until = desk.clock() + LIMIT
+    for hold in [hold for seat in desk.inside() for hold in seat.holds]:
+        patience.begin(until - desk.clock(), 0.0)
+        if patience.over():
+            return
+        if hold._seat.order is None:
+            await release(desk, hold, quiet=True)
+        else:
+            from .let_go import give
+
+            await give(desk, hold, quiet=True)
+        if hold.ticket not in desk.debts:
+            until = desk.clock() + LIMIT
+    for ticket in list(desk.debts):
+        patience.begin(until - desk.clock(), 0.0)
+        if patience.over():
+            return
+        if await pay(desk, ticket):
+            until = desk.clock() + LIMIT
 
 
 async def _end_acquires(desk: Desk, until: float) -> None:
