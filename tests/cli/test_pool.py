@@ -225,7 +225,7 @@ def test_forever_says_on_a_terminal_what_it_gives_back_when_it_is_stopped(holdfa
     running = subprocess.Popen(
         command, env=holdfast.env, cwd=holdfast.folder, stderr=other, stdin=subprocess.DEVNULL, start_new_session=True
     )
-    time.sleep(AFTER + 0.5)  # whoever waits for so long says so, unless there is a line that does
+    time.sleep(AFTER + 0.5)  # a wait of that length prints a line, unless the pool prints one
     holdfast("pool", "add", "gpus", "gpu0")
     until((holdfast.folder / "gpu0").exists)
     running.terminate()

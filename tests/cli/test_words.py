@@ -38,6 +38,11 @@ def test_everything_behind_the_name_belongs_to_the_command() -> None:
     assert not it["json"]
 
 
+def test_a_word_too_many_is_named() -> None:
+    with pytest.raises(Usage, match="It is `holdfast doctor`, not 'x' as well"):
+        said("doctor", "x")
+
+
 @pytest.mark.parametrize("argv", [("-u", "memory://", "run", "x", "true"), ("run", "-u", "memory://", "x", "true")])
 def test_global_options_stand_before_or_behind_the_command(argv: tuple[str, ...]) -> None:
     assert said(*argv)["url"] == "memory://"

@@ -209,7 +209,7 @@ MUTANTS = [
     M("the short way out with one fence too many", "leave", ">= fence + block", "> fence + block", "quiet lock"),
     M("a short cut past one that must be woken beside a kept seat", "step",
       "                and (head[10] ~= '' or lone[10] ~= '')\n", "", "contended lock"),
-    M("whoever is gone still owns what is kept closed", "step", "ARGV[6] == '1' and '' or e.owner", "e.owner", "slots"),
+    M("a client that is gone owns what is kept closed", "step", "ARGV[6] == '1' and '' or e.owner", "e.owner", "slots"),
     M("nobody learns that a seat is kept", "step", "closes = e.ear ~= '' or e.expires ~= now + num(ARGV[5])",
       "closes = false", "slots"),
     M("a Keep that changes the end wakes nobody", "step", "closes = e.ear ~= '' or e.expires ~= now + num(ARGV[5])",

@@ -163,7 +163,7 @@ def locked(file: Path, name: str = "root") -> Path:
 def test_a_user_of_the_database_cannot_make_others_give_away_files_nor_let_in_a_second_holder(
     made: People, place: Path, seconds: int
 ) -> None:
-    """Whoever may write the database may write what it likes there; but nothing happens to the files of others."""
+    """A user of the database may write anything there; but nothing happens to the files of others."""
     made.join(made.alice)
     made.join(made.mallory)
     shared = place / "shared"

@@ -173,7 +173,8 @@ def sort(argv: Sequence[str], commands: dict[str, Command]) -> Said:
         return Said(command, options, [])
     if not command.least <= len(words) <= command.most:
         extra = f", not {' '.join(map(echo, words[command.most :]))} as well" if len(words) > command.most else ""
-        raise Usage(f"It is `holdfast {word} {command.words}`{extra}. `holdfast {word} --help` says more.")
+        form = f"{word} {command.words}".rstrip()
+        raise Usage(f"It is `holdfast {form}`{extra}. `holdfast {word} --help` says more.")
     for one, other, sentence in CONTRARY:
         if options.get(one) is not None and options.get(other) is not None:
             raise Usage(sentence)

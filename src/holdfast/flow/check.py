@@ -170,9 +170,9 @@ def timeout(value: Any) -> float | None:
     if number == -1:
         return None
     if not number >= 0:
-        raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None for ever; not {shown(value)}.")
+        raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None to wait forever; not {shown(value)}.")
     if number > TIMEOUT_MAX:
-        raise OverflowError(f"A timeout of {shown(value)} s is too large; use None to wait for ever.")
+        raise OverflowError(f"A timeout of {shown(value)} s is too large; use None to wait forever.")
     return number
 
 

@@ -25,8 +25,8 @@ async def delete(desk: Desk, hold: Hold) -> None:
 
 
 async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet: bool = False) -> None:
-    """It is ours no more. A second time does nothing; but whoever finishes or removes what has been let go in another
-    way must learn that it is not so: NotHeld, or LeaseLost.
+    """It is ours no more. A second time does nothing; but to finish or remove what has been let go in another way
+    raises NotHeld, or LeaseLost.
 
     Raises LeaseLost if it had been lost, BackendError if the store cannot be told (the keeper goes on trying, and it
     may be called again). quiet: neither; it is reported and kept as a debt.

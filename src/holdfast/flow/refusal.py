@@ -28,7 +28,8 @@ def _mismatch(wish: Wish, capacity: int) -> ConfigError:
         cure, in_a_shell = f"Give it: semaphore({name}, 4).", "Give it: --slots 4."
     elif wish.capacity == ALL:  # whatever a lock weighs: it is none
         what = f"{has}, so it is a semaphore; this client asks for a lock."
-        cure = in_a_shell = "Use another name."
+        cure = f"Use another name, or resize({name}, None) if it was a lock and is idle."
+        in_a_shell = f"Use another name, or `holdfast resize {wish.name} --program` if it was a lock and is idle."
     elif capacity == ALL:
         what = f"{name} is a lock and is in use; it has no slots."
         cure = in_a_shell = "Use another name."

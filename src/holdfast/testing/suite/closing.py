@@ -1,4 +1,4 @@
-"""Closing a client at any moment: whoever waits there learns it at once, and nothing of it stays in the store."""
+"""Closing a client at any moment: a waiter learns it at once, and nothing of it stays in the store."""
 
 from collections.abc import Awaitable, Callable
 
