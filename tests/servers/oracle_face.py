@@ -16,7 +16,7 @@ import psycopg
 from oracledb import errors
 
 from .h2 import Wire, reach
-from .oracle_strict import Session, oracle_error
+from .oracle_strict import Session, error_of, oracle_error
 from .sql import DATABASE, PASSWORD, USER
 
 
@@ -26,11 +26,11 @@ def connect(dsn: str = "", **options: Any) -> Connection:
     params.parse_connect_string(dsn)
     host, port = params.host, params.port
     if not options.get("user") or not options.get("password"):
-        raise errors._create_exception(errors.ERR_NO_CREDENTIALS)
+        raise error_of(errors.ERR_NO_CREDENTIALS)
     if params.sid:
-        raise errors._create_exception(errors.ERR_INVALID_SID, sid=params.sid, host=host, port=port)
+        raise error_of(errors.ERR_INVALID_SID, sid=params.sid, host=host, port=port)
     if params.service_name != DATABASE:
-        raise errors._create_exception(
+        raise error_of(
             errors.ERR_INVALID_SERVICE_NAME, service_name=params.service_name, host=host, port=port
         )
     if (options["user"], options["password"]) != (USER, PASSWORD):  # H2 would only hang up, after a while
@@ -44,7 +44,7 @@ def connect(dsn: str = "", **options: Any) -> Connection:
 
 def _not_connected(error: psycopg.Error) -> Exception:
     cause = OSError(111, "Connection refused") if "refused" in str(error) else error
-    return errors._create_exception(errors.ERR_CONNECTION_FAILED, cause=cause, connection_id="")
+    return error_of(errors.ERR_CONNECTION_FAILED, cause=cause, connection_id="")
 
 
 class Connection:
@@ -98,7 +98,7 @@ class Connection:
 
     def _verify(self) -> None:
         if self._closed:
-            raise errors._create_exception(errors.ERR_NOT_CONNECTED)
+            raise error_of(errors.ERR_NOT_CONNECTED)
 
     def _ask(self, what: Callable[[], Any]) -> Any:
         self._verify()
@@ -107,7 +107,7 @@ class Connection:
             return what()
         except TimeoutError:
             self._wire.close()
-            raise errors._create_exception(errors.ERR_CALL_TIMEOUT_EXCEEDED, timeout=self.call_timeout) from None
+            raise error_of(errors.ERR_CALL_TIMEOUT_EXCEEDED, timeout=self.call_timeout) from None
         except psycopg.Error as error:
             raise self._session.translated(error) from None
 
@@ -185,7 +185,7 @@ class Cursor:
 
     def fetchall(self) -> list[Any]:
         if self.description is None:
-            raise errors._create_exception(errors.ERR_NOT_A_QUERY)
+            raise error_of(errors.ERR_NOT_A_QUERY)
         rows, self._rows = self._rows, []
         self.rowcount += len(rows)
         return rows

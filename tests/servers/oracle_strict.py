@@ -19,6 +19,15 @@ from oracledb import errors
 
 from holdfast.backends.sql.oracle import Oracle
 
+
+def error_of(number: int, **details: Any) -> Exception:
+    """python-oracledb's own exception of this number, by whichever way this version of it has."""
+    if hasattr(errors, "_create_exception"):
+        return errors._create_exception(number, **details)  # type: ignore[no-any-return]
+    error = errors._create_err(number, **details)
+    return error.exc_type(error)  # type: ignore[no-any-return]
+
+
 H2_CLOCK = "DATEDIFF(MICROSECOND, TIMESTAMP WITH TIME ZONE '1970-01-01 00:00:00+00:00', CURRENT_TIMESTAMP)"
 BYTES = 4000  # of a VARCHAR2, whatever its length in characters
 PLACEHOLDER = re.compile(r"('(?:[^']|'')*')|:(\w+)")
@@ -88,9 +97,9 @@ class Session:
             if name.lower() in RESERVED or not name[0].isalpha() or len(name) > 128:
                 raise oracle_error(1745, "invalid host/bind variable name")
         for name in names - set(values):
-            raise errors._create_exception(errors.ERR_MISSING_BIND_VALUE, name=name)
+            raise error_of(errors.ERR_MISSING_BIND_VALUE, name=name)
         for name in set(values) - names:
-            raise errors._create_exception(errors.ERR_INVALID_BIND_NAME, name=name)
+            raise error_of(errors.ERR_INVALID_BIND_NAME, name=name)
         self._fit(bare, values)
         if self.sort != "BINARY":
             text = re.sub(r"ORDER BY (\w+\.)?key\b", r"ORDER BY LOWER(\1key)", text)
@@ -117,7 +126,7 @@ class Session:
     def translated(self, error: psycopg.Error) -> Exception:
         if error.sqlstate is None or error.sqlstate in ("90067", "08000", "57P01", "90098", "90121"):
             self._wire.close()
-            return errors._create_exception(errors.ERR_CONNECTION_CLOSED, cause=error)
+            return error_of(errors.ERR_CONNECTION_CLOSED, cause=error)
         known = CODES.get(error.sqlstate)
         assert known is not None, f"the stand-in does not know what Oracle says in place of {error.sqlstate}: {error}"
         return oracle_error(known[0], f"{known[1]} ({error})")
