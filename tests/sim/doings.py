@@ -64,7 +64,7 @@ async def once_more(client: Client, stay: Stay, seconds: float, wish: Any) -> No
     task = client.process.current
     client.desk.nested[wish.name, task] = stay.hold
     inner = client.desk.hold(client.desk, wish, task)
-    had = client.house.enter._again(client.desk, inner)
+    had = await client.house.enter._again(client.desk, inner)
     if had:
         try:
             await client.work(stay, seconds / 2)

@@ -137,7 +137,11 @@ class World(PoolWorld):
 
     async def close(self) -> None:
         for each in reversed(self._clients):
-            await self._dress(each).close()
+            closing = self._dress(each).close()
+            if self.hand is None:
+                await closing
+            else:  # it may wait for acquires that sleep until time passes
+                await self.go(closing).result(within=3.0)
 
 
 class Running(Generic[T]):
