@@ -1,4 +1,4 @@
-"""The commands for scripts and operators: ls, show, acquire, renew, release, evict, resize, doctor, schema."""
+"""The commands for scripts and operators: ls, show, acquire, renew, release, doctor, schema."""
 
 import json
 import re
@@ -141,46 +141,7 @@ def test_ctrl_c_while_acquiring_leaves_nothing(holdfast: Tool) -> None:
     assert holdfast.line("x") == []
 
 
-# An operator's orders.
-
-
-def test_evict_needs_a_reason_and_without_a_terminal_a_yes(holdfast: Tool) -> None:
-    holdfast("acquire", "x", "--lease", "60")
-    assert holdfast("evict", "x", "-y").returncode == 64
-    assert holdfast("evict", "x", "-y", "--reason", " ").returncode == 64
-    unsure = holdfast("evict", "x", "--reason", "stuck")
-    assert unsure.returncode == 64
-    assert "say -y if you mean it" in unsure.stderr
-
-
-def test_evict_stops_renewals_and_at_once_frees(holdfast: Tool) -> None:
-    ticket = holdfast("acquire", "x", "--lease", "60").stdout.strip()
-    done = holdfast("evict", "x", "--reason", "stuck", "-y")
-    assert done.stdout.startswith("'x' is taken from its holder and free when the lease ends, in ")
-    late = holdfast("renew", "x", "--ticket", ticket)
-    assert late.returncode == 79
-    assert "(stuck)" in late.stderr
-    assert holdfast("run", "-n", "x", "true").returncode == 75
-    assert holdfast("evict", "x", "--reason", "really", "-y", "--at-once").stdout.endswith("free now\n")
-    assert holdfast("run", "-n", "x", "true").returncode == 0
-
-
-def test_evict_one_of_many_by_the_ticket_that_show_prints(holdfast: Tool) -> None:
-    for _ in range(2):
-        holdfast("acquire", "--slots", "2", "x")
-    seen = json.loads(holdfast("show", "x", "--json").stdout)["resources"][0]["inside"]
-    met = json.loads(
-        holdfast("evict", "x", "--reason", "one", "-y", "--at-once", "--json", "--ticket", seen[0]["ticket"]).stdout
-    )
-    assert met == {"name": "x", "evicted": [seen[0]["ticket"]]}
-    left = json.loads(holdfast("show", "x", "--json").stdout)["resources"][0]["inside"]
-    assert [one["ticket"] for one in left] == [seen[1]["ticket"]]
-
-
-def test_evicting_nobody_is_no_error(holdfast: Tool) -> None:
-    done = holdfast("evict", "x", "--reason", "just in case", "-y")
-    assert done.returncode == 0
-    assert "so nobody is evicted" in done.stderr
+# What has ended, and what the store is like.
 
 
 def test_a_lease_that_has_run_out_is_not_listed_as_held(holdfast: Tool) -> None:
@@ -203,48 +164,6 @@ def test_what_only_stays_closed_names_nobody_as_its_holder(holdfast: Tool) -> No
     refused = holdfast("run", "-n", "x", "true")
     assert refused.returncode == 75
     assert re.fullmatch(r"holdfast: 'x' is kept closed for another \d+ s\.\n", refused.stderr)
-
-
-def test_resize(holdfast: Tool) -> None:
-    holdfast("acquire", "--slots", "1", "x")
-    assert holdfast("acquire", "-n", "--slots", "1", "x").returncode == 75
-    assert holdfast("resize", "x", "2").stdout == "'x' has 2 slots now\n"
-    assert holdfast("acquire", "-n", "--slots", "2", "x").returncode == 0
-    assert holdfast("resize", "x", "0").returncode == 64
-    assert json.loads(holdfast("resize", "x", "1", "--json").stdout) == {"name": "x", "slots": 1}
-
-
-def test_an_operators_number_counts_until_it_is_given_back_to_the_programs(holdfast: Tool) -> None:
-    holdfast("resize", "x", "2")
-    assert holdfast("acquire", "-n", "--slots", "1", "x").returncode == 0
-    assert holdfast("run", "-n", "--slots", "1", "x", "echo", "in").stdout == "in\n"
-    ticket = holdfast("acquire", "-n", "--slots", "stored", "x").stdout.strip()
-    assert holdfast("run", "-n", "--slots", "9", "x", "true").returncode == 75
-    given = "'x' has the number of slots that programs ask for, as soon as it is idle\n"
-    assert holdfast("resize", "x", "--program").stdout == given
-    holdfast("release", "x", "--ticket", ticket)
-    refused = holdfast("run", "-n", "--slots", "1", "x", "true")
-    assert refused.returncode == 78
-    assert refused.stderr == (
-        "holdfast: 'x' has 2 slots and is in use; this client asks for 1. "
-        "Use `holdfast resize x 1`, or --slots stored.\n"
-    )
-    assert holdfast("run", "-n", "--slots", "stored", "x", "echo", "in").stdout == "in\n"
-    assert json.loads(holdfast("resize", "x", "--program", "--json").stdout) == {"name": "x", "slots": None}
-
-
-def test_resize_wants_a_number_or_the_programs(holdfast: Tool) -> None:
-    for words in (["x"], ["x", "2", "--program"]):
-        done = holdfast("resize", *words)
-        assert done.returncode == 64
-        assert "`holdfast resize NAME SLOTS`, or --program" in done.stderr
-
-
-def test_stored_slots_of_what_was_never_used(holdfast: Tool) -> None:
-    done = holdfast("run", "--slots", "stored", "x", "true")
-    assert done.returncode == 78
-    assert done.stderr == "holdfast: No program has given the number of slots of 'x' yet. Give it: --slots 4.\n"
-    assert "a whole number from 1 up, or `stored`" in holdfast("run", "--slots", "some", "x", "true").stderr
 
 
 def test_doctor_says_what_it_found(holdfast: Tool) -> None:

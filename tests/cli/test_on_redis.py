@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.busy import within
-from tests.cli import test_commands, test_loss, test_pool, test_run, test_terminal
+from tests.cli import test_commands, test_loss, test_orders, test_pool, test_run, test_terminal
 from tests.cli.conftest import Tool, alive, until
 from tests.servers.server import Server
 
@@ -48,9 +48,12 @@ THE_SAME = {
         with_a_ticket_of_its_own_an_acquire_may_be_repeated
         readers_and_slots_can_be_acquired_too
         ctrl_c_while_acquiring_leaves_nothing
+    """,
+    test_orders: """
         evict_stops_renewals_and_at_once_frees
         evict_one_of_many_by_the_ticket_that_show_prints
         evicting_nobody_is_no_error
+        evict_by_pattern_meets_what_matches_and_no_other
         resize
     """,
     test_loss: """

@@ -319,6 +319,26 @@ def test_a_repair_wants_the_name_typed(terminal: Terminal, holdfast: Tool) -> No
     assert holdfast("run", "x", "true").returncode == 0
 
 
+def test_evict_lists_what_matches_and_wants_the_pattern_typed(terminal: Terminal, holdfast: Tool) -> None:
+    for name in ("web-1", "web-2", "db-1"):
+        holdfast("acquire", "--owner", f"tina-{name}", "--lease", "60", name)
+    terminal.type("holdfast evict 'web-*' --pattern --reason stuck --at-once\n")
+    terminal.expect("This takes 2 names:\r\n  'web-1' from tina-web-1, which has held it for ")
+    terminal.expect("  'web-2' from tina-web-2, which has held it for ")
+    terminal.expect("two may be inside")
+    terminal.expect("Type the pattern to go on: ")
+    terminal.type("web-1\n")
+    terminal.expect("That is not the pattern, so nobody was evicted.\r\n")
+    terminal.expect("ready> ")
+    assert holdfast.inside("web-1") == ["tina-web-1"]
+    terminal.type("holdfast evict 'web-*' --pattern --reason stuck --at-once\n")
+    terminal.expect("Type the pattern to go on: ")
+    holdfast("acquire", "--owner", "late", "web-3")  # it was not listed
+    terminal.type("web-*\n")
+    terminal.expect("2 names free now")
+    assert [holdfast.inside(name) for name in ("web-1", "web-2", "web-3", "db-1")] == [[], [], ["late"], ["tina-db-1"]]
+
+
 def test_watching(terminal: Terminal, holdfast: Tool) -> None:
     holdfast.holding("run", "--owner", "web-3", "x", "sleep", "60")
     terminal.type("holdfast ls --watch\n")

@@ -248,16 +248,12 @@ class Locks(NotPickled):
         await handles.extend(self._desk, check.name(name), check.handle(handle), check.lease(seconds))
 
     async def evict(
-        self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False
+        self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
     ) -> tuple[str, ...]:
-        """No more renewals for who is inside (or for one ticket), who learns of it; the lock is free when its lease
-        ends. at_once: free now, and the holder may still be at work. The tickets that it met."""
-        reason = check.label(reason, "A reason")
-        if not reason:
-            raise ConfigError("evict() needs a reason; the holder reads it.")
-        if ticket is not None:
-            check.ticket(ticket)
-        return await look.evict(self._desk, check.name(name), ticket, reason, bool(at_once))
+        """No more renewals for all inside (or for one ticket); they learn of it, and the lock is free when its lease
+        ends. at_once: free now, and the holder may still be at work. pattern: every name that matches, with * and ? as
+        in `snapshot`; without it both are characters like others. The tickets that it met."""
+        return await look.evict(self._desk, name, reason, ticket, bool(at_once), bool(pattern))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Give a semaphore another number of slots, even in use. Those inside stay. From then on this number counts,

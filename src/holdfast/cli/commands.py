@@ -94,6 +94,7 @@ COMMANDS = {
             Option("reason", ("--reason",), "why; the holder is told", "TEXT"),
             Option("at_once", ("--at-once",), "now, not at the end of the lease: the holder may still be working"),
             Option("ticket", ("--ticket",), "only this one, as `show` prints it", "T"),
+            Option("pattern", ("--pattern",), "NAME is a pattern with * and ?: take all that match from their holders"),
             Option("yes", ("-y", "--yes"), "do not ask"),
         ), 1, 1),
         *POOL,

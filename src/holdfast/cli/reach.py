@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import holdfast
 from holdfast.doorman import Command, Reply
 from holdfast.errors import ConfigError
-from holdfast.flow import events
+from holdfast.flow import check, events, look
 from holdfast.flow.run import run
 
 from .words import Said
 
 if TYPE_CHECKING:
-    from holdfast import Pool
+    from holdfast import Pool, Resource
     from holdfast.client import Lease, Locks
 
 
@@ -64,6 +64,16 @@ def tickets_inside(locks: "Locks", name: str) -> Iterator[str]:
     """The whole tickets, which snapshots shorten."""
     record, _ = run(locks._desk.backend.look(name))
     return (entrant.ticket for entrant in record.inside)
+
+
+def holders(locks: "Locks", pattern: str) -> "list[tuple[Resource, list[str]]]":
+    """The names that match and are held, with the whole tickets of those inside."""
+    return run(look.holders(locks._desk, check.pattern(pattern)))
+
+
+def evict_tickets(locks: "Locks", name: str, tickets: list[str], reason: str, at_once: bool) -> tuple[str, ...]:
+    """Evict exactly these, whatever has come since they were listed."""
+    return run(look.evict_tickets(locks._desk, name, tickets, check.label(reason, "A reason"), at_once))
 
 
 def choose_ticket(locks: "Locks", ticket: str) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from ..doorman import ALL, Done, Enter, Entrant, Evict, Record, Refused, Resize, apply
-from ..errors import RecordDamaged
+from ..errors import ConfigError, RecordDamaged
+from . import check
 from .desk import Desk
 from .events import short
 from .wish import Wish
@@ -124,23 +125,50 @@ async def refused_now(desk: Desk, wish: Wish) -> bool:
     return isinstance(reply, Refused)
 
 
-async def evict(desk: Desk, name: str, ticket: str | None, reason: str, at_once: bool) -> tuple[str, ...]:
-    """No more renewals for this ticket (a shortened one will do, None = all inside), or out at once. Whom it met.
-
-    All inside means those who are there now, by their tickets: said again after an unknown outcome, `Evict(None)` would
-    meet whoever was let in meanwhile.
-    """
-    record, _ = await desk.backend.look(name)
+async def evict(
+    desk: Desk, name: str, reason: str, ticket: str | None, at_once: bool, pattern: bool
+) -> tuple[str, ...]:
+    """No more renewals for all inside, or for this ticket (a shortened one will do), or out at once. Returns the
+    tickets that it met. With `pattern` the name is one, and all inside every name that matches are meant."""
+    reason = check.label(reason, "A reason")
+    if not reason:
+        raise ConfigError("evict() needs a reason; the holder reads it.")
+    if pattern:
+        if ticket is not None:
+            raise ConfigError("evict() takes a ticket or pattern=True, not both: a ticket belongs to one name.")
+        held = await holders(desk, check.pattern(name))
+        return tuple([each for r, t in held for each in await evict_tickets(desk, r.name, t, reason, at_once)])
+    if ticket is not None:
+        check.ticket(ticket)
+    record, _ = await desk.backend.look(check.name(name))
     if ticket is None:
         tickets = [e.ticket for e in record.inside]
     else:
         tickets = [e.ticket for e in (*record.inside, *record.line) if short(e.ticket) == ticket][:1] or [ticket]
+    return await evict_tickets(desk, name, tickets, reason, at_once)
+
+
+async def evict_tickets(
+    desk: Desk, name: str, tickets: Sequence[str], reason: str, at_once: bool
+) -> tuple[str, ...]:
+    """Evict those who were there when the record was read, by their tickets: sent again after an unknown outcome,
+    `Evict(None)` would meet any client that was let in meanwhile."""
     met: tuple[str, ...] = ()
     for each in tickets:
         answer = await desk.ask(name, Evict(each, desk.owner, reason, at_once))
         assert isinstance(answer.reply, Done)
         met += answer.reply.tickets
     return met
+
+
+async def holders(desk: Desk, pattern: str) -> list[tuple[Resource, list[str]]]:
+    """The names that match and are held now, with the whole tickets of those inside. What is damaged is left out."""
+    records, now = await desk.backend.looks(pattern)
+    return [
+        (resource(name, record, now), tickets)
+        for name, record in records
+        if not isinstance(record, RecordDamaged) and (tickets := [e.ticket for e in record.inside if e.expires > now])
+    ]
 
 
 async def resize(desk: Desk, name: str, capacity: int | None) -> None:

@@ -183,6 +183,36 @@ class TestEvicting(Behaviours):
             await world.connect().evict("x", reason="")
         assert await world.connect().evict("x", reason="nobody is there") == ()
 
+    async def test_a_pattern_meets_all_names_that_match_and_no_other(self, world: World, kind: Kind) -> None:
+        client, other_namespace = world.connect(lease=30), world.connect(lease=30, namespace="other")
+        met = [await take(kind.mine(client, name)) for name in ("web-1", "web-*", "web-")]
+        spared = [await take(kind.mine(client, name)) for name in ("web", "Web-1", "a web-1", "db-1")]
+        spared.append(await take(kind.mine(other_namespace, "web-1")))
+        await (await take(kind.mine(client, "web-free"))).release()
+        tickets = await world.connect().evict("web-*", reason="all of them", at_once=True, pattern=True)
+        assert sorted(tickets) == sorted(lease.ticket for lease in met)
+        for name in ("web-1", "web-*", "web-"):
+            assert await kind.rival(world.connect(), name).acquire(False)
+        for lease in spared:
+            await lease.renew()
+        assert await world.connect().evict("nothing-*", reason="nobody is there", pattern=True) == ()
+
+    async def test_without_pattern_a_star_is_a_character_like_others(self, world: World, kind: Kind) -> None:
+        client = world.connect(lease=30)
+        spared, met = await take(kind.mine(client, "web-1")), await take(kind.mine(client, "web-*"))
+        assert await world.connect().evict("web-?", reason="no such name", at_once=True) == ()
+        assert await world.connect().evict("web-*", reason="this one", at_once=True) == (met.ticket,)
+        assert await world.connect().evict("web-*", reason="released meanwhile", at_once=True) == ()
+        await spared.renew()
+
+    async def test_a_pattern_and_a_ticket_are_refused_together(self, world: World, kind: Kind) -> None:
+        lease = await take(kind.mine(world.connect(), "x"))
+        with pytest.raises(ConfigError, match="a ticket or pattern=True, not both"):
+            await world.connect().evict("*", reason="which?", ticket=lease.ticket, pattern=True)
+        with pytest.raises(ConfigError, match="reason"):
+            await world.connect().evict("*", reason="", pattern=True)
+        await lease.renew()
+
 
 @every_kind
 class TestDetaching(Behaviours):
