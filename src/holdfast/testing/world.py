@@ -143,6 +143,12 @@ class World(PoolWorld):
             else:  # it may wait for acquires that sleep until time passes
                 await self.go(closing).result(within=3.0)
 
+    async def _to_the_end(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        finally:
+            await self.close()
+
 
 class Running(Generic[T]):
     """Something that goes on beside the test."""
@@ -227,15 +233,9 @@ class ThreadWorld(World):
         return RunningThread(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        async def all_of_it() -> T:
-            try:
-                return await work
-            finally:
-                await self.close()
-
         if self.hand is not None:
             self.hand.turner = threading.get_ident()
-        return run(all_of_it())
+        return run(self._to_the_end(work))
 
 
 def _defaults(options: dict[str, Any]) -> dict[str, Any]:
@@ -292,13 +292,7 @@ class TaskWorld(World):
         return RunningTask(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        async def all_of_it() -> T:
-            try:
-                return await work
-            finally:
-                await self.close()
-
-        return asyncio.run(all_of_it())
+        return asyncio.run(self._to_the_end(work))
 
 
 WORLDS: dict[str, type[World]] = {"threads": ThreadWorld, "tasks": TaskWorld}
