@@ -137,11 +137,7 @@ class World(PoolWorld):
 
     async def close(self) -> None:
         for each in reversed(self._clients):
-            closing = self._dress(each).close()
-            if self.hand is None:
-                await closing
-            else:  # it may wait for acquires that sleep until time passes
-                await self.go(closing).result(within=3.0)
+            await self.go(self._dress(each).close()).result(within=3.0)  # it may wait for acquires that sleep
 
     async def _to_the_end(self, work: Awaitable[T]) -> T:
         try:
