@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.sqlite import SqliteStore
+from holdfast.backends.sqlite import SqliteStore, rights
 from holdfast.errors import BackendError, LockError
 from tests.sqlite.plumbing import dead_socket, put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
@@ -255,6 +255,31 @@ def test_after_opening_a_database_of_another_user_root_is_root_again(made: Peopl
     path.with_name("by root").touch()
     assert path.with_name("by root").stat().st_uid == 0
     assert path.stat().st_uid == uid(made.alice)
+
+
+@only_root
+def test_root_gives_nothing_away_where_another_user_can_exchange_a_directory_above(made: People, place: Path) -> None:
+    """What root sees may be its own for a moment, by a link, and then that user's again, a file of root as its log."""
+    of_root = place / "of root"
+    of_root.mkdir(mode=0o755)
+    (of_root / "locks.db").touch(0o600)
+    above = root_beside(place, made).parent
+    (above / "sub").symlink_to(of_root)
+    secret = place / "secret"
+    secret.touch(0o600)
+    with rights.as_its_owner(str(above / "sub" / "locks.db")), pytest.raises(PermissionError):
+        os.chown(secret, uid(made.alice), gid(made.alice))
+    os.chown(secret, 0, 0)  # root is root again
+    with rights.as_its_owner(str(of_root / "locks.db")):
+        os.chown(secret, 0, 0)  # nobody else can exchange anything there
+
+
+@only_root
+def test_root_uses_its_own_directory_inside_of_one_of_another_user(made: People, place: Path) -> None:
+    own = root_beside(place, made).parent / "of root"
+    own.mkdir(mode=0o700)
+    put(store := store_at(own / "locks.db"), "k")
+    run(store.close())
 
 
 # -- outsiders

@@ -99,9 +99,9 @@ def prepare(path: str) -> str:
                 f"The default place for locks, {os.path.dirname(path)}, cannot be made: {bad.strerror}. "
                 "Name a store that this user may write: HOLDFAST_URL=sqlite:////absolute/path.db."
             ) from None
-    real = os.path.realpath(path)
-    parent = os.path.dirname(real)
     try:
+        real = os.path.realpath(path)  # fails if a link is replaced meanwhile
+        parent = os.path.dirname(real)
         if not stat.S_ISDIR(os.stat(parent).st_mode):
             raise ConfigError(f"{parent} is not a directory, so there can be no database in it. Name another path.")
     except FileNotFoundError:
