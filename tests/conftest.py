@@ -31,7 +31,7 @@ settings.load_profile("holdfast")
 
 # ./dev test plays four at a time. The tests of a file stay together, for they share what is dear to make; of the
 # dearest servers one is enough for all files. What shares nothing goes to whoever is idle.
-SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite")
+SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite", "faults")
 DEAR = ("redis_sentinel", "redis_cluster", "cassandra", "oracle")
 ONE_NODE = ("guards", "options", "store", "trouble")
 FILES_OF_DEAR = {f"tests/cassandra/test_{name}.py": "cassandra" for name in ONE_NODE}

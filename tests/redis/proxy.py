@@ -5,7 +5,8 @@
 
 A request is what arrives in one piece. Its fate: '' passes; 'cut' is carried out, and the connection breaks before the
 reply, as if the cable were pulled just then; 'drop' breaks before the server hears of it; 'mute' is carried out and the
-reply never comes; a number of seconds holds the request back for so long.
+reply never comes; 'swallow' disappears, and so does all that follows; 'half' is carried out, and the connection breaks
+in the middle of the reply; a number of seconds holds the request back for so long.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Line:
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self.proxy, self.client, self.server = proxy, client, server
         self.doomed = threading.Event()  # the next reply breaks it
+        self.halved = threading.Event()  # the next reply breaks it in its middle
         self.muted = threading.Event()
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -104,7 +106,11 @@ class Line:
                         self.proxy.cuts += 1
                     if fate == "drop":
                         break
-                    (self.doomed if fate == "cut" else self.muted).set()
+                    if fate == "swallow":
+                        while self.client.recv(1 << 20):
+                            pass
+                        break
+                    {"cut": self.doomed, "half": self.halved, "mute": self.muted}[fate].set()
                 self.server.sendall(request)
         except OSError:
             pass
@@ -115,6 +121,9 @@ class Line:
         try:
             while reply := self.server.recv(1 << 20):
                 if self.doomed.is_set():
+                    break
+                if self.halved.is_set():
+                    self.client.sendall(reply[: len(reply) // 2])
                     break
                 if not self.muted.is_set():
                     self.client.sendall(reply)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -71,7 +72,8 @@ def cut_all(database: Database) -> None:
     if isinstance(database, MariaDB):
         for row in database.run("SHOW PROCESSLIST"):
             if row[1] == "app":
-                database.run(f"KILL {row[0]}")
+                with suppress(*database.errors):  # it has ended by itself
+                    database.run(f"KILL {row[0]}")
     else:
         database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 

@@ -1,0 +1,43 @@
+"""Watches the store during a run: a client that was closed, or whose loop has ended, leaves nothing behind.
+
+Its locks and its places would be gone by themselves when its lease ends, which is soon; so the store is read all the
+time. Where a fault meets the store, nothing can be sent, and what is left then does not count.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import holdfast
+
+from . import checks
+from .referee import Referee
+
+MOMENT = 1.0  # seconds that a client has to take back what it owes
+
+
+class Observer(threading.Thread):
+    def __init__(self, url: str, referee: Referee, over: threading.Event) -> None:
+        super().__init__(target=self._watch)
+        self.url, self.referee, self.over = url, referee, over
+
+    def _watch(self) -> None:
+        with holdfast.connect(self.url) as locks:
+            while not self.over.wait(0.25):
+                try:
+                    since = time.monotonic()
+                    found = locks.snapshot().resources
+                except holdfast.LockError:
+                    continue
+                history = self.referee.seen()
+                gone = {event["owner"]: event for event in history if event["what"] == "gone"}
+                faults = list(checks.spans(history, checks.DISTURBS))
+                for resource in found:
+                    for one in (*resource.inside, *resource.line):
+                        event = gone.get(one.owner)
+                        if event and event["at"] + MOMENT < since:
+                            if not checks.met(faults, event["at"] - checks.ASIDE, since, event["pid"]):
+                                late = f"{since - event['at']:.1f} s later"
+                                text = f"{one.owner} was closed, and is left with {resource.name!r} {late}"
+                                self.referee.note("wrong", text=text)

@@ -1,0 +1,140 @@
+"""Bugs that are planted on purpose, one at a time, into the holdfast that the workers use: the nemesis reports each.
+
+It plays until the first thing is wrong, so most of them take a few seconds. Each names the faults that bring it to
+light, so that no seed has to wait for them, and the words that its report must contain.
+"""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.broken import SOURCE, rewritten
+from tests.faults.nemesis import Nemesis
+from tests.faults.stores import Sqlite
+
+RULES, SEAT, LOCK, PARTY, KEEP, ITEMS = (
+    f"{name}.py" for name in ("doorman/rules", "flow/seat", "client/lock", "flow/party", "flow/keep", "pool/rules")
+)
+
+
+class Planted(NamedTuple):
+    bug: str
+    file: str
+    old: str
+    new: str
+    reported: str
+    faults: tuple[str, ...] = ("cancel",)
+    jobs: tuple[str, ...] = ("lock", "read", "write", "sem", "both", "pool")
+    long: float = 0.06
+    processes: tuple[tuple[int, int], ...] = Sqlite.processes
+    visits: tuple[float, ...] = Sqlite.visits
+    too: tuple[tuple[str, str, str], ...] = ()
+
+
+PLANTED = [
+    Planted(
+        "others are let in beside the holder", RULES,
+        "return self.capacity - sum([e.weight for e in self.inside])", "return self.capacity", "too many believe",
+    ),
+    Planted(
+        "a semaphore has a slot more", RULES, "or not c.fair) and c.weight <= self.room()",
+        "or not c.fair) and c.weight <= self.room() + (self.capacity < 9)", "too many believe", jobs=("sem",),
+    ),
+    Planted(
+        "a writer comes in as a reader", LOCK, "Lock(locks, wish.but(weight=ALL)", "Lock(locks, wish.but(weight=1)",
+        "too many believe", jobs=("read", "write"),
+    ),
+    Planted(
+        "a stopped holder believes for longer than its lease", SEAT,
+        "deadline = at + seconds - margin", "deadline = at + seconds * 3",
+        "believe", ("pause",), jobs=("lock",), long=0.5, processes=((1, 0), (0, 1), (1, 0)),
+        too=((KEEP, "    if seat.leaving or seat.reason:\n        return\n    reply", "    return\n    reply"),),
+    ),
+    Planted(
+        "a fence does not rise", RULES, "fence = max(self.fence + 1, self.now)", "fence = self.now // 3_000_000",
+        "a fence",
+    ),
+    Planted(
+        "a lock is handed on with the same fence", PARTY, "seat.give(heir, seat.fence + seat.given, clock)",
+        "seat.give(heir, seat.fence, clock)", "a fence was given twice", jobs=("handoff",),
+    ),
+    Planted(
+        "the last that comes is served first", RULES,
+        "self.line.append(e._replace(place=self.places))", "self.line.insert(0, e._replace(place=self.places))",
+        "passed by one that came later", jobs=("lock",), long=0.2,
+        too=((RULES, "elif record.line and not (record.graves or dead or deaf):", "elif False:"),),
+    ),
+    Planted(
+        "leases are not renewed", KEEP, "    in_time = desk.clock() < seat.deadline\n", "    return\n",
+        "lost, although nothing had happened", jobs=("lock", "sem"), long=0.6,
+    ),
+    Planted(
+        "a forked child goes on to believe", "flow/fork.py", "        desk.forked()", "        pass",
+        "a forked child", ("fork",),
+    ),
+    Planted(
+        "an item that is done is free again", ITEMS, 'return item._replace(score=DONE, ticket=""), Finished()',
+        'return item._replace(score=now, ticket=""), Finished()', "item ", jobs=("pool",),
+    ),
+    Planted(
+        "an item is renewed for others only", ITEMS, "return item._replace(score=now + item.lease), Touched",
+        "return item._replace(score=now), Touched", "too many believe", jobs=("pool",), long=0.5,
+    ),
+    Planted(
+        "closing releases nothing", "flow/close.py", "    for seat in desk.inside():", "    for seat in ():",
+        "was closed, and is left", ("close",), long=0.5,
+    ),
+    Planted(
+        "a closed client raises what nobody expects", "flow/acquire.py",
+        "                raise ConfigError(CLOSED)\n            return False\n    return",
+        "                raise KeyError(CLOSED)\n            return False\n    return",
+        "undocumented: KeyError", ("close",), jobs=("handoff",), long=0.3,
+    ),
+    Planted(
+        "a full disk is told by SQLite's own exception", "backends/sqlite/sentences.py",
+        "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "undocumented: ", ("full disk",),
+    ),
+    Planted(
+        "nobody ends the command of a `run` that is stopped", "cli/guard.py",
+        "if due and self.undertaker is not None:", "if False:", "believe", ("pause",), jobs=("lock",),
+        processes=((2, 0),), visits=(5.0,),
+    ),
+    Planted(
+        "a timeout is not kept", "flow/acquire.py", "            if until is not None and clock >= until:\n",
+        "            if False:\n", "with a timeout of", jobs=("lock",), long=1.0,
+    ),
+]  # fmt: skip
+
+
+SLOW = {  # these take ten seconds or more
+    "a timeout is not kept", "closing releases nothing", "an item is renewed for others only",
+    "an item that is done is free again",
+}  # fmt: skip
+EACH = [
+    pytest.param(each, id=each.bug, marks=[pytest.mark.soak] if each.bug in SLOW else []) for each in PLANTED
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("planted", EACH)
+def test_it_is_reported(planted: Planted, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(SOURCE, source / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, text in rewritten([(planted.file, planted.old, planted.new), *planted.too]).items():
+        (source / "holdfast" / file).write_text(text)
+    target = Sqlite(tmp_path)
+    try:
+        if "full disk" in planted.faults and not target.mounted:
+            pytest.skip("a small disk needs the right to mount")
+        target.jobs, target.long = planted.jobs, planted.long
+        target.process_faults = tuple(set(planted.faults) - set(target.faults)) or ("cancel",)
+        target.processes, target.visits = planted.processes, planted.visits
+        target.faults = {kind: pair for kind, pair in target.faults.items() if kind in planted.faults}
+        nemesis = Nemesis(target, target.plan(1, 25.0), tmp_path, source)
+        wrong = nemesis.play(until_wrong=True)
+        if not any(planted.reported in each for each in wrong):
+            print(nemesis.story())
+            pytest.fail("\n".join(["It was not reported.", *wrong[:20]]), pytrace=False)
+    finally:
+        target.close()
