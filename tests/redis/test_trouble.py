@@ -337,7 +337,7 @@ def test_a_server_that_cannot_save_says_so(start_redis: Start) -> None:
         (f"redis://:{SECRET}@host/O", "number of a database"),
         (f"redis://:{SECRET}@host/1/2", "number of a database"),
         (f"redis://:{SECRET}@host/-1", "number of a database"),
-        (f"redis://:{SECRET}@[::1", "cannot be read"),
+        (f"redis://:{SECRET}@[::1", "The port in this redis:// URL is not a number"),
         (f"redis://:{SECRET}@h1,h2", "redis+sentinel://"),
         (f"redis://:{SECRET}@host?db=three", "'db' of redis:// is a whole number"),
         (f"redis://:{SECRET}@host?socket_timeout=-1", "'socket_timeout' of redis:// is a number of seconds"),

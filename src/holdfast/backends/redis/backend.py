@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NAMES = layout.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 KNOWN = 4096  # names whose keys are kept at hand
-PATIENCE_OF_WAIT = 1000  # milliseconds for which replicas are waited for
+PATIENCE_OF_WAIT = 500  # milliseconds for which replicas are waited for; a try waits no longer than 0.7 s for a reply
 CONFIRMED = (Enter, Renew, Keep)
 
 
