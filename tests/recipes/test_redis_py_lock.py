@@ -268,6 +268,34 @@ async def test_who_has_the_token_may_release_it_elsewhere(shop: Shop, token: str
         await elsewhere.release()
 
 
+@both
+async def test_what_another_client_extends_by_the_token_lasts_as_long_and_ends(shop: Shop) -> None:
+    lock = shop.lock(timeout=0.6, thread_local=False)
+    await lock.acquire()
+    elsewhere = shop.lock(client=shop.client(client_name="elsewhere"), timeout=2, thread_local=False)
+    elsewhere.local.token = lock.local.token
+    assert await elsewhere.reacquire() is True
+    await asyncio.sleep(1)
+    assert await elsewhere.owned()  # the holder has not left it at the end of its own timeout
+    assert await lock.owned()
+    assert not await shop.lock().acquire(blocking=False)
+    assert await shop.lock().acquire(blocking_timeout=5)
+
+
+@both
+async def test_what_is_extended_by_the_token_ends_although_its_holder_is_gone(shop: Shop) -> None:
+    with holdfast.connect(shop.server.url) as gone:
+        gone.lock("x", note="chosen").acquire().detach(1.0)
+    elsewhere = shop.lock(timeout=1, thread_local=False)
+    elsewhere.local.token = b"chosen"
+    assert await elsewhere.extend(0.5) is True
+    await asyncio.sleep(1.2)
+    assert await elsewhere.owned()
+    assert await shop.lock().acquire(blocking_timeout=2)
+    with pytest.raises(LockNotOwnedError):
+        await elsewhere.extend(5)
+
+
 def test_a_lock_class_is_found_by_its_constructor_alone() -> None:
     """redis-py gives these and no others; a change there is noticed here."""
     given: dict[str, object] = {}

@@ -226,8 +226,8 @@ MUTANTS = [
     Mutant(
         "a downgrade is sent once",
         doubt.a_downgrade_is_repeated_until_it_arrives, KEEP,
-        "Renew(seat.ticket, seat.fence, seat.weight if seat.lowered else None)",
-        "Renew(seat.ticket, seat.fence, seat.weight if seat.lowered and not seat.failed else None)",
+        "weight, span = seat.weight if seat.lowered else None,",
+        "weight, span = seat.weight if seat.lowered and not seat.failed else None,",
     ),
     Mutant(
         "a shorter lease counts from its answer",

@@ -48,6 +48,7 @@ class Debt(NamedTuple):
     due: float  # not before this: a lost seat is left only when its holder had the margin to notice
     until: float  # after this the lease has ended it anyway
     order: On | Quit | None = None  # of a pool: this, and no Leave
+    lease: int = 0  # microseconds: with a longer one in the store another client has extended it, and it is not left
 
 
 class Desk:
@@ -260,7 +261,9 @@ class Desk:
             if reason != "forked":
                 due = clock + seat.margin  # also of an evicted one, whose seat stays: its holder has not looked yet
                 bury = seat.doubtful or self.backend.doubles
-                self.owe(Debt(seat.name, seat.ticket, bury, due, clock + max(seat.lease, FORGET), seat.order))
+                until = clock + max(seat.lease, FORGET)
+                own = 0 if seat.order is not None or seat.cut or reason == "evicted" else int(seat.lease * 1e6)
+                self.owe(Debt(seat.name, seat.ticket, bury, due, until, seat.order, own))
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)
         for hold in holds:

@@ -15,6 +15,8 @@ from ..doorman import Admitted, Entrant, Evict, Renew
 from ..errors import NotHeld
 from .desk import Desk
 
+NOTICED = 1000  # microseconds
+
 
 def mark(name: str, handle: str) -> str:
     """What a ticket with this handle ends with."""
@@ -33,12 +35,23 @@ async def release(desk: Desk, name: str, handle: str) -> bool:
 
 async def extend(desk: Desk, name: str, handle: str, seconds: float) -> None:
     """Let the leases with this handle last for at least so long from now. NotHeld if there are none."""
-    replies = [
-        (await desk.ask(name, Renew(one.ticket, one.fence, None, int(seconds * 1e6)))).reply
-        for one in await _inside(desk, name, handle)
-    ]
-    if not any(isinstance(reply, Admitted) for reply in replies):
+    if not any([await extend_entrant(desk, name, one, seconds) for one in await _inside(desk, name, handle)]):
         raise NotHeld(f"Nobody holds {name!r} with this handle: released, expired, or never there.")
+
+
+async def extend_entrant(desk: Desk, name: str, one: Entrant, seconds: float) -> bool:
+    """Let what another client holds last for at least so long from now; False if it is gone.
+
+    Its lease becomes longer in any case, by which its holder notices it: a max_hold then ends no sooner.
+    """
+    longer = max(int(seconds * 1e6), one.lease + NOTICED)
+    return isinstance((await desk.ask(name, Renew(one.ticket, one.fence, None, longer))).reply, Admitted)
+
+
+async def extended(desk: Desk, name: str, ticket: str, lease: int) -> bool:
+    """Whether another client has made this lease longer than its holder knows."""
+    one = (await desk.backend.look(name))[0].seat(ticket)
+    return one is not None and one.lease >= lease + NOTICED
 
 
 async def _inside(desk: Desk, name: str, handle: str) -> list[Entrant]:

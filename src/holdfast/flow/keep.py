@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..doorman import Admitted, NotInside, Renew
+from ..doorman import ALL, Admitted, NotInside, Renew
 from ..errors import BackendError, ConfigError, RecordDamaged
 from . import call_off
 from .desk import SOON, Desk
@@ -164,8 +164,10 @@ async def renew(desk: Desk, seat: Seat, lease: float | None = None) -> None:
     reply = answer.reply
     if isinstance(reply, Admitted) and reply.fence == seat.fence:
         with desk.mutex:  # another thread may be shortening it
-            if lease is not None:
-                seat.lengthen(lease)
+            if seat.longer(reply.left):
+                if seat.weight == ALL:
+                    desk.set_apart(seat)  # the passing on ends: those who wait did not ask for such a lease
+                seat.lengthen(answer.at, reply.left)
             seat.confirm(answer.at, reply.left)
         desk.tell("renewed", seat.name, seat.ticket, seat.fence)
         return

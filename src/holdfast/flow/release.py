@@ -13,6 +13,7 @@ from ..doorman import Admitted, Keep, Leave, Left
 from ..errors import BackendError, ConfigError, RecordDamaged
 from .desk import FORGET, Debt, Desk
 from .events import warn
+from .handles import extended
 from .party import may_pass_on, pass_on, passed_on
 from .seat import Hold, Seat
 
@@ -135,7 +136,7 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
             from .orders import order
 
             await order(desk, debt.name, debt.order, until)
-        else:
+        elif not (debt.lease and await extended(desk, debt.name, ticket, debt.lease)):
             await desk.ask(debt.name, Leave(ticket, debt.bury), until)
     except RecordDamaged:
         pass  # there is nothing to leave: its repair empties it

@@ -32,9 +32,9 @@ class Seat:
     """One ticket. Slots: what is read ten times in a turn is worth setting once."""
 
     __slots__ = (
-        "admitted", "ahead", "answer", "asked", "cap", "deadline", "doubtful", "failed", "fence", "filed", "given",
-        "going", "holds", "leader", "lease", "leaving", "left", "line", "lowered", "margin", "name", "order", "place",
-        "reason", "renew_at", "sent", "story", "ticket", "waited", "watched", "weight", "wish",
+        "admitted", "ahead", "answer", "asked", "cap", "cut", "deadline", "doubtful", "failed", "fence", "filed",
+        "given", "going", "holds", "leader", "lease", "leaving", "left", "line", "lowered", "margin", "name", "order",
+        "place", "reason", "renew_at", "sent", "story", "ticket", "waited", "watched", "weight", "wish",
     )  # fmt: skip
 
     hears = True  # the store knows where to send it a hint
@@ -67,6 +67,7 @@ class Seat:
         self.asked = 0.0  # the client's clock before the last request whose reply showed it inside
         self.renew_at = NEVER
         self.cap = NEVER  # when the present holder's max_hold ends
+        self.cut = False  # its lease may have become shorter: nothing makes it longer any more
         self.failed = 0.0  # when the store could not be asked to renew it
         self.admitted = 0.0
         self.watched = False
@@ -93,14 +94,22 @@ class Seat:
 
     def shorten(self, at: float, lease: float) -> None:
         """From `at` on its lease is shorter, or may be: no older or later word makes it last longer."""
+        self.cut = True
         self.lease = lease
         self.deadline = min(self.deadline, at + lease - min(self.margin, lease / 2))
         self.renew_at = min(self.renew_at, at + lease / 3)
 
-    def lengthen(self, lease: float) -> None:
-        """The store has made its lease longer."""
-        self.margin += max(lease - self.lease, 0.0) / 10
-        self.lease = max(lease, self.lease)
+    def longer(self, left: int) -> bool:
+        """Whether so many microseconds mean that its lease has been extended: here, or by another client."""
+        return left > self.lease * 1e6 + 1 and not self.cut
+
+    def lengthen(self, at: float, left: int) -> None:
+        """The store said, to a request sent at `at`, that its lease is longer now. A max_hold ends no sooner."""
+        lease = left / 1e6
+        self.margin += (lease - self.lease) / 10
+        self.lease = lease
+        if self.cap != NEVER:
+            self.cap = max(self.cap, at + lease)
 
     def end(self) -> float:
         return min(self.deadline, self.cap)

@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ..backends.contract import Backend, Unknown
+from ..doorman import Entrant
 from ..errors import BackendError, ConfigError, LeaseLost, NotHeld
 from ..flow import check
+from ..flow.desk import Desk
+from ..flow.handles import extend_entrant
 from ..flow.seat import Hold
 
 ROOM = 10 / 9  # a client gives its lease up a tenth before the end; that shall not be before redis-py's timeout
@@ -136,13 +139,31 @@ def token_of(lease: Hold, chosen: str | bytes | None) -> bytes:
 
 async def ticket_of(backend: Backend, name: str, token: bytes) -> str:
     """The ticket of the one inside who has this token, whichever process let it in. NotHeld if there is none."""
+    return (await _inside(backend, name, token))[0].ticket
+
+
+async def extend_elsewhere(desk: Desk, name: str, token: bytes, seconds: float, more: bool) -> None:
+    """Let what another client holds last so many seconds from now, or so many more. It is not attached: its holder
+    goes on renewing it, and if that one is gone, it ends. NotHeld if there is none."""
+    seconds = check.seconds(seconds, "The time by which a lock is extended")
+    one, left = await _inside(desk.backend, name, token)
+    if not await extend_entrant(desk, name, one, seconds + left if more else seconds):
+        raise _nobody(name)
+
+
+async def _inside(backend: Backend, name: str, token: bytes) -> tuple[Entrant, float]:
+    """The one inside that has this token, and for how many seconds more."""
     text = _text(token)
     record, now = await backend.look(name)
     for one in record.inside:
         if text == one.note or text.partition(":")[0] == one.ticket:
             if one.expires > now:
-                return one.ticket
-    raise NotHeld(f"Nobody is inside {name!r} with this token: released, expired, or never there.")
+                return one, (one.expires - now) / 1e6
+    raise _nobody(name)
+
+
+def _nobody(name: str) -> NotHeld:
+    return NotHeld(f"Nobody is inside {name!r} with this token: released, expired, or never there.")
 
 
 def _text(value: str | bytes | memoryview) -> str:

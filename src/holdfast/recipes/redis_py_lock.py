@@ -12,7 +12,7 @@ from ..errors import LeaseLost, NotHeld
 from ..flow import change
 from ..flow.run import run
 from .clients import locks_of
-from .redis_py import Terms, ticket_of
+from .redis_py import Terms, extend_elsewhere, ticket_of
 
 
 class _ForAll:
@@ -49,7 +49,8 @@ class RedisPyLock(Terms):
       from the last sign of life.
     - Without a `timeout` a lock lasts as long as its process renews it, not for ever: 30 s after a crash it is free.
       `timeout=0`, for redis-py the same as none, is an error, as is a negative one.
-    - `extend` and `reacquire` set the end anew; until then the lease is renewed as it needs.
+    - `extend` and `reacquire` set the end anew; until then the lease is renewed as it needs. With the token of another
+      client's hold they let it last at least that long, and never make it shorter; if its holder is gone, it ends then.
     - A lost answer does no harm: the same question is asked again, and neither `acquire` nor `release` is refused
       because its first try had worked. After a `release` that could not reach the server it may be called again.
     - The error of a release at the end of a `with` block becomes a note on the exception that the body raised, if it
@@ -132,8 +133,11 @@ class RedisPyLock(Terms):
     def _prolong(self, doing: str, seconds: float, more: bool) -> Literal[True]:
         token = self._token(doing)
         with self._their_errors():
-            lease = self._held(token)
-            run(change.prolong(lease._desk, lease, seconds, more))
+            lease = self._leases.get(token)
+            if lease is None:
+                run(extend_elsewhere(self._locks._desk, self._name, token, seconds, more))
+            else:
+                run(change.prolong(lease._desk, lease, seconds, more))
         return True
 
     def _door(self, token: str | bytes | None = None) -> Lock:

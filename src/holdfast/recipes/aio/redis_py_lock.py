@@ -10,7 +10,7 @@ from ...aio import Lease, Lock, Locks
 from ...aio.lock import Asking
 from ...errors import BackendError, NotHeld
 from ...flow import change
-from ..redis_py import Terms, ticket_of
+from ..redis_py import Terms, extend_elsewhere, ticket_of
 from .clients import locks_of
 
 
@@ -134,8 +134,11 @@ class RedisPyLock(Terms):
     async def _prolong(self, doing: str, seconds: float, more: bool) -> Literal[True]:
         token = self._token(doing)
         with self._their_errors():
-            lease = await self._held(token)
-            await change.prolong(lease._desk, lease, seconds, more)
+            lease = self._leases.get(token)
+            if lease is None:
+                await extend_elsewhere(self._locks._desk, self._name, token, seconds, more)
+            else:
+                await change.prolong(lease._desk, lease, seconds, more)
         return True
 
     def _door(self, token: str | bytes | None = None) -> Lock:

@@ -100,6 +100,22 @@ class TestHandles(Behaviours):
         assert await other.release("x", handle=SECRET)
         faults.over()
 
+    async def test_a_holder_does_not_cut_short_what_another_has_extended(self, world: World, kind: Kind) -> None:
+        client, other = world.connect(lease=0.6), world.connect()
+        lease = await take(kind.mine(client, "x", handle=SECRET, max_hold=0.9))
+        last = await take(kind.mine(client, "last", handle=SECRET, max_hold=0.1))  # over before it is renewed
+        await other.extend("last", 5, handle=SECRET)
+        await world.pass_time(0.5)
+        await other.extend("x", 5, handle=SECRET)
+        await world.pass_time(0.8)
+        assert lease.held
+        for name in ("x", "last"):
+            assert await kind.rival(other, name).acquire(False) is None
+        await lease.release()
+        assert await kind.rival(other, "x").acquire(False)
+        assert await other.release("last", handle=SECRET)
+        del last
+
     async def test_nobody_enters_by_a_handle(self, world: World, kind: Kind) -> None:
         await take(kind.mine(world.connect(), "x", handle=SECRET))
         assert await kind.rival(world.connect(), "x", handle=SECRET).acquire(False) is None
