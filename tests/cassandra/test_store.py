@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
@@ -12,6 +13,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 import holdfast
 from holdfast import aio
 from holdfast.backends.cassandra import cql, shelf
+from holdfast.pool.wire import encode_body
 from tests.servers.cassandra import Ring
 
 
@@ -97,7 +99,8 @@ def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch:
     with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
         pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(shelf.AHEAD + 20)]
         insert = cassandra.session().prepare(cql.ADD.format(keyspace="holdfast").removesuffix(" IF NOT EXISTS"))
-        rows = [("jobs", shelf.bucket_of(key), key, number, "null") for number, key in enumerate(keys)]
+        null = partial(encode_body, "null", "jobs")
+        rows = [("jobs", shelf.bucket_of(key), key, number, null(key)) for number, key in enumerate(keys)]
         execute_concurrent_with_args(cassandra.session(), insert, rows)  # at once, for this is not about adding
         for number, key in enumerate(keys[: shelf.AHEAD + 5]):
             item = pool.acquire(blocking=False)

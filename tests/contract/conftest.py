@@ -8,6 +8,7 @@ fake of the service, and Oracle a stand-in for the database.
 """
 
 import os
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +19,13 @@ from holdfast.backends.cas import CasBackend
 from holdfast.backends.contract import Backend, Colour
 from holdfast.backends.sqlite import SqliteStore
 from holdfast.testing.clock import HandClock
-from holdfast.testing.sites import DictSite, MemorySite, OpenSite
+from holdfast.testing.sites import DictSite, MemorySite, OpenSite, UrlSite
 from holdfast.testing.suite import matrix
 from tests.servers.cassandra import Ring
 from tests.servers.fake_nosql import FakeNosql
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server
-from tests.servers.sql import MariaDB, PgBouncer, PostgreSQL
+from tests.servers.sql import Database, MariaDB, PgBouncer, PostgreSQL
 
 
 class SqliteByHand:
@@ -42,6 +43,42 @@ class SqliteByHand:
         store._db.now = self.clock.micros  # type: ignore[method-assign]
         return CasBackend(store, colour, namespace)
 
+    def damage(self, name: str, item: str) -> bool:
+        return item != "" and damage_in_a_file(self.path, item)
+
+
+def damage_in_a_file(path: Path, item: str) -> bool:
+    with sqlite3.connect(path, timeout=5) as db:
+        done = db.execute("UPDATE holdfast_items SET body='x' WHERE key=?", (item,)).rowcount == 1
+    db.close()
+    return done
+
+
+class SqliteSite(UrlSite):
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "locks.db"
+        super().__init__(f"sqlite:///{self.path}")
+
+    def damage(self, name: str, item: str) -> bool:
+        return item != "" and damage_in_a_file(self.path, item)
+
+
+class SqlSite(UrlSite):
+    """A database of ours: what is damaged is damaged by its operator."""
+
+    def __init__(self, url: str, operator: Database) -> None:
+        super().__init__(url)
+        self.operator = operator
+
+    def damage(self, name: str, item: str) -> bool:
+        if item:
+            self.operator.run(f"UPDATE holdfast_items SET body='x' WHERE \"key\"='{item}'".replace('"', self.quote))
+        return item != ""
+
+    @property
+    def quote(self) -> str:
+        return "`" if isinstance(self.operator, MariaDB) else '"'
+
 
 class RedisSite:
     """One or several servers that are whole and empty, in real time."""
@@ -58,6 +95,18 @@ class RedisSite:
     def forget(self, name: str) -> None:
         masters = [self.servers] if isinstance(self.servers, Server) else self.servers.masters
         assert sum(master.ask("DEL", *found) for master in masters if (found := master.ask("KEYS", f"*{{{name}}}*")))
+
+    def damage(self, name: str, item: str) -> bool:
+        masters = [self.servers] if isinstance(self.servers, Server) else self.servers.masters
+        key = f"holdfast:{{{name}}}"
+        for master in masters:
+            if master.ask("KEYS", f"{key}*"):
+                if item:
+                    master.ask("HSET", f"{key}:pool:items", f"={item}", "x")
+                else:
+                    master.ask("DEL", key)
+                    master.ask("SET", key, "x")
+        return True
 
 
 @pytest.fixture
@@ -126,6 +175,14 @@ class CassandraSite:
         """Which nobody does in Cassandra, but a restore from an old copy does."""
         assert self.ring.session().execute(f"DELETE FROM holdfast.holdfast_locks WHERE key='{name}' IF EXISTS").one()[0]
 
+    def damage(self, name: str, item: str) -> bool:
+        if item:
+            from holdfast.backends.cassandra.shelf import bucket_of
+
+            where = f"pool='{name}' AND bucket={bucket_of(item)} AND key='{item}'"
+            self.ring.session().execute(f"UPDATE holdfast.holdfast_items SET body='x' WHERE {where} IF EXISTS")
+        return item != ""
+
 
 @pytest.fixture
 def on_cassandra(cassandra: Ring) -> CassandraSite:
@@ -133,26 +190,27 @@ def on_cassandra(cassandra: Ring) -> CassandraSite:
 
 
 @pytest.fixture
-def on_postgresql(postgresql: PostgreSQL) -> str:
-    return postgresql.url
+def on_postgresql(postgresql: PostgreSQL) -> SqlSite:
+    return SqlSite(postgresql.url, postgresql)
 
 
 @pytest.fixture
-def on_pgbouncer(pgbouncer: PgBouncer) -> str:
-    return pgbouncer.url
+def on_pgbouncer(pgbouncer: PgBouncer) -> SqlSite:
+    return SqlSite(pgbouncer.url, pgbouncer.server)
 
 
 @pytest.fixture
-def on_mariadb(mariadb: MariaDB) -> str:
-    return mariadb.url
+def on_mariadb(mariadb: MariaDB) -> SqlSite:
+    return SqlSite(mariadb.url, mariadb)
 
 
 @pytest.fixture
-def on_oracle(request: pytest.FixtureRequest) -> str:
+def on_oracle(request: pytest.FixtureRequest) -> str | SqlSite:
     """A stand-in, unless HOLDFAST_TEST_ORACLE_URL names a real one."""
     url = os.environ.get("HOLDFAST_TEST_ORACLE_URL")
     if not url:
-        return str(request.getfixturevalue("oracle").url)
+        oracle: Database = request.getfixturevalue("oracle")
+        return SqlSite(oracle.url, oracle)
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(url.replace("oracle://", "oracle+oracledb://"))
@@ -168,7 +226,7 @@ STORES: dict[str, OpenSite | str] = {
     "memory": MemorySite,
     "cas": DictSite,
     "sqlite": SqliteByHand,
-    "sqlite_in_real_time": lambda folder: f"sqlite:///{folder}/locks.db",
+    "sqlite_in_real_time": SqliteSite,
     "redis": "on_redis",
     "valkey": "on_valkey",
     "redis_sentinel": "on_sentinel",
@@ -221,9 +279,13 @@ MANY_STEPS = {
 CHOSEN = {
     "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
     "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems", "TestCrowds",
+    "TestDamagedRecords", "TestDamagedItems",
 }  # fmt: skip
 # Of the stand-in for Oracle what reads, writes and scans in each way that there is.
-CHOSEN_OF_ORACLE = {"TestGettingIn", "TestLettingGo", "TestFences", "TestLooking", "TestSnapshots", "TestItems", ""}
+CHOSEN_OF_ORACLE = {
+    "TestGettingIn", "TestLettingGo", "TestFences", "TestLooking", "TestSnapshots", "TestItems", "TestDamagedRecords",
+    "TestDamagedItems", "",
+}  # fmt: skip
 
 
 def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> bool:

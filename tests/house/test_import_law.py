@@ -38,10 +38,12 @@ LAW: dict[str, set[str]] = {
     "backends.turns": CONTRACT,
     "backends.cas": CONTRACT | {"backends.names", "backends.cas_pool", "backends.turns"},
     "backends.cas_pool": CONTRACT | {"backends.names", "backends.item_rows"},
-    "backends.item_rows": CONTRACT | {"backends.names"},
+    "backends.item_rows": CONTRACT | {"backends.names", "backends.item_damage"},
+    "backends.item_damage": CONTRACT | {"backends.names"},
     "backends.polling": CONTRACT | {"backends.names"},
     "backends.*": CONTRACT
-    | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling", "backends.in_time", "backends.urls"},
+    | {"backends.cas", "backends.names", "backends.item_rows", "backends.polling", "backends.in_time", "backends.urls"}
+    | {"backends.item_damage"},
     "flow": CONTRACT,
     "client": FACE,
     "aio": FACE | {"backends.in_time"},

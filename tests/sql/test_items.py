@@ -92,3 +92,24 @@ def test_who_waits_for_this_very_item_is_told_that_it_is_done(postgresql: Postgr
         waiting.join(20)
         assert told and "is done" in told[0]
         assert hints
+
+
+ANOTHERS = "(SELECT other FROM (SELECT body AS other FROM holdfast_items WHERE body LIKE '[2,19,%') AS t)"
+
+
+@pytest.mark.parametrize("body", ["'x'", "'[2,9,1]'", ANOTHERS], ids=["text", "a wrong sum", "another's"])
+def test_a_body_that_is_not_its_own_is_not_worked_on(database: Database, body: str) -> None:
+    """Nor does one that is damaged stand in the way of the others, however many there are."""
+    with holdfast.connect(database.url) as locks:
+        jobs = locks.pool("jobs")
+        jobs.add_many({f"job-{number:02}": number for number in range(20)})
+        database.run(f"UPDATE holdfast_items SET body = {body} WHERE body NOT LIKE '[2,19,%'")
+        item = taken(locks)
+        assert (item.key, item.body) == ("job-19", 19)
+        assert jobs.acquire(False) is None
+        states = [found.state for found in jobs.items()]
+        assert (states.count("damaged"), states.count("taken")) == (19, 1)
+        assert (jobs.counts().taken, jobs.counts().done) == (1, 0)
+        item.done()
+        assert len(locks.repair("jobs")) == 19
+        assert jobs.counts().done == 20

@@ -29,6 +29,7 @@ def locks(path: Path) -> Iterator[Locks]:
 
 
 def damage(path: Path, name: str, body: object, column: str = "body") -> None:
+    time.sleep(0.002)  # longer than a client trusts what it read last
     with sqlite3.connect(path, timeout=5) as db:
         assert db.execute(f"UPDATE holdfast_locks SET {column}=? WHERE key=?", (body, name)).rowcount == 1
     db.close()

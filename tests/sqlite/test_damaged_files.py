@@ -141,8 +141,9 @@ def damage_row(path: Path, chance: random.Random) -> str:
     return of or key.decode()
 
 
-def test_a_damaged_row_costs_one_name(copy: Callable[[], Path]) -> None:
-    for seed in seeds(ROWS):
+@pytest.mark.parametrize("rows", [ROWS, pytest.param(MANY, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
+def test_a_damaged_row_costs_one_name(copy: Callable[[], Path], rows: int) -> None:
+    for seed in seeds(rows):
         path = copy()
         bad = damage_row(path, random.Random(seed))
         check(path, seed)

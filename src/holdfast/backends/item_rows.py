@@ -1,15 +1,14 @@
 """The shelf of any store that can find rows by their score: each item of a pool is a row like all others."""
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import RecordDamaged
-from ..pool import BROKEN, DONE, STATES, Add, Added, Item, Take, Taken, apply
+from ..pool import BROKEN, STATES, Add, Added, Item, Take, Taken, apply
 from ..pool.wire import decode_item, encode_item
 from .contract import Row, Seen, Store, Unknown, Written
-from .damage import damaged
+from .item_damage import aside, item_damaged
 from .names import SEPARATOR, line_key
 from .pool_contract import SeenItem
 
@@ -34,8 +33,7 @@ class Rows:
         try:
             return SeenItem(decode_item(key, row.score, row.owner, row.body), seen.version, seen.now, seen.at)
         except ValueError as bad:
-            name = pool.rpartition(SEPARATOR)[2]
-            raise damaged(name, self._store.where, bad, f"The item {key!r} of the pool {name!r}") from None
+            raise item_damaged(pool, key, self._store.where, bad) from None
 
     def _sound(self, pool: str, found: Sequence[Seen]) -> list[SeenItem]:
         """Those that can be read: one that is damaged costs nobody else anything."""
@@ -148,8 +146,7 @@ class Rows:
         for each in (await self.all(pool))[0]:
             if each.score == BROKEN:
                 seen = await self._store.read(self._prefix(pool) + each.key)
-                left = seen.row.body[:1000] if seen.row is not None else ""
-                item = Item(each.key, DONE, seen.now, body=json.dumps({"damaged": left}))
+                item = aside(each.key, 0, seen.row.body if seen.row is not None else "", seen.now)
                 if await self.put(pool, each.key, item, SeenItem(each, seen.version, seen.now, seen.at)):
                     done.append(each.key)
         return done

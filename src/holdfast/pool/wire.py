@@ -6,12 +6,14 @@ checksum (sealed.py); that of an item is also about its score, which stands besi
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ..sealed import seal, unseal
 from .item import NOBODY, Item, Line, Worker
 
 ITEM, LINE = "item2", "line2"  # what it is, and the number of the format
+BODY = "[2,"  # how the body of an item begins where it has a column of its own: the number of the format
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
@@ -40,6 +42,23 @@ def decode_item(key: str, score: int, owner: str, text: str) -> Item:
     """ValueError if it is no item, or of a newer format."""
     fence, ticket, lease, note, body = _parts(text, ITEM, 5, str(score))
     return Item(key, score, fence, ticket, lease, owner, note, body)
+
+
+def encode_body(body: str, *beside: object) -> str:
+    """What a store with columns keeps of a body: [format, body, checksum]. `beside`: what else that is about."""
+    return seal(f"{BODY}{body}]", _beside(beside))
+
+
+def decode_body(text: str, *beside: object) -> str:
+    """ValueError if it is damaged, or of another format."""
+    body = unseal(text, _beside(beside))
+    if not body.startswith(BODY):
+        raise ValueError("an item of another format")
+    return body[len(BODY) : -1]
+
+
+def _beside(fields: Sequence[object]) -> str:
+    return "\x1f".join(map(str, fields))
 
 
 def _parts(text: str, word: str, number: int, beside: str = "") -> list[Any]:

@@ -24,7 +24,10 @@ class Site(Protocol):
 
     # A site whose backend the kit does not know may also have
     # def forget(self, name) -> None
-    # which lets the store lose what it knows about a name, as after a restore from an old copy.
+    # which lets the store lose what it knows about a name, as after a restore from an old copy; and
+    # def damage(self, name, item) -> bool
+    # which makes unreadable what the store keeps of this item of the pool of that name, or with no item of the lock.
+    # False: it did nothing, and the kit may try.
 
 
 class UrlSite:

@@ -26,7 +26,7 @@ ITEMS = """CREATE TABLE IF NOT EXISTS {keyspace}.holdfast_items (
     lease bigint,              -- for how long it is taken, or was to rest
     owner text,
     note text,
-    body text,                 -- JSON
+    body text,                 -- JSON: [format, body, checksum of pool, key and body]
     zero timestamp,            -- 1970, for conditions
     PRIMARY KEY ((pool, bucket), key)
 )"""
@@ -59,6 +59,10 @@ PUT = (
     "UPDATE {keyspace}.holdfast_items SET score = ?, fence = ?, ticket = ?, lease = ?, owner = ?, note = ?, body = ? "
     "WHERE pool = ? AND bucket = ? AND key = ? "
     "IF score = ? AND fence = ? AND ticket = ? AND zero <= toTimestamp(now()) - (duration) ?"
+)
+MEND = (
+    "UPDATE {keyspace}.holdfast_items SET score = ?, fence = ?, ticket = '', lease = 0, owner = '', note = '', "
+    "body = ?, zero = 0 WHERE pool = ? AND bucket = ? AND key = ? IF score = ? AND fence = ? AND ticket = ?"
 )
 DUE_IN_BUCKET = (
     f"SELECT {COLUMNS} FROM {{keyspace}}.holdfast_items "

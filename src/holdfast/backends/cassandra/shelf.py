@@ -7,6 +7,9 @@ holds among the items of a bucket, not of the whole pool.
 
 Nothing is deleted: a removed item has the score -2 and counts as absent. It keeps its fence, so that fences rise even
 if it is added again.
+
+The column of a body is [format, body, checksum], and the checksum is about pool, key and body, as in SQL databases. An
+item that is found damaged on the way in gets the score BROKEN, so that no other client tries it again.
 """
 
 from __future__ import annotations
@@ -17,8 +20,11 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from ...pool import STATES, Add, Item, Take, Taken, apply
+from ...errors import RecordDamaged
+from ...pool import BROKEN, STATES, Add, Item, Take, Taken, apply
+from ...pool.wire import encode_body
 from ..contract import Unknown
+from ..item_damage import aside, item_damaged, shown, sound
 from ..polling import LONGEST
 from ..pool_contract import SeenItem
 from . import cql
@@ -61,9 +67,27 @@ class CassandraShelf:
         found = await self._wire.read(cql.GET, self._place(pool, key), settle)
         if not found:
             return SeenItem(None, None, await self._store.time(), at)
-        item = _item(found[0])
-        kept = item if item.score != REMOVED else None
-        return SeenItem(kept, item, self._store.note(found[0].now, at), at)
+        now = self._store.note(found[0].now, at)
+        kept = _kept(found[0])
+        try:
+            item = _sound(pool, kept)
+        except ValueError as bad:
+            raise item_damaged(pool, key, self._store.where, bad) from None
+        return SeenItem(item if item.score != REMOVED else None, item, now, at)
+
+    async def _tried(self, pool: str, key: str) -> SeenItem | None:
+        """The same on the way in; None if it is damaged: then it is set apart."""
+        try:
+            return await self.get(pool, key)
+        except RecordDamaged:
+            kept = _kept((await self._wire.read(cql.GET, self._place(pool, key), True))[0])
+            await self._mend(pool, kept, (BROKEN, kept.fence or 0, kept.body or ""))
+            return None
+
+    async def _mend(self, pool: str, kept: Item, new: tuple[int, int, str]) -> bool:
+        """Put score, fence and body in the place of what is damaged."""
+        same = (kept.score, kept.fence, kept.ticket)
+        return bool((await self._wire.transact(cql.MEND, (*new, *self._place(pool, kept.key), *same)))["applied"])
 
     async def put(self, pool: str, key: str, item: Item | None, seen: SeenItem) -> bool:
         before = seen.version
@@ -71,7 +95,7 @@ class CassandraShelf:
             return False  # what is new comes by `add`
         if item is None:
             item = before._replace(score=REMOVED, ticket="", owner="", note="", body="null")
-        new = (item.score, item.fence, item.ticket, item.lease, item.owner, item.note, item.body)
+        new = (*item[1:7], encode_body(item.body, pool, key))
         same = (before.score, before.fence, before.ticket)
         from .store import since_1970
 
@@ -92,7 +116,8 @@ class CassandraShelf:
         doubt = False
         for _ in range(TRIES):
             try:
-                done = await self._wire.transact(cql.ADD, (*self._place(pool, item.key), item.score, item.body))
+                new = (*self._place(pool, item.key), item.score, encode_body(item.body, pool, item.key))
+                done = await self._wire.transact(cql.ADD, new)
                 if done["applied"]:
                     return True
             except Unknown:
@@ -120,7 +145,9 @@ class CassandraShelf:
                 key = await self._next(pool, by_lot=line != "" and turn > 0)
                 if key is None:
                     return None
-                one = await self.get(pool, key)
+                one = await self._tried(pool, key)
+                if one is None:
+                    continue
             took = await self._take(pool, one, take)
             if took is not None:
                 return took
@@ -142,8 +169,15 @@ class CassandraShelf:
             (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, now))
             if found.score is not None:
                 rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score)) or rows
-        first = min((_item(row) for row in rows), key=lambda item: (item.score, item.key), default=None)
-        return SeenItem(first, first, now, at) if first is not None else None
+        first = min((_kept(row) for row in rows), key=lambda item: (item.score, item.key), default=None)
+        return await self._checked(pool, first, now, at) if first is not None else None
+
+    async def _checked(self, pool: str, kept: Item, now: int, at: float) -> SeenItem | None:
+        try:
+            item = _sound(pool, kept)
+        except ValueError:
+            return await self._tried(pool, kept.key)
+        return SeenItem(item, item, now, at)
 
     async def _next(self, pool: str, by_lot: bool) -> str | None:
         """What has been due for longest in all buckets. Others that were due then are remembered for a while: whatever
@@ -192,7 +226,7 @@ class CassandraShelf:
     async def of(self, pool: str, ticket: str, span: int) -> SeenItem | None:
         now, at = await self._store.sample()
         found = await self._wire.read(cql.OF, (pool, self._all, now, now + span, ticket))
-        return SeenItem(_item(found[0]), _item(found[0]), now, at) if found else None
+        return await self._checked(pool, _kept(found[0]), now, at) if found else None
 
     async def coming(self, pool: str, span: int) -> int | None:
         now = await self._store.time()
@@ -211,19 +245,43 @@ class CassandraShelf:
         return (score - now) / 1e6 if score >= 0 else LONGEST
 
     async def all(self, pool: str) -> tuple[list[Item], int]:
-        rows = await self._wire.read(cql.ALL, (pool, self._all))
-        now = await self._store.time()
-        return sorted(item for item in map(_item, rows) if item.score != REMOVED), now
+        found = [_shown(pool, kept) for kept in await self._kept(pool)]
+        return sorted(item for item in found if item.score != REMOVED), await self._store.time()
+
+    async def _kept(self, pool: str) -> list[Item]:
+        return [_kept(row) for row in await self._wire.read(cql.ALL, (pool, self._all))]
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside; their keys."""
+        done = []
+        for kept in await self._kept(pool):
+            if _shown(pool, kept).score == BROKEN:
+                item = aside(kept.key, kept.fence, kept.body, await self._store.time())
+                new = (item.score, item.fence, encode_body(item.body, pool, item.key))
+                if await self._mend(pool, kept, new):
+                    done.append(kept.key)
+        return sorted(done)
 
     async def count(self, pool: str) -> dict[str, int]:
         rows = await self._wire.read(cql.SCORES, (pool, self._all))
         now = await self._store.time()
         counts = dict.fromkeys(STATES, 0)
         for row in rows:
-            if row.score != REMOVED:
+            if row.score is not None and row.score not in (REMOVED, BROKEN):
                 counts[Item(row.key, row.score, ticket=row.ticket).state(now)] += 1
         return counts
 
 
-def _item(row: Any) -> Item:
+def _kept(row: Any) -> Item:
+    """The row as it is, with the text of its body; what was never written is None."""
     return Item._make([getattr(row, name) for name in ITEM])
+
+
+def _sound(pool: str, kept: Item) -> Item:
+    if None in kept:
+        raise ValueError("a column has no value")
+    return sound(pool, kept)
+
+
+def _shown(pool: str, kept: Item) -> Item:
+    return shown(pool, kept) if None not in kept else Item(kept.key, BROKEN)

@@ -62,6 +62,18 @@ async def _pool(backend: RedisBackend, name: str) -> list[str]:
     return done
 
 
+async def set_apart(backend: RedisBackend, name: str) -> bool:
+    """Move the damaged items of this pool to where no step finds them, until they are repaired. Whether any was moved:
+    then a step that stumbled over one may be sent again."""
+    one = backend.pools.door(name)
+    moved = 0
+    for item in (await backend.pools.all(name))[0]:
+        if item.score == BROKEN:
+            (changed,) = await _send(backend, one, "ZADD", one.keys[1], "XX", "CH", str(BROKEN), item.key)
+            moved += changed
+    return moved > 0
+
+
 async def _send(backend: RedisBackend, where: Any, *words: str) -> list[Any]:
     found: list[Any] = await backend._courier.bring(Parcel(where.slot, pack(*words)))
     return found

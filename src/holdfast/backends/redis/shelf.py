@@ -74,7 +74,8 @@ class RedisPools:
         self._backend = backend
         self.known: dict[str, Pool] = {}  # that were asked something here
 
-    async def ask(self, pool: str, order: Order) -> PoolAnswer:
+    async def ask(self, pool: str, order: Order, again: bool = False) -> PoolAnswer:
+        """`again`: it stumbled over a damaged item, which is out of its way now."""
         try:
             backend = self._backend
             one = self.door(pool)
@@ -96,7 +97,11 @@ class RedisPools:
                 await self._replicated(confirmed[0], pool, order, reply)
             return PoolAnswer(reply, at)
         except trouble.UNREADABLE as bad:
-            raise self._damage(pool, bad) from None
+            from .repair import set_apart
+
+            if again or not await set_apart(self._backend, pool):
+                raise self._damage(pool, bad) from None
+        return await self.ask(pool, order, True)
 
     def _damage(self, pool: str, bad: BaseException) -> LockError:
         return trouble.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")

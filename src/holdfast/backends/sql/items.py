@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
-from ...pool import AGO
+from ...pool import AGO, DONE
 from .dialects import SCANNED, Dialect, literal
 from .tables import ITEMS, LOCKS, Statement, compiled, number, value
 
@@ -18,6 +18,7 @@ CANDIDATES = 16
 COLUMNS = tuple(ITEMS.c[name] for name in ("key", "score", "fence", "ticket", "lease", "owner", "note", "body"))
 NONE: Any = sa.literal_column("0")
 ONE: Any = sa.literal_column("1")
+FINISHED: Any = sa.literal_column(str(DONE))
 AT_ONCE = {"PostgreSQL": 100, "MariaDB": 100}  # items added with one statement; elsewhere one by one
 
 _here = ITEMS.c.pool == value("pool")
@@ -100,7 +101,7 @@ class Items:
         later = ITEMS.c.score > now
         states = (
             sa.and_(due, free), sa.and_(later, free), sa.and_(later, ~free), sa.and_(due, ~free),
-            ITEMS.c.score < NONE,
+            ITEMS.c.score == FINISHED,
         )  # fmt: skip
         return sa.select(*(sa.func.sum(sa.case((state, ONE), else_=NONE)) for state in states)).where(_here)
 

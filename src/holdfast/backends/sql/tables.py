@@ -68,7 +68,7 @@ ITEMS = sa.Table(
     sa.Column("lease", Id, nullable=False, comment="for how long it is taken, or was to rest"),
     sa.Column("owner", _label(), nullable=False),
     sa.Column("note", _label(), nullable=False),
-    sa.Column("body", _text(), nullable=False, comment="JSON"),
+    sa.Column("body", _text(), nullable=False, comment="JSON: [format, body, checksum of pool, key and body]"),
     mysql_engine="InnoDB",
     mariadb_engine="InnoDB",
 )

@@ -4,15 +4,13 @@ One statement takes any item, so the checksum is checked and written by function
 damaged is passed over: it costs that item, and no other.
 """
 
-import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 from ...pool import BROKEN, Item
-from ...sealed import seal, unseal
+from ...pool.wire import BODY, decode_body, encode_body
 
-FORMAT = 2
 FIELDS = "pool, key, score, fence, ticket, lease, owner, note"
 SOUND = f"holdfast_sound({FIELDS}, body)"
 ROW = (str, str, int, int, str, int, str, str, str)
@@ -20,18 +18,14 @@ ROW = (str, str, int, int, str, int, str, str, str)
 
 def sealed(pool: str, item: Item) -> str:
     """What stands in the column of the body."""
-    return seal(f"[{FORMAT},{item.body}]", _beside(pool, *item[:7]))
+    return encode_body(item.body, pool, *item[:7])
 
 
 def unsealed(pool: str, row: tuple[Any, ...]) -> Item:
     """The item in this row of `COLUMNS`. ValueError if it is damaged."""
     if tuple(map(type, (pool, *row))) != ROW:
         raise ValueError("values of wrong types")
-    text = unseal(row[7], _beside(pool, *row[:7]))
-    begin = f"[{FORMAT},"
-    if not text.startswith(begin):
-        raise ValueError(f"an item of another format than {FORMAT}")
-    return Item._make((*row[:7], text[len(begin) : -1]))
+    return Item._make((*row[:7], decode_body(row[7], pool, *row[:7])))
 
 
 def shown(pool: str, row: tuple[Any, ...]) -> Item:
@@ -60,17 +54,6 @@ def cut_items(execute: Callable[..., sqlite3.Cursor], now: int) -> None:
         execute("UPDATE holdfast_items SET score=?, body=? WHERE rowid=?", (item.score, sealed(pool, item), rowid))
 
 
-def aside(row: tuple[Any, ...], now: int) -> Item:
-    """What a damaged row becomes when it is repaired: done, so that nobody works on it, with what is left of it."""
-    left = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in row]
-    fence = left[2] if type(left[2]) is int and 0 <= left[2] < now else now
-    return Item(left[0], -1, fence, "", 0, "", "", json.dumps({"damaged": str(left[7])[:1000]}))
-
-
-def _beside(*fields: Any) -> str:
-    return "\x1f".join(map(str, fields))
-
-
 def _is_sound(*row: Any) -> bool:
     try:
         unsealed(row[0], row[1:])
@@ -82,4 +65,4 @@ def _is_sound(*row: Any) -> bool:
 def _sealed_again(*row: Any) -> str:
     """The new numbers of a row that is sound, and its body of before."""
     body = row[8]
-    return seal(body.rpartition(",")[0] + "]", _beside(*row[:8]))
+    return encode_body(body.rpartition(",")[0].removeprefix(BODY), *row[:8])

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...pool import AGO, STATES, Item, Take
-from ..damage import damaged
-from ..names import SEPARATOR
+from ..item_damage import aside, item_damaged
 from ..pool_contract import SeenItem
 from .connection import Connection
-from .item_seals import SOUND, aside, register, sealed, shown, unsealed
+from .item_seals import SOUND, register, sealed, shown, unsealed
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -158,7 +157,7 @@ class SqliteShelf:
                 unsealed(pool, row)
             except ValueError:
                 now = await self._ask(lambda db, at: db.now())
-                item = aside(row, now)
+                item = aside(row[0], row[2], row[7], now)
                 values = (*item[1:7], sealed(pool, item), pool, row[0], row[1], row[2])
                 if await self._ask(lambda db, at: db.change(ASIDE, values)):  # noqa: B023
                     done.append(str(item.key))
@@ -194,8 +193,7 @@ class SqliteShelf:
         try:
             return SeenItem(unsealed(pool, rows[0]), None, now, at)
         except ValueError as bad:
-            name = pool.rpartition(SEPARATOR)[2]
-            raise damaged(name, self._store.where, bad, f"The item {rows[0][0]!r} of the pool {name!r}") from None
+            raise item_damaged(pool, rows[0][0], self._store.where, bad) from None
 
 
 def _all(db: Connection, pool: str, last: str) -> list[Any]:

@@ -17,6 +17,7 @@ from .stage import matrix as matrix
 PARTS = (
     "getting_in", "letting_go", "closing", "calling_off", "line", "kinds", "leases", "handles", "lost_replies",
     "looking", "ones_own", "words", "items", "workers", "item_leases", "crowds",
+    "damaged",
 )  # fmt: skip
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))

@@ -1,0 +1,80 @@
+"""One record or item that nobody can read: it costs one name, everything else goes on, and a repair brings it back."""
+
+import pytest
+
+from ...errors import LeaseLost, RecordDamaged
+from ..damage import damage
+from ..world import World
+from .stage import Behaviours, PoolBehaviours, get, take
+
+
+class TestDamagedRecords(Behaviours):
+    async def test_a_damaged_record_costs_one_name(self, world: World) -> None:
+        mine, other = world.connect(), world.connect()
+        good, bad = await take(mine.lock("good")), await take(mine.lock("bad"))
+        await damage(world, "bad")
+        with pytest.raises(RecordDamaged, match=r"is damaged.*`holdfast doctor --repair bad` resets it") as caught:
+            await other.lock("bad").acquire(timeout=5)
+        assert caught.value.name == "bad"
+        found = {resource.name: resource.kind for resource in (await other.snapshot()).resources}
+        assert found == {"good": "lock", "bad": "damaged"}
+        with pytest.raises(LeaseLost):
+            await bad.renew()
+        await good.renew()
+        assert (good.held, bad.lost) == (True, True)
+        await mine.close()
+        assert await other.lock("good").acquire(False)
+
+    async def test_a_client_that_is_closed_before_it_noticed_the_damage_raises_nothing(self, world: World) -> None:
+        mine, other = world.connect(), world.connect()
+        await take(mine.lock("bad"))
+        await take(mine.lock("good"))
+        await damage(world, "bad")
+        await mine.close()
+        assert await other.lock("good").acquire(False)
+
+    async def test_a_repaired_name_is_free_and_its_fences_rise(self, world: World) -> None:
+        locks = world.connect()
+        fence = (await take(world.connect().lock("bad"))).fence
+        assert await locks.repair("bad") == (), "nothing was damaged"
+        await damage(world, "bad")
+        assert len(await locks.repair("bad")) == 1
+        assert await locks.repair("bad") == ()
+        again = await take(locks.lock("bad"))
+        assert again.fence > fence
+        await again.release()
+
+
+class TestDamagedItems(PoolBehaviours):
+    async def test_a_damaged_item_costs_that_item(self, world: World) -> None:
+        mine, other = world.connect(), world.connect()
+        jobs = other.pool("jobs")
+        await jobs.add_many({"a": 1, "b": 2, "c": 3, "d": 4})
+        taken = await get(mine.pool("jobs"), key="c")
+        await damage(world, "jobs", "a")
+        sound = [await get(jobs, blocking=False) for _ in range(2)]
+        assert sorted((item.key, item.body) for item in sound) == [("b", 2), ("d", 4)]
+        states = {item.key: item.state for item in await jobs.items()}
+        assert states == {"a": "damaged", "b": "taken", "c": "taken", "d": "taken"}
+        assert await jobs.acquire(False) is None
+        with pytest.raises(RecordDamaged, match=r"the pool 'jobs'.* is damaged"):
+            await jobs.acquire(False, key="a")
+        await taken.renew()
+        await mine.close()
+
+    async def test_a_repaired_item_is_no_longer_in_the_way(self, world: World) -> None:
+        locks = world.connect()
+        jobs = locks.pool("jobs")
+        await jobs.add_many(["a", "b"])
+        first = await get(jobs, key="a")
+        await first.release()
+        assert await locks.repair("jobs") == (), "nothing was damaged"
+        await damage(world, "jobs", "a")
+        (sentence,) = await locks.repair("jobs")
+        assert "'a'" in sentence
+        assert await locks.repair("jobs") == ()
+        assert "damaged" not in {item.state for item in await jobs.items()}
+        await jobs.remove("a")
+        await world.pass_time(0.001)  # fences of what was removed go on by the clock
+        assert await jobs.add("a")
+        assert (await get(jobs, key="a")).fence > first.fence
