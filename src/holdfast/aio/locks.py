@@ -52,7 +52,7 @@ class Locks(NotPickled):
         self._desk = Desk(backend, colour, owner, on_event, Lease)
         self._lease = lease
         self._plain: dict[str, Wish] = {}  # those of the locks without options, by name
-        colour.at_end = partial(_close_at_the_end, weakref.ref(self._desk))
+        colour.at_end = partial(_close_at_the_end, weakref.ref(self._desk), backend)
         remember(self._desk)
 
     @property
@@ -297,8 +297,11 @@ class Locks(NotPickled):
         return f"<holdfast.aio.Locks {self.store}>"
 
 
-async def _close_at_the_end(client: weakref.ref[Desk]) -> None:
-    """The loop ends, and nobody has closed this client: what it holds, waits for and owes is given up now."""
+async def _close_at_the_end(client: weakref.ref[Desk], backend: Backend) -> None:
+    """The loop ends, and nobody has closed this client: what it holds, waits for and owes is given up now. Or the
+    client was forgotten: then its connections are closed."""
     desk = client()
-    if desk is not None:
+    if desk is None:
+        await backend.close()
+    else:
         await close(desk, wait=0.0)

@@ -132,7 +132,8 @@ def warn_dropped(desk: Desk) -> None:
 
 def _at_exit() -> None:
     for desk in list(desks):
-        if desk.colour.blocking and not desk.closed and (desk.seats or desk.seeking or desk.debts):
+        ours = desk.ends_with_process and desk.colour.blocking and not desk.closed
+        if ours and (desk.seats or desk.seeking or desk.debts):
             try:
                 run(close(desk, 0.0))
             except Exception:

@@ -77,6 +77,7 @@ class Desk:
         self.seeking: dict[str, Seeker] = {}  # those who want an item of a pool, by ticket
         self.cancels: dict[Hold | Seeker, Cancel] = {}  # waits that can be called off from elsewhere, and by what
         self.called_off: set[Hold | Seeker] = set()
+        self.ends_with_process = True  # what is still held at the normal end of the interpreter is released
         self.closing = False  # nobody is let in or passed on any more
         self.closed = False
         self.ended: contract.Event | None = None  # set when an acquire ends while the client closes

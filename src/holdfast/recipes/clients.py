@@ -25,6 +25,8 @@ def locks_of(client: Redis | RedisCluster) -> Locks:
     if found is None:
         from .. import connect
 
-        found = _known.setdefault(pool, connect(client))  # no I/O yet, so one too many costs nothing
+        found = connect(client)
+        found._desk.ends_with_process = False  # as with redis-py: what nobody releases stays for its timeout
+        found = _known.setdefault(pool, found)  # no I/O yet, so one too many costs nothing
     return found
 
