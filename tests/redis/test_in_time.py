@@ -7,7 +7,7 @@ its own and with the timeouts that a client has by default.
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -69,8 +69,7 @@ def thread(url: str, verb: Verb, timeout: float, warm: bool, stopped: Callable[[
     return time.monotonic() - began - timeout
 
 
-async def task(url: str, verb: Verb, timeout: float, warm: bool, stopped: Callable[[], None]) -> float:
-    locks = aio.connect(url)
+async def task(locks: aio.Locks, verb: Verb, timeout: float, warm: bool, stopped: Callable[[], None]) -> float:
     if warm:
         for _ in range(2):  # from the second time on by the short way
             async with locks.lock("x", timeout=60), locks.lock("y", timeout=60), locks.semaphore("s", 3):
@@ -82,64 +81,56 @@ async def task(url: str, verb: Verb, timeout: float, warm: bool, stopped: Callab
     return time.monotonic() - began - timeout
 
 
-def how_late(url: str, stop: Callable[[], object], timeouts: tuple[float, ...], verbs: slice = ALL) -> list[float]:
-    """Of everybody, each beside all others."""
+def how_late(url: str, servers: Sequence[Server], timeouts: tuple[float, ...], verbs: slice = ALL) -> list[float]:
+    """Of everybody, each beside all others, while these servers are stopped."""
     thread_cases = [(verb, limit, warm) for verb in THREADS[verbs] for limit in timeouts for warm in (True, False)]
     task_cases = [(verb, limit, warm) for verb in TASKS[verbs] for limit in timeouts for warm in (True, False)]
-    barrier = threading.Barrier(len(thread_cases) + len(task_cases), stop)
+    barrier = threading.Barrier(len(thread_cases) + len(task_cases), lambda: [one.stop() for one in servers])
+    measured = threading.Barrier(2, lambda: [one.cont() for one in servers])
 
     def wait() -> None:
         barrier.wait(60)
 
     async def tasks() -> list[float]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(len(task_cases)))
-        return await asyncio.gather(*[task(url, verb, t, warm, wait) for verb, t, warm in task_cases])
+        clients = [aio.connect(url) for _ in task_cases]
+        found = await asyncio.gather(
+            *[task(locks, verb, t, warm, wait) for locks, (verb, t, warm) in zip(clients, task_cases, strict=True)]
+        )
+        await asyncio.to_thread(measured.wait, 60)
+        await asyncio.gather(*[locks.close() for locks in clients])
+        return found
 
-    with ThreadPoolExecutor(len(thread_cases) + 1) as threads:
-        beside = threads.submit(asyncio.run, tasks())
-        found = [threads.submit(thread, url, verb, t, warm, wait) for verb, t, warm in thread_cases]
-        late = [each.result() for each in found] + beside.result()
+    try:
+        with ThreadPoolExecutor(len(thread_cases) + 1) as threads:
+            beside = threads.submit(asyncio.run, tasks())
+            found = [threads.submit(thread, url, verb, t, warm, wait) for verb, t, warm in thread_cases]
+            late = [each.result() for each in found]
+            measured.wait(60)
+            late += beside.result()
+    finally:
+        for one in servers:
+            one.cont()
     names = [*thread_cases, *task_cases]
     print(*[f"{seconds:6.3f} {case}" for seconds, case in zip(late, names, strict=True)], sep="\n")
     return late
 
 
-def stop(every: list[Server]) -> None:
-    for one in every:
-        one.stop()
-
-
 def test_a_server_that_hangs(redis_alone: Server) -> None:
-    try:
-        assert max(how_late(redis_alone.url, redis_alone.stop, (0, 0.4))) < within(LATE, below=3)
-    finally:
-        redis_alone.cont()
+    assert max(how_late(redis_alone.url, [redis_alone], (0, 0.4))) < within(LATE, below=3)
 
 
 def test_a_timeout_is_kept_however_long_a_reply_may_take(redis_alone: Server) -> None:
     url = f"{redis_alone.url}?socket_timeout=30&socket_connect_timeout=30"
-    try:
-        assert max(how_late(url, redis_alone.stop, (0.2,))) < within(LATE, below=3)
-    finally:
-        redis_alone.cont()
+    assert max(how_late(url, [redis_alone], (0.2,))) < within(LATE, below=3)
 
 
 def test_a_master_that_hangs_under_sentinels(redis_sentinel: Sentinels) -> None:
-    every = redis_sentinel.servers
-    try:
-        assert max(how_late(redis_sentinel.url, lambda: stop(every), (0.4,), SOME)) < within(LATE, below=3)
-    finally:
-        for one in every:
-            one.cont()
+    assert max(how_late(redis_sentinel.url, redis_sentinel.servers, (0.4,), SOME)) < within(LATE, below=3)
 
 
 def test_a_cluster_that_hangs(redis_cluster: Cluster) -> None:
-    every = redis_cluster.servers
-    try:
-        assert max(how_late(redis_cluster.url, lambda: stop(every), (0.4,), SOME)) < within(LATE, below=3)
-    finally:
-        for one in every:
-            one.cont()
+    assert max(how_late(redis_cluster.url, redis_cluster.servers, (0.4,), SOME)) < within(LATE, below=3)
 
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
@@ -159,6 +150,8 @@ def test_one_that_waits_in_line_when_the_server_hangs(redis_alone: Server, face:
         with pytest.raises(BackendError, match="does not answer"):
             await locks.lock("x").acquire(timeout=1.2)
         late.append(time.monotonic() - began - 1.2)
+        redis_alone.cont()
+        await locks.close()
 
     with holdfast.connect(url) as holder, ThreadPoolExecutor() as threads:
         lease = holder.lock("x").acquire()
