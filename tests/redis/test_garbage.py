@@ -14,7 +14,7 @@ import holdfast
 from holdfast import LockError, Locks, RecordDamaged
 from tests.servers.server import Server
 
-SEEDS, MANY = 150, 3000
+SEEDS, MANY = 80, 3000
 ONE = os.environ.get("HOLDFAST_SEED")
 VALUES = (b"", b"garbage", b"\xff\xfe", b"-", b"nan", b"1e400", b"\x9f\x01", b"\xc0", b"\x90", b"\xdf\xff\xff", b"[]")
 PARTS = ("", ":line", ":due", ":room", ":unsure", ":graves")

@@ -16,7 +16,7 @@ import pytest
 import holdfast
 from holdfast import LockError, Locks
 
-FILES, ROWS = 150, 150
+FILES, ROWS = 60, 60
 MANY = 3000
 ONE = os.environ.get("HOLDFAST_SEED")
 HELD = ("alpha", "beta", "gamma")
