@@ -112,7 +112,8 @@ MUTANTS = [
     Mutant("long keys are sent as they are", names.test_long_names_work_and_are_listed,
            ((ROWS, "if size > room:", "if False:"),), ("",)),
     Mutant("a row is not asked for its name", names.test_two_names_with_one_digest_are_refused_and_not_mixed_up,
-           ((ROWS, "if asked is not None and key != asked:\n            raise", "if False:\n            raise"),)),
+           ((ROWS, "if asked is not None and key != asked:\n            raise", "if False:\n            raise"),
+            (ROWS, "if asked is not None and key != asked:\n        key,", "if False:\n        key,"))),
     Mutant("a namespace ends where halves of characters begin", names.test_a_namespace_is_listed_whole,
            ((ROWS, "low[: -len(SEPARATOR)] + NEXT", 'low + "\\U0010ffff"'),)),
 ]  # fmt: skip
