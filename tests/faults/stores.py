@@ -132,7 +132,7 @@ class Sql(Behind):
 
 class Cassandra(Target):
     def __init__(self, ring: Any) -> None:
-        super().__init__(f"{ring.url}?timeout=1&skew=0")
+        super().__init__(f"{ring.url}?timeout=5&skew=0")
         self.faults["server stopped"] = ring.nodes[0].stop, ring.nodes[0].cont
 
 
