@@ -163,8 +163,8 @@ async def renew(desk: Desk, seat: Seat, lease: float | None = None) -> None:
         return
     reply = answer.reply
     if isinstance(reply, Admitted) and reply.fence == seat.fence:
-        with desk.mutex:  # another thread may be shortening it
-            if seat.longer(reply.left):
+        with desk.mutex:  # another thread may be shortening it, or letting it go: then it must not be filed again
+            if seat.longer(reply.left) and not (seat.left or seat.leaving):
                 if seat.weight == ALL:
                     desk.set_apart(seat)  # the passing on ends: those who wait did not ask for such a lease
                 seat.lengthen(answer.at, reply.left)
