@@ -91,6 +91,27 @@ def test_a_task_that_is_cancelled_while_the_server_hangs_is_cancelled(proxy: Pro
     assert asyncio.run(main()) < 1.5
 
 
+@pytest.mark.parametrize("turns", range(4))
+def test_a_task_that_is_cancelled_twice_logs_no_error(
+    proxy: Proxy, turns: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by Ctrl-C, where asyncio.run cancels the tasks that a program has cancelled already."""
+
+    async def main() -> None:
+        async with holdfast.aio.connect(proxy.url, timeout=2) as locks:
+            task = await stuck(locks, proxy)
+            task.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            proxy.fate = passes
+
+    asyncio.run(main())
+    assert not [record for record in caplog.records if record.name.startswith("sqlalchemy")], caplog.text
+
+
 def sessions(database: Database) -> int:
     if isinstance(database, PostgreSQL):
         found = database.run("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'holdfast%'")

@@ -75,7 +75,7 @@ class Hands:
                     lent.close()
                     raise trouble.said_no(self.dialect, self.where, error) from None
                 _hang_up(lent.driver_connection, by_pool=True)
-                lent.invalidate()
+                self.discard(lent)
                 if not isinstance(error, Exception):
                     raise
                 self.drop_idle()
@@ -122,6 +122,10 @@ class Hands:
 
             found = lent.info["holdfast"] = Quick(lent.driver_connection, self._timeout, not self.pooled)
         return found
+
+    def discard(self, lent: Any) -> None:
+        """The pool forgets a connection that is closed already."""
+        lent.invalidate()
 
     def drop_idle(self) -> None:
         while self._parked:

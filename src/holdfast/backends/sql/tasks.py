@@ -19,6 +19,14 @@ class TaskHands(Hands):
         except TimeoutError:
             raise Unknown("no answer came in time") from None
 
+    def discard(self, lent: Any) -> None:
+        """Not here if it can be done elsewhere: the pool would wait for a goodbye, and if the task is cancelled once
+        more meanwhile, log that as an error."""
+        if self.engine.dialect.has_terminate:
+            asyncio.get_running_loop().call_soon(lent.invalidate)
+        else:
+            lent.invalidate()
+
     async def close(self) -> None:
         await greenlet_spawn(self.engine.dispose)
         self.abandon()
