@@ -53,6 +53,10 @@ class Locks(NotPickled):
         self._lease = lease
         self._plain: dict[str, Wish] = {}  # those of the locks without options, by name
         colour.at_end = partial(_close_at_the_end, weakref.ref(self._desk), backend)
+        try:
+            colour.loop()  # from now on its end is watched, also if nothing is ever acquired
+        except ConfigError:
+            pass  # made before any loop runs: the first use tells
         remember(self._desk)
 
     @property

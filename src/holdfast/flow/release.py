@@ -111,6 +111,8 @@ async def _leave(desk: Desk, seat: Seat, hold: Hold, quiet: bool) -> None:
     kept = isinstance(answer.reply, Admitted) or (isinstance(answer.reply, Left) and answer.reply.held)
     if (answer.again or not first or desk.backend.doubles) and seat.going < seat.deadline:
         kept = True  # an earlier try had done it, or the keeper, or another thread that released it too
+    if desk.closing:
+        kept = True  # close() releases what other threads are releasing, too: that it is gone proves nothing
     if seat.going < seat.deadline <= desk.clock():
         kept = True  # it ended while we were asking
     over(hold)
