@@ -9,6 +9,7 @@ from .stage import LOCK, READER, WRITER, Behaviours, Kind
 
 MANY = 40
 SLOTS = 3
+EMBEDDED = 24  # the same in a file of this machine, where a refused write costs microseconds and is not avoided
 MOST = 8  # requests for each who gets in and out again, with those who collide and those who only look
 
 
@@ -41,4 +42,5 @@ class TestCrowds(Behaviours):
             await each.result()
         if kind is not READER:
             assert most <= (SLOTS if kind.mine is _slots else 1)
-        assert requests() <= MOST * MANY
+        embedded = world.undressed(clients[0])._desk.backend.where.startswith("sqlite:")
+        assert requests() <= (EMBEDDED if embedded else MOST) * MANY
