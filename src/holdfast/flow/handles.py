@@ -1,7 +1,7 @@
 """A lease that another process may release or extend: by a secret of the caller's own choice, its handle.
 
 A ticket is made by the client and known only after the lock was acquired. A handle is chosen before, written down
-somewhere, and whoever knows it may end the lease or make it longer, and nothing else: nobody enters by it. What the
+somewhere; a client that knows it may end the lease or extend it, and nothing else: nobody enters by it. What the
 store keeps is a digest of it, as the end of the ticket, so every store can do that, and a look at the store does not
 tell the secret.
 

@@ -49,7 +49,7 @@ class RedisPyLock(Terms):
       from the last sign of life.
     - Without a `timeout` a lock lasts as long as its process renews it, not for ever: 30 s after a crash it is free.
       `timeout=0`, for redis-py the same as none, is an error, as is a negative one.
-    - `extend` and `reacquire` set the end anew; until then the lease is renewed as it needs. With the token of another
+    - `extend` and `reacquire` set a new end; until then the lease is renewed as it needs. With the token of another
       client's hold they let it last at least that long, and never make it shorter; if its holder is gone, it ends then.
     - A lost answer does no harm: the same question is asked again, and neither `acquire` nor `release` is refused
       because its first try had worked. After a `release` that could not reach the server it may be called again.
