@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import threading
 import time
 from collections.abc import Iterator
 
@@ -133,3 +134,31 @@ def test_clients_that_are_dropped_without_being_closed_keep_no_connection(databa
         gc.collect()
         assert time.monotonic() < limit, f"{sessions(database) - before} connections are left"
         time.sleep(0.1)
+
+
+def test_one_whose_time_is_over_does_not_end_the_acquire_of_others(database: Database) -> None:
+    """Steps at one row are made together. The one that leads may have a timeout; those that it takes along wait on."""
+    outcome: dict[str, object] = {}
+
+    def acquire(who: str, timeout: float) -> None:
+        try:
+            outcome[who] = locks.semaphore("x", 2).acquire(timeout=timeout)
+        except holdfast.LockError as error:
+            outcome[who] = error
+
+    with holdfast.connect(database.url) as locks:
+        with locks.semaphore("x", 2):  # connected
+            pass
+        database.stop()
+        threads = []
+        try:
+            for who, timeout, pause in (("first", 20, 0.2), ("hurried", 0.3, 0.5), ("patient", 20, 1.0)):
+                threads.append(threading.Thread(target=acquire, args=(who, timeout)))
+                threads[-1].start()
+                time.sleep(pause)
+        finally:
+            database.cont()
+        for thread in threads:
+            thread.join()
+    for who in ("first", "patient"):
+        assert isinstance(outcome[who], holdfast.Lease), outcome

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from ..doorman import Command
 from ..errors import LockError
 from .contract import Answer, Colour, Event, Unknown
+from .patience import over
 
 PATIENCE = 1.0  # seconds for which one waits to be served before it leads for itself
 LOST = 30.0  # seconds after which nobody will say what became of a command that another has sent
@@ -107,19 +108,20 @@ class Turns:
             if not line:
                 return False
             more = line[: MOST - len(batch)]
-            del line[: len(more)]
+            batch += more  # first: a Ctrl-C after any of these lines leaves nobody out of both
             for turn in more:
                 turn.taken = True
-        batch += more
+            del line[: len(more)]
         return bool(more)
 
     def failed(self, batch: Iterable[Turn], error: BaseException) -> None:
-        """The one who led did not get through: for the others it is the same, or nobody knows."""
+        """The one who led did not get through: for the others it is the same, or nobody knows. If only its own time
+        was over, the others have theirs, and ask again."""
         from copy import copy
 
+        known = isinstance(error, LockError) and not over()
         for turn in batch:
             if turn.event is not None and turn.answer is None and not turn.leads:
-                known = isinstance(error, LockError)
                 turn.error = copy(error) if known else Unknown("the step that took it along did not come back")
                 turn.event.set()
 
