@@ -1,8 +1,9 @@
 """What must be true of a run, as functions of its history. Each gives sentences about what was not.
 
 Faults excuse little. A store whose file was deleted has forgotten its holders, and says so within a second
-(docs/guarantees.md): what overlaps in that time is not counted. A waiter that was stopped, or whose server was down,
-was silent, and others may pass it. Nothing excuses a fence that falls.
+(docs/guarantees.md): what overlaps in that time is not counted. The same holds for one that is evicted at once. A
+waiter that was stopped, or whose server was down, was silent, and others may pass it. Nothing excuses a fence that
+falls.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from .plan import LEASE
 CAPACITY = {"sem": 2, "rw": 100}  # of all others: 1
 FIRST_COME = ("lock",)  # the names whose queue is looked at: no hand-off inside a process
 FORGOTTEN = 3.0  # seconds after which everybody knows that a file was deleted; they need one
+UNDER_WAY = 3.0  # seconds for which an eviction without a reply may still come to the store
 ASIDE = 2.0  # seconds after a fault in which somebody may still be silent because of it
 IN_LINE = 0.6  # seconds after which one who asked stands in the queue
 SLOW = 8.0  # seconds by which an acquire may be late on a busy machine
-DISTURBS = {"cancel", "interrupt", "close", "fork", "resize", "evict"}
+DISTURBS = {"cancel", "interrupt", "close", "fork", "resize", "evict", "evict at once"}
 """Faults that silence nobody: whoever is met ends by an exception, and all others go on."""
 ONLY_THESE = {"LockTimeout", "LeaseLost", "BackendError", "interrupted", ""}
 BY_CLOSING = {"ConfigError", "NotHeld"}
@@ -27,6 +29,8 @@ BAD_EXITS = {70}
 
 Span = tuple[float, float, "int | None"]
 """From when to when something was wrong, and with which process; None: with all."""
+Gap = tuple["str | None", float, float]
+"""A name, None for all, and from when to when a holder of it may not know that it holds nothing any more."""
 
 
 def all_of(history: list[Event], memory: bool = False) -> list[str]:
@@ -69,8 +73,25 @@ def met(faults: Iterable[Span], start: float, end: float, pid: int) -> float:
     return sum(each for each in both if each > 0)
 
 
-def forgotten(history: Iterable[Event], at: float) -> bool:
-    return any(e["what"] == "fault" and e["kind"] == "delete" and 0 <= at - e["at"] <= FORGOTTEN for e in history)
+def gaps(history: Iterable[Event]) -> list[Gap]:
+    """When the store forgot holders: a file is deleted; or one is evicted at once, and knows when its lease ends."""
+    found: list[Gap] = []
+    evicting: dict[int, Event] = {}
+    for event in history:
+        if event["what"] == "fault" and event["kind"] == "delete":
+            found.append((None, event["at"], event["at"] + FORGOTTEN))
+        elif event["what"] == "evicting" and event["at_once"]:
+            evicting[event["pid"]] = event
+        elif event["what"] in ("evicted", "killed") and event["pid"] in evicting:
+            first = evicting.pop(event["pid"])
+            sent = event["at"] + (0.0 if event.get("done") else UNDER_WAY)
+            found.append((first["name"], first["at"], sent + LEASE))
+    return found + [(event["name"], event["at"], FOREVER) for event in evicting.values()]
+
+
+def forgotten(some: Iterable[Gap], name: str, at: float) -> float:
+    """Until when a holder of this name may not know at this time that the store has forgotten it; 0: it knows."""
+    return max([until for whose, since, until in some if whose in (None, name) and since <= at <= until], default=0.0)
 
 
 def by_name(holds: Iterable[Hold]) -> dict[str, list[Hold]]:
@@ -98,12 +119,14 @@ def capacity(history: list[Event], name: str, since: float, until: float) -> int
 
 
 def two_at_once(holds: list[Hold], history: list[Event]) -> Iterator[str]:
+    excused = gaps(history)
     for name, some in by_name(holds).items():
         some = sorted((hold for hold in some if hold.believed), key=lambda hold: hold.start)
         for index, hold in enumerate(some):
-            beside = [other for other in some[:index] if other.last >= hold.start]
+            since = max(hold.start, forgotten(excused, name, hold.start))
+            beside = [other for other in some[:index] if min(other.last, hold.last) >= since]
             together = sum(each.weight for each in [*beside, hold])
-            if together > capacity(history, name, hold.asked, hold.start) and not forgotten(history, hold.start):
+            if together > capacity(history, name, hold.asked, hold.start):
                 yield f"too many believe: {hold} — beside {'; '.join(map(str, beside))}"
 
 
@@ -127,11 +150,12 @@ def stale_writes(holds: list[Hold], history: list[Event]) -> Iterator[str]:
     """A write by a lease that is held is accepted; one by a lost lease is refused once the next holder has written."""
     known = {(hold.hold, hold.name): hold for hold in holds}
     written: dict[str, set[str]] = defaultdict(set)
+    excused = gaps(history)
     for event in history:
         if event["what"] != "write" or event["name"] in CAPACITY:
             continue
         mine = known.get((event["hold"], event["name"]))
-        if mine is None or forgotten(history, event["at"]):
+        if mine is None or forgotten(excused, mine.name, event["at"]):
             continue
         if not event["accepted"] and event["at"] <= mine.last:
             yield f"a write was refused although its lease was held: {mine}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from .stores import Pair, Target, nothing
 
 HERE = Path(__file__).parent
 SOON = 30.0  # seconds for what takes a moment, on a busy machine
+SMALL = 8192  # bytes: less than any log of SQLite that has been used
 OUTCRY = ("Traceback", "never retrieved", "was destroyed but", "Exception ignored", "Exception in", "never awaited")
 
 
@@ -184,15 +186,25 @@ class Nemesis:
             process.kill()
             if worker:
                 self.workers[place] = self.start(*self.target.processes[place])
-        elif fault.kind == "evict":
+        elif fault.kind in ("evict", "evict at once"):
             for each in self.workers:
-                self.tell(each, f"evict {self.dice.choice(('lock', 'handoff', 'rw'))}")
+                self.tell(each, f"{fault.kind.replace(' ', '_')} {self.dice.choice(('lock', 'handoff', 'rw'))}")
             return None, nothing
+        elif fault.kind == "file limit":
+            self.limit_files(process, SMALL)
+            return process.pid, lambda: self.limit_files(process)
         elif fault.kind == "resize":
             self.tell(self.workers[0], f"resize {self.dice.choice((1, 2, 3))}")
         elif worker:
             self.tell(process, fault.kind)
         return process.pid, nothing
+
+    @staticmethod
+    def limit_files(process: subprocess.Popen[str], size: int | None = None) -> None:
+        """From here on no file of this process may grow beyond this size: what a quota does to it."""
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        with suppress(ProcessLookupError):  # it was killed in the meantime
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most if size is None else size, most))
 
     def holder(self, processes: list[subprocess.Popen[str]], otherwise: int) -> int:
         """Which of these holds a lock at this moment: nobody else is worth a pause."""

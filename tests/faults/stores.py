@@ -35,7 +35,9 @@ class Target:
     """How many of a worker's stays take longer than its lease."""
     visits: tuple[float, ...] = (0.1, 0.1, 0.1, 0.1, plan.LEASE * 1.4)
     """How many seconds the command of a `holdfast run` may take."""
-    process_faults: tuple[str, ...] = ("kill", "pause", "interrupt", "close", "cancel", "fork", "evict", "resize")
+    process_faults: tuple[str, ...] = (
+        "kill", "pause", "interrupt", "close", "cancel", "fork", "evict", "evict at once", "resize"
+    )  # fmt: skip
 
     def __init__(self, url: str, direct: str = "") -> None:
         self.url, self.direct = url, direct or url
@@ -58,6 +60,8 @@ class Memory(Target):
 
 
 class Sqlite(Target):
+    process_faults = (*Target.process_faults, "file limit")  # which needs no rights, unlike a small disk
+
     def __init__(self, folder: Path) -> None:
         self.disk = folder / "disk"
         self.disk.mkdir()

@@ -118,6 +118,16 @@ def test_a_fault_excuses_what_it_explains() -> None:
         assert story.wrong() == []
 
 
+@pytest.mark.parametrize("name, until, said", [("lock", 10.9, 0), ("lock", 15.0, 1), ("other", 10.9, 1)])
+def test_an_eviction_at_once_excuses_an_overlap_until_its_holder_must_know(name: str, until: float, said: int) -> None:
+    story = Story()
+    story.hold("a", 10.0, 10.1, until, 7)
+    story.add("evicting", 10.2, name=name, at_once=True)
+    story.add("evicted", 10.3, name=name, done=True)
+    story.hold("b", 10.2, 10.4, 16.0, 8)
+    assert len(story.wrong()) == said
+
+
 def test_a_smaller_semaphore_counts_from_when_it_was_made_smaller() -> None:
     story = two(second_starts=10.5, name="sem")
     story.add("resizing", 9.0, slots=1)

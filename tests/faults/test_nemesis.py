@@ -51,6 +51,16 @@ def survives(target: stores.Target, seed: int, folder: Path) -> None:
         pytest.fail("\n".join([f"seed {seed}:", *wrong[:20]]), pytrace=False)
 
 
+def test_the_faults_of_sqlite_include_a_full_disk(tmp_path: Path) -> None:
+    """Where they do not, the report names it; a file that may not grow is among them in any case."""
+    target = stores.Sqlite(tmp_path)
+    target.close()
+    assert "file limit" in target.process_faults
+    if not target.mounted:
+        pytest.skip("a small disk needs the right to mount: the nemesis of SQLite plays without a full disk")
+    assert "full disk" in target.faults
+
+
 @pytest.mark.parametrize("seed", [int(CHOSEN or 1)])
 @pytest.mark.parametrize("store", DAILY)
 def test_a_day(target: stores.Target, seed: int, tmp_path: Path) -> None:

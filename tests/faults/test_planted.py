@@ -93,8 +93,14 @@ PLANTED = [
         "undocumented: KeyError", ("close",), jobs=("handoff",), long=0.3,
     ),
     Planted(
-        "a full disk is told by SQLite's own exception", "backends/sqlite/sentences.py",
-        "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "undocumented: ", ("full disk",),
+        "a holder that was evicted at once goes on to believe", KEEP,
+        "    why = reply.why if isinstance(reply, NotInside) else None\n",
+        "    return seat.confirm(answer.at, seat.wish.span)\n", "too many believe", ("evict at once",), jobs=("lock",),
+        long=1.0, processes=((2, 0), (0, 2)),
+    ),
+    Planted(
+        "a disk that takes no more is told by SQLite's own exception", "backends/sqlite/sentences.py",
+        "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "undocumented: ", ("file limit",),
     ),
     Planted(
         "nobody ends the command of a `run` that is stopped", "cli/guard.py",
@@ -128,8 +134,6 @@ def test_it_is_reported(planted: Planted, tmp_path: Path) -> None:
         (source / "holdfast" / file).write_text(text)
     target = Sqlite(tmp_path)
     try:
-        if "full disk" in planted.faults and not target.mounted:
-            pytest.skip("a small disk needs the right to mount")
         target.jobs, target.long = planted.jobs, planted.long
         target.process_faults = tuple(set(planted.faults) - set(target.faults)) or ("cancel",)
         target.processes, target.visits = planted.processes, planted.visits

@@ -3,8 +3,8 @@
     python worker.py URL REFEREE SEED THREADS TASKS LONG JOB…
 
 What a worker does is written once for both faces; a Face knows how to enter and how to sleep. Commands come by stdin:
-close, cancel, fork, evict NAME, resize SLOTS, stop. Without threads the loop runs in the main thread, where a SIGINT
-ends it, and the next one begins.
+close, cancel, fork, evict NAME, evict_at_once NAME, resize SLOTS, stop. Without threads the loop runs in the main
+thread, where a SIGINT ends it, and the next one begins.
 """
 
 from __future__ import annotations
@@ -316,9 +316,18 @@ class Process:
     def fork(self, _: str) -> None:
         self.dice.choice(self.crews).forks += 1
 
-    def evict(self, name: str) -> None:
+    def evict(self, name: str, at_once: bool = False) -> None:
         if self.threads:
-            self.threads.client.evict(name, reason="nemesis")
+            self.report("evicting", name=name, at_once=at_once)
+            done = False
+            try:
+                self.threads.client.evict(name, reason="nemesis", at_once=at_once)
+                done = True
+            finally:
+                self.report("evicted", name=name, done=done)
+
+    def evict_at_once(self, name: str) -> None:
+        self.evict(name, at_once=True)
 
     def resize(self, slots: str) -> None:
         if self.threads:
