@@ -16,54 +16,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
 from itertools import count
 from random import Random
 from typing import Any
 
+from faces import TaskFace, ThreadFace
 from leftovers import leftovers
 from plan import JOBS, LEASE
 from reports import Reporter
 
 import holdfast
-from holdfast import aio
 from holdfast.flow.run import run
 
 WRITER = 100
 STALL = 0.4  # a thread that sleeps for a tenth of a second and wakes so late was not let run
-
-Stay = Callable[[Any], Coroutine[Any, Any, None]]
-
-
-class ThreadFace:
-    connect = staticmethod(holdfast.connect)
-
-    @staticmethod
-    async def hold(context: Any, stay: Stay) -> None:
-        with context as leases:
-            await stay(leases)
-
-    @staticmethod
-    async def sleep(seconds: float) -> None:
-        time.sleep(seconds)
-
-    @staticmethod
-    async def call(result: Any) -> Any:
-        return result
-
-
-class TaskFace:
-    connect = staticmethod(aio.connect)
-    sleep = staticmethod(asyncio.sleep)
-
-    @staticmethod
-    async def hold(context: Any, stay: Stay) -> None:
-        async with context as leases:
-            await stay(leases)
-
-    @staticmethod
-    async def call(result: Any) -> Any:
-        return await result
 
 
 class Crew:
