@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.backends.sql.waiting import hints_of
 from holdfast.doorman import Wake
+from tests.redis.proxy import Proxy
 from tests.servers.sql import PostgreSQL
 
 
@@ -174,3 +175,26 @@ def test_what_is_said_to_whom() -> None:
     woken = [Wake("holdfast_a", "t1", 1, 2), Wake("holdfast_b", ""), Wake("", "t"), Wake("/run/elsewhere", "t")]
     assert hints_of(woken, "x") == (["holdfast_a", "holdfast_b"], ["t1", "=x"])
     assert hints_of(woken[2:], "x") is None
+
+
+def test_a_listener_whose_first_request_is_lost_tries_again(postgresql: PostgreSQL) -> None:
+    """Nobody replies to its LISTEN and the connection stays open: then it would never listen in this process."""
+    lost: list[bytes] = []
+
+    def fate(request: bytes) -> str:
+        if b"LISTEN" in request and not lost:
+            lost.append(request)
+            return "swallow"
+        return ""
+
+    with Proxy(postgresql.port) as proxy, holdfast.connect(postgresql.url) as other:
+        proxy.fate = fate
+        url = postgresql.url.replace(f":{postgresql.port}", f":{proxy.port}")
+        with holdfast.connect(url, timeout=1) as locks:
+            with other.lock("x"):
+                waiting = threading.Thread(target=lambda: locks.lock("x").acquire())
+                waiting.start()
+                _until(lambda: bool(lost))
+                ear = locks._desk.backend.store._ear  # type: ignore[attr-defined]
+                _until(lambda: ear.listening)
+            waiting.join()

@@ -23,7 +23,7 @@ import psycopg
 from sqlalchemy.engine import URL
 
 from ..contract import Event, Row, Seen
-from .quick import Quick
+from .quick import Quick, wait_on
 from .tables import EAR, LOCKS, NEWS, Statement
 
 IDLE = 30.0  # seconds without a waiter or a holder, after which the connection is given back
@@ -206,10 +206,12 @@ def ear_at(direct: URL, timeout: float, reader: Reader) -> Ear:
 
     def connect() -> Any:
         url = direct.set(drivername="postgresql").render_as_string(hide_password=False)
-        return psycopg.connect(
+        connection = psycopg.connect(
             url, autocommit=True, connect_timeout=max(int(timeout), 2), application_name="holdfast ear",
             client_encoding="UTF8",
         )
+        connection.wait = wait_on(connection, timeout)  # type: ignore[method-assign]
+        return connection
 
     with _mutex:
         ear = _ears.get(direct)
