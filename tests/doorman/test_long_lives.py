@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.doorman import EMPTY, WINDOW, Admitted, Command, Enter, Evict, Keep, Leave, Record, Renew, Resize
 from holdfast.doorman import apply as true_apply
-from tests.doorman.door import SECOND, START, Apply
+from tests.doorman.door import SECOND, START, Apply, Door
 from tests.doorman.laws import check
 from tests.doorman.step import Step
 from tests.doorman.witness import Holders, Queue
@@ -142,3 +142,16 @@ def test_in_many_long_lives_those_who_believe_to_be_inside_fit() -> None:
         those_who_believe_to_be_inside_fit(data, true_apply)
 
     settings(max_examples=5_000)(given(lives)(fit))()
+
+
+def test_a_seat_kept_closed_after_the_clock_was_set_back_wakes_the_head() -> None:
+    """The clock goes back by a second and the lease becomes longer by one: its end is at the same time as before."""
+    door = Door()
+    door.enter("a", lease=30 * SECOND)
+    door.keep("a", 30 * SECOND)
+    door.enter("b")
+    before = door.record
+    step = Step(true_apply, before, Keep("a", before.inside[0].fence, 31 * SECOND, True), before.seen - SECOND)
+    assert step.after.inside[0].expires == before.inside[0].expires
+    assert [w.ticket for w in step.woken] == ["b"]
+    check(step)

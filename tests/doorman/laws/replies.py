@@ -1,6 +1,7 @@
 """Laws about what is answered, and who is woken."""
 
 from holdfast.doorman import (
+    WINDOW,
     Admitted,
     Done,
     Enter,
@@ -109,8 +110,11 @@ def _must_look_again(s: Step) -> bool:
         return False
     old, new = s.was_inside.get(s.asker), s.inside.get(s.asker)
     if isinstance(s.command, Keep) and isinstance(s.reply, Admitted) and new:
-        changed = old is None or old.fence != new.fence or (old.ear, old.expires) != ("", new.expires)
-        if changed:
+        if old is None or old.fence != new.fence or old.ear:
+            return True
+        lasts = old.lease if old.sure else min(old.lease, WINDOW)
+        expires = old.expires if s.now >= s.before.seen else min(old.expires, s.now + lasts)  # a clock set back
+        if expires != new.expires:
             return True
     is_new = not s.before.line or s.before.line[0].ticket != head.ticket
     return is_new and any(not e.ear for e in s.before.inside) and any(not e.ear for e in s.after.inside)
