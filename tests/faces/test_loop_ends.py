@@ -54,7 +54,9 @@ asyncio.run(look())
 def played(url: str) -> None:
     command = [sys.executable, "-W", "always", "-c", HELD_TO_THE_END, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "left [] 1\n")
+    # On a busy machine a server may reply late, and the client logs that; nothing else may be printed.
+    printed = [line for line in done.stderr.splitlines() if not line.startswith("store_down: ")]
+    assert (done.returncode, printed, done.stdout) == (0, [], "left [] 1\n")
     with holdfast.connect(url) as locks:
         assert not locks.lock("x").locked()
 

@@ -91,12 +91,14 @@ class TestItems(PoolBehaviours):
     async def test_what_rests_is_had_after_that(self, world: World) -> None:
         jobs = world.connect().pool("jobs")
         await jobs.add("a")
-        await (await get(jobs)).release(after=0.3)
+        await (await get(jobs)).release(after=30)
         assert await jobs.acquire(False) is None
         (seen,) = await jobs.items("resting")
-        assert 0 < seen.due_in <= 0.3
+        assert 20 < seen.due_in <= 30
+        await jobs.add("b")
+        await (await get(jobs)).release(after=0.3)
         await world.pass_time(0.3)
-        assert (await get(jobs, blocking=False)).key == "a"
+        assert (await get(jobs, blocking=False)).key == "b"
 
     async def test_what_is_deleted_is_gone(self, world: World) -> None:
         jobs = world.connect().pool("jobs")

@@ -90,7 +90,7 @@ class TestWaitingForItems(PoolBehaviours):
         begun = world.time()
         await world.connect().pool("jobs").add_many(["a", "b", "c", "d"])
         assert [(await each.result()).key for each in waiting] == ["a", "b", "c", "d"]
-        assert world.time() - begun < 1
+        assert world.time() - begun < 1.9  # less than the window in which a hand-over is confirmed
 
     async def test_threads_or_tasks_of_one_client_wait_side_by_side(self, world: World) -> None:
         jobs = world.connect().pool("jobs")
