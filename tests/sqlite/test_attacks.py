@@ -178,6 +178,7 @@ def test_a_user_of_the_database_cannot_make_others_give_away_files_nor_let_in_a_
 
     database = shared / "locks.db"
     database.touch()
+    os.chown(database, uid(made.alice), gid(made.group))
     database.chmod(0o660)
     begun: list[subprocess.Popen[str]] = []
     try:

@@ -23,9 +23,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from . import clock, sentences
+from . import clock, owner_rights, sentences
 from .place import prepare
-from .rights import as_its_owner
 
 APPLICATION = 0x686F6C64  # "hold", in the file's header: this database is ours
 SCHEMA = 1
@@ -56,6 +55,7 @@ class Connection:
     def __init__(self, path: str, boot: Callable[[], str], another_boot_lives: Callable[[], bool]) -> None:
         self.path = path
         self.real = path  # without symbolic links, once it is open
+        self.owner: owner_rights.Owner | None = None  # with whose rights root uses it
         self.shift = 0  # microseconds; the store's now = since_boot() + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of the housekeeping
@@ -112,7 +112,8 @@ class Connection:
                 raise sentences.forked_amid(self.path)
             self.real = prepare(self.path)
             self.version = _versions()
-            with as_its_owner(self.real):
+            self.owner = owner_rights.owner(self.real)
+            with owner_rights.rights_of(self.owner):
                 self.cursor = self._open()
 
     def _open(self) -> sqlite3.Cursor:
@@ -173,7 +174,8 @@ class Connection:
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
-            cursor.connection.close()
+            with owner_rights.rights_of(self.owner):  # the last one removes the log, by its path
+                cursor.connection.close()
 
     @property
     def file(self) -> tuple[int, int] | None:

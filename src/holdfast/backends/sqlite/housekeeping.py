@@ -19,7 +19,7 @@ from ...doorman import wire
 from . import sentences
 from .connection import SETTINGS, Closed, Connection, connect
 from .ears import Ears
-from .rights import as_its_owner
+from .owner_rights import rights_of
 
 try:
     import fcntl
@@ -107,7 +107,7 @@ class Housekeeping:
                 if elected is None:
                     return False
                 try:
-                    with as_its_owner(self._db.real):
+                    with rights_of(self._db.owner):
                         return self._checkpoint()
                 finally:
                     if elected >= 0:

@@ -9,7 +9,7 @@ import stat
 from typing import NamedTuple
 
 from ...errors import ConfigError
-from . import rights, sentences
+from . import owner_rights, rights, sentences
 
 NETWORK = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "glusterfs", "ocfs2", "gfs2", "vboxsf",
@@ -110,9 +110,7 @@ def prepare(path: str) -> str:
             f"Make it first: mkdir -p '{parent}'."
         ) from None
     except PermissionError:
-        raise sentences.refused(
-            f"This user may not enter {parent}. Ask for the right to it, or name another path."
-        ) from None
+        raise sentences.closed(parent) from None
     except OSError as bad:
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     try:
@@ -127,6 +125,8 @@ def prepare(path: str) -> str:
             )
     except FileNotFoundError:
         pass
+    except PermissionError:
+        raise sentences.closed(real) from None
     except OSError as bad:
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     mount = mount_of(real)
@@ -140,6 +140,7 @@ def prepare(path: str) -> str:
             f"{real} is mounted as a single file, so its log would lie in another directory for everyone who sees it "
             "elsewhere. Mount the directory that contains it."
         )
+    owner_rights.owner(real)  # root makes nothing where it would be refused
     rights.create(real)
     rights.refuse_strangers(real)
     return real

@@ -6,7 +6,7 @@ do anything to the locks in it. Everybody else on the machine is an outsider, an
 - The file and the directory of the sockets are created for the users only. To read is a right as well: a read lock on
   the log's index stops every writer.
 - What lies beside the file (log, sockets) is used only if no outsider can have put it there.
-- Root opens a database of another user with the rights of that user.
+- Root opens a database of another user with the rights of that user (`owner_rights`).
 - Modes and owners are set only on what was just made inside a `private` directory. A user of the database can replace
   anything beside it by a link to something else at any moment, and root must not give that something away.
 """
@@ -15,9 +15,9 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import sentences
 
@@ -26,7 +26,6 @@ PLACE = DIRECTORY | getattr(os, "O_PATH", 0)  # needs no right to list what is i
 BESIDE = (".ears", "-wal", "-shm", "-journal")
 NEW = "new"
 OTHERS = 0o077  # every right of everybody but the owner
-CHOWN = 1  # CAP_CHOWN as a bit
 
 
 class Users(NamedTuple):
@@ -84,82 +83,6 @@ def _umask() -> int:
             return next(int(line.split()[1], 8) for line in lines if line.startswith(b"Umask:"))
     except (OSError, ValueError, StopIteration):
         return OTHERS
-
-
-@contextmanager
-def as_its_owner(path: str) -> Iterator[None]:
-    """Open the files of this database with no more rights than their owner has, and give none of them away.
-
-    SQLite, run by root, gives the log that it opens to the owner of the database. That owner may have moved any file
-    there, one of root's as well; so root opens it as that user does, in this thread only. If all is root's but the path
-    leads through a directory of somebody else, who can exchange what lies below, root only may not give files away.
-    """
-    owner = _owner(path) if os.geteuid() == 0 else None
-    system = _system() if owner is not None else None  # nobody but root beside another user pays for that import
-    if owner is None or system is None:
-        yield
-        return
-    uid, gid = owner
-    if not uid:
-        may = _set_capabilities(system, lambda effective: effective & ~CHOWN)
-        try:
-            yield
-        finally:
-            _set_capabilities(system, lambda effective: effective | may & CHOWN)
-        return
-    system.setfsgid(gid)
-    system.setfsuid(uid)
-    try:
-        yield
-    finally:
-        system.setfsuid(0)
-        system.setfsgid(os.getegid())
-
-
-def _set_capabilities(system: Any, change: Callable[[int], int]) -> int:
-    """Change what this thread may do, the first 32 rights of it; what it could do before."""
-    import ctypes
-
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same of the others
-    system.capget(header, sets)
-    before = sets[0]
-    sets[0] = change(before)
-    system.capset(header, sets)
-    return before
-
-
-def _system() -> Any:
-    """The calls of the C library that Python does not have; None if it has none either: only Linux does."""
-    try:
-        import ctypes
-
-        system = ctypes.CDLL(None)
-        return system if system.setfsuid and system.setfsgid and system.capget and system.capset else None
-    except (ImportError, OSError, AttributeError):
-        return None
-
-
-def _owner(path: str) -> tuple[int, int] | None:
-    """Whose rights root needs there: those of the owner of the database or, if that is root, of its directory.
-
-    None: its own. Then nobody else can have moved a file there, or SQLite leaves the log to root.
-    """
-    folder = os.path.dirname(path)
-    try:
-        there, above = os.stat(path), os.stat(folder)
-        shared = _others_move(above)
-        while not shared and folder != "/":  # what is root's may be exchanged as a whole, further up
-            folder = os.path.dirname(folder)
-            shared = _others_move(os.stat(folder))
-    except OSError:
-        return None  # SQLite explains it
-    return (there.st_uid or above.st_uid, there.st_gid) if shared else None
-
-
-def _others_move(folder: os.stat_result) -> bool:
-    """Whether somebody beside root can replace what root has in this directory."""
-    return bool(folder.st_uid or (folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX))
 
 
 # -- what lies beside it

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 
 from ...errors import BackendError, ConfigError, LockError
 
@@ -56,13 +57,8 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
             f"{path} cannot be written ({error}): the disk or quota is full, the file may not grow further "
             "(ulimit -f), or the disk is failing. It goes on by itself once that is over."
         )
-    if kind in (READONLY, PERM, AUTH, CANTOPEN) and (owner := _below_another_user(path)):
-        return refused(
-            f"{path} belongs to root, and its directory to {user(owner)}. Root uses what lies there with the rights of "
-            f"that user only: chown {owner} '{path}', or move it to a directory of root."
-        )
     if kind in (READONLY, PERM, AUTH):
-        return refused(f"{path} may not be written by {_me()}{_owner(path)}. {_cure(path)}")
+        return closed(path)
     if kind == CANTOPEN:
         return _cannot_open(path)
     if kind == NOMEM:
@@ -148,24 +144,13 @@ def _cannot_open(path: str) -> LockError:
     if not os.path.isdir(parent):
         return ConfigError(f"There is no directory {parent} for the database. Make it first: mkdir -p '{parent}'.")
     if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-        return refused(f"{path} may not be opened by {_me()}{_owner(path)}. {_cure(path)}")
+        return closed(path)
     if not os.access(parent, os.W_OK | os.X_OK):
-        return refused(
-            f"{parent} may not be written by {_me()}{_owner(parent)}; the log of the database lies there too. "
-            f"{_cure(parent)}"
-        )
+        return closed(parent)  # the log of the database lies there, too
     return BackendError(
         f"{path} cannot be opened. Perhaps this process has too many files open (ulimit -n), or one of {path}-wal and "
         f"{path}-shm belongs to somebody else."
     )
-
-
-def _below_another_user(path: str) -> int:
-    """Who owns the directory in which root has this file; 0 if it is root's own, or we are not root."""
-    try:
-        return os.stat(os.path.dirname(path)).st_uid if os.geteuid() == os.stat(path).st_uid == 0 else 0
-    except OSError:
-        return 0
 
 
 def refused(sentence: str) -> BackendError:
@@ -174,8 +159,48 @@ def refused(sentence: str) -> BackendError:
     return error
 
 
-def _cure(path: str) -> str:
-    return "Give this user the right to write there, or name another store: HOLDFAST_URL=sqlite:////absolute/path.db."
+def exchangeable(path: str, database: os.stat_result, folder: str, there: os.stat_result) -> BackendError:
+    """Root does not use a database that somebody beside its owner can exchange by way of this directory."""
+    mover = user(there.st_uid) if there.st_uid else "everybody" if there.st_mode & 0o002 else group(there.st_gid)
+    alone = "root" if not database.st_uid else f"root and {user(database.st_uid)}"
+    cure = f"Move it below directories that only {alone} may write"
+    if mover == "everybody":
+        cure = f"Close it to them: chmod o-w '{folder}'"
+    elif not os.path.exists(path):
+        cure += f", or let {mover} use it first"
+    elif not database.st_uid:
+        cure += f", or give it to {mover}: "
+        cure += f"chown {there.st_uid} '{path}'" if there.st_uid else f"chown USER:{there.st_gid} '{path}', chmod 660"
+    return refused(
+        f"{path} belongs to {user(database.st_uid)}, and {mover} can exchange what lies in {folder}: root might read "
+        f"one database with the log of another. {cure}."
+    )
+
+
+def closed(path: str) -> BackendError:
+    """This user may not enter a directory, or not write in it, or not write a file: why, and what to do about it."""
+    try:
+        there = os.stat(path)
+    except OSError:  # the one above it is closed
+        return closed(os.path.dirname(path)) if path != "/" else refused(f"{path} is closed to {_me()}.")
+    folder = stat.S_ISDIR(there.st_mode)
+    what = "written" if os.access(path, os.X_OK) or not folder else "entered"
+    needs = 0o030 if folder else 0o020
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        cure = "Its file system is mounted for reading only: mount it with rw"
+    elif there.st_uid == os.geteuid():
+        cure = f"Give yourself the right: chmod u+rw{'x' * folder} '{path}'"
+    elif there.st_mode & needs == needs and there.st_gid not in (os.getegid(), *os.getgroups()):
+        which = group(there.st_gid)
+        cure = f"Join its {which} (usermod -aG {which.removeprefix('group ')} {_me().removeprefix('user ')}) and log in"
+    else:
+        line = f"chgrp GROUP '{path}', chmod {2770 if folder else 660} '{path}'"
+        line += "" if folder else f", rm -r '{path}.ears', and the same group and chmod 2770 for its directory"
+        cure = f"Ask its owner to open it to a group of both of you, while no process uses it: {line}"
+    return refused(
+        f"{path} may not be {what} by {_me()}{_owner(path)}. {cure}; or name another store: "
+        "HOLDFAST_URL=sqlite:////absolute/path.db."
+    )
 
 
 def _me() -> str:
