@@ -67,6 +67,7 @@ class World(NamedTuple):
                 yield Renew(t, fences.get(t))
             if t in self.extend:
                 yield Renew(t, fences.get(t), lease=self.extend[t] * SECOND)
+                yield Leave(t, fence=fences.get(t), lease=self.leases.get(t, self.lease) * SECOND)
             if t in self.downgrade:
                 yield Renew(t, fences.get(t), weight=1)
             if self.strangers and t in fences:

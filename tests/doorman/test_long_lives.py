@@ -61,7 +61,7 @@ def say(word: str, ticket: str, number: int, record: Record) -> Command:
         "try": enter._replace(wait=False),
         "barge": enter._replace(fair=False),
         "leave": Leave(ticket, fence=fence),
-        "bury": Leave(ticket, bury=True),
+        "bury": Leave(ticket, bury=True, lease=(None, None, None, 3 * SECOND)[number]),
         "renew": Renew(ticket, fence, lease=(None, None, 2 * SECOND, 40 * SECOND)[number]),
         "downgrade": Renew(ticket, fence, weight=1),
         "stranger": Renew(ticket, (fence or 0) + 1 + number) if number % 2 else Leave(ticket, fence=(fence or 5) - 1),

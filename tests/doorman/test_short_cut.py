@@ -44,7 +44,7 @@ commands = st.one_of(
         Enter, tickets, weights, weights, spans, st.booleans(), st.booleans(), st.integers(0, 3),
         st.sampled_from(["", "ear"]),
     ),
-    st.builds(Leave, tickets, st.booleans(), st.none() | instants),
+    st.builds(Leave, tickets, st.booleans(), st.none() | instants, st.none() | spans),
     st.builds(Renew, tickets, st.none() | instants, st.none() | weights),
 )  # fmt: skip
 some: st.SearchStrategy[frozenset[str]] = st.just(frozenset()) | st.frozensets(tickets, max_size=1)

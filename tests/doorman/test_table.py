@@ -3,7 +3,21 @@
 The conditions: unknown, in line, inside, expired but still in the record, left and buried, evicted.
 """
 
-from holdfast.doorman import ALL, Admitted, Done, Gone, Left, Mismatch, NotInside, Refused, Renew, Waiting, Wake, Why
+from holdfast.doorman import (
+    ALL,
+    Admitted,
+    Done,
+    Gone,
+    Leave,
+    Left,
+    Mismatch,
+    NotInside,
+    Refused,
+    Renew,
+    Waiting,
+    Wake,
+    Why,
+)
 from tests.doorman.door import LEASE, SECOND, Door
 
 EVICTED = Why("evicted", "ops", "stuck")
@@ -334,6 +348,15 @@ def test_leave_in_line_with_any_fence_gives_up_the_place_even_if_this_step_let_i
     door.pass_time(2)
     assert door.leave("b", fence=7) == Left(False)
     assert (door.inside, door.line) == ([], [])
+
+
+def test_leave_with_a_lease_spares_what_another_client_has_extended(door: Door) -> None:
+    fence = door.enter("a", lease=3 * SECOND).fence
+    door.say(Renew("a", fence, lease=10 * SECOND))
+    assert door.say(Leave("a", True, fence, lease=3 * SECOND)) == Left(False)
+    assert (door.inside, door.record.graves) == (["a"], ())
+    assert door.say(Leave("a", lease=10 * SECOND)) == Left(True)
+    assert door.inside == []
 
 
 def test_leave_inside_makes_room_for_the_next(door: Door) -> None:

@@ -92,7 +92,7 @@ def ear_of(ticket: str) -> str:
 def can_be_short(command: Enter | Leave) -> bool:
     """A client does not even try the short cut with others."""
     if isinstance(command, Leave):
-        return not command.bury
+        return not command.bury and command.lease is None
     return 1 <= command.weight <= command.capacity
 
 
@@ -113,7 +113,8 @@ def some_command(chance: Random, kind: Kind, tickets: list[str], record: Record)
         return Evict(chance.choice((None, ticket)), "ops", "why not", chance.random() < 0.5)
     what = chance.randrange(10)
     if what < 5:
-        return Leave(ticket, chance.random() < 0.2, chance.choice(fences))
+        short = chance.choice((None, None, None, *kind.leases))
+        return Leave(ticket, chance.random() < 0.2, chance.choice(fences), short)
     if what < 8:
         longer = chance.choice((None, None, *kind.leases))
         return Renew(ticket, chance.choice(fences), chance.choice((None, None, 1, 2)), longer)

@@ -99,6 +99,8 @@ MUTANTS = [
       "contended lock"),
     M("a Leave with another fence is honoured", "step", "and of and (of < e.fence or of >= e.fence + e.block) then",
       "and false then", "lock"),
+    M("a Leave ends what another client has extended", "step", "and num(ARGV[6]) and e.lease > num(ARGV[6]) then",
+      "and false then", "lock"),
     M("one let in and gone in the same step hears that it held", "step",
       "local let_in_just_now = is_inside and e.fence > before", "local let_in_just_now = false", "lock"),
     M("one evicted hears that it still held", "step", "and not let_in_just_now and not grave_of(asker)",

@@ -34,11 +34,13 @@ class Renew(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """I am going, or no longer want to come. `bury`: one of my Enters may still be under way; let it find a grave."""
+    """I am going, or no longer want to come. `bury`: one of my Enters may still be under way; let it find a grave.
+    With a lease: unless the lease is longer than that, because another client has extended it in the meantime."""
 
     ticket: str
     bury: bool = False
     fence: int | None = None
+    lease: int | None = None
 
 
 class Keep(NamedTuple):

@@ -403,6 +403,8 @@ class _Step:
                 let_in_just_now = e.fence > self.before.fence
                 if not (let_in_just_now or c.fence is None or e.fence <= c.fence < e.fence + e.block):
                     return Left(False)  # the seat of another incarnation
+                if not let_in_just_now and c.lease is not None and e.lease > c.lease:
+                    return Left(False)  # another client has extended it
                 del self.inside[i]
                 held = not let_in_just_now and self._buried(c.ticket) is None
                 break
@@ -508,7 +510,7 @@ def _alone(record: Record, command: Command, now: int) -> tuple[Record, Reply, t
         span = patience(0)
         e = Entrant(ticket, weight, lease, span, block, ear, owner, note, 0, now, now + lease, first, True)
         return Record(wanted, fixed, first + block - 1, places, now, (e,)), Admitted(first, lease), ()
-    if type(command) is Leave and len(inside) == 1 and not command.bury:
+    if type(command) is Leave and len(inside) == 1 and not command.bury and command.lease is None:
         e = inside[0]
         given = command.fence
         if e.ticket != command.ticket or e.expires <= now:
@@ -546,7 +548,7 @@ def _in_line(record: Record, command: Command, now: int) -> tuple[Record, Reply,
         soon = (head.expires if e.sure else min(head.expires, e.expires)) - now
         reply = Waiting(len(line), places + 1, max(soon, 1))
         return Record(capacity, fixed, fence, places + 1, now, inside, (*line, last)), reply, ()
-    if type(command) is Leave and command.ticket == e.ticket and not command.bury:
+    if type(command) is Leave and command.ticket == e.ticket and not command.bury and command.lease is None:
         given = command.fence
         if not (given is None or e.fence <= given < e.fence + e.block) or head.weight > capacity:
             return None

@@ -48,7 +48,7 @@ class Debt(NamedTuple):
     due: float  # not before this: a lost seat is left only when its holder had the margin to notice
     until: float  # after this the lease has ended it anyway
     order: On | Quit | None = None  # of a pool: this, and no Leave
-    lease: int = 0  # microseconds: with a longer one in the store another client has extended it, and it is not left
+    lease: int | None = None  # microseconds: with a longer one another client has extended it, and it is not left
 
 
 class Desk:
@@ -247,6 +247,14 @@ class Desk:
         else:
             del self.seats[seat.filed]
 
+    def leave_soon(self, seat: Seat) -> None:
+        """A lost seat is left now if all that held it know of the loss and are out; no need to wait for its margin."""
+        with self.mutex:
+            debt, clock = self.debts.get(seat.ticket), self.clock()
+            if debt is not None and debt.due > clock and all(hold._released for hold in seat.holds):
+                self.debts[seat.ticket] = debt._replace(due=clock)
+                self.ring(clock)
+
     def lose(self, seat: Seat, reason: LossReason | Literal[""] = "", story: str = "") -> None:
         """This seat is lost, for all who hold it, for good. Without a reason: the clock says so."""
         with self.mutex:
@@ -263,7 +271,7 @@ class Desk:
                 due = clock + seat.margin  # also of an evicted one, whose seat stays: its holder has not looked yet
                 bury = seat.doubtful or self.backend.doubles
                 until = clock + max(seat.lease, FORGET)
-                own = 0 if seat.order is not None or seat.cut or reason == "evicted" else int(seat.lease * 1e6)
+                own = None if seat.order is not None or seat.cut or reason == "evicted" else int(seat.lease * 1e6) + 1
                 self.owe(Debt(seat.name, seat.ticket, bury, due, until, seat.order, own))
         self.unseat(seat)
         self.tell("evicted" if reason == "evicted" else "lost", seat.name, seat.ticket, seat.fence, story)

@@ -48,12 +48,6 @@ async def extend_entrant(desk: Desk, name: str, one: Entrant, seconds: float) ->
     return isinstance((await desk.ask(name, Renew(one.ticket, one.fence, None, longer))).reply, Admitted)
 
 
-async def extended(desk: Desk, name: str, ticket: str, lease: int) -> bool:
-    """Whether another client has made this lease longer than its holder knows."""
-    one = (await desk.backend.look(name))[0].seat(ticket)
-    return one is not None and one.lease >= lease + NOTICED
-
-
 async def _inside(desk: Desk, name: str, handle: str) -> list[Entrant]:
     record, now = await desk.backend.look(name)
     end = mark(name, handle)

@@ -45,6 +45,7 @@ async def let_go(desk: Desk, hold: Hold, command: Give | Finish | Remove, quiet:
             seat.end_by = command
     if lost:
         over(hold)
+        desk.leave_soon(seat)
         if not quiet and hold._reason != "forked":
             raise hold._loss()
         return

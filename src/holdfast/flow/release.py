@@ -13,7 +13,6 @@ from ..doorman import Admitted, Keep, Leave, Left
 from ..errors import BackendError, ConfigError, RecordDamaged
 from .desk import FORGET, Debt, Desk
 from .events import warn
-from .handles import extended
 from .party import may_pass_on, pass_on, passed_on
 from .seat import Hold, Seat
 
@@ -45,6 +44,7 @@ async def release(desk: Desk, hold: Hold, quiet: bool = False) -> None:
             seat.leaving = True
     if lost:
         over(hold)
+        desk.leave_soon(seat)
         if not quiet and hold._reason != "forked":
             raise hold._loss()
         return
@@ -138,8 +138,8 @@ async def pay(desk: Desk, ticket: str, until: float | None = None) -> bool:
             from .orders import order
 
             await order(desk, debt.name, debt.order, until)
-        elif not (debt.lease and await extended(desk, debt.name, ticket, debt.lease)):
-            await desk.ask(debt.name, Leave(ticket, debt.bury), until)
+        else:
+            await desk.ask(debt.name, Leave(ticket, debt.bury, None, debt.lease), until)
     except RecordDamaged:
         pass  # there is nothing to leave: its repair empties it
     except (BackendError, ConfigError):

@@ -56,7 +56,7 @@ def leave(desk: Desk, hold: Hold) -> bool:
     seat = hold._seat
     if not goes(desk, hold, seat):
         return hold._released and not hold._reason
-    command = named(Leave, (seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence))
+    command = named(Leave, (seat.ticket, seat.doubtful or desk.backend.doubles, hold.fence, None))
     try:
         answer = desk.backend.at_once(seat.name, command)
     except Unknown:

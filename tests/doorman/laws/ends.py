@@ -65,8 +65,12 @@ def leaving_leaves(s: Step) -> None:
     if isinstance(c, Leave):
         old = s.was_inside.get(c.ticket)
         foreign = old and c.fence is not None and not old.fence <= c.fence < old.fence + old.block
+        extended = old and c.lease is not None and old.lease > c.lease
         if old and foreign and not s.over(old):
             assert c.ticket in s.inside, "a Leave of another fence was honoured"
+            assert s.reply == Left(False)
+        elif old and extended and not s.over(old):
+            assert c.ticket in s.inside, "what another client has extended was left"
             assert s.reply == Left(False)
         elif old and not s.over(old):
             assert c.ticket not in s.inside
@@ -74,7 +78,7 @@ def leaving_leaves(s: Step) -> None:
         else:
             assert s.reply == Left(False), "it held nothing, or nothing any more"
         assert c.ticket not in s.in_line
-        assert c.ticket not in s.inside or (old and foreign)
+        assert c.ticket not in s.inside or (old and (foreign or extended))
     if isinstance(c, Evict):
         for ticket in [c.ticket] if c.ticket else []:
             assert ticket not in s.in_line

@@ -4,7 +4,7 @@
 -- KEYS     as in record.lua
 -- ARGV     1 prefix of the ears' channels · 2 command, in small letters · 3… its fields as in commands.py, '' = None
 --          enter   3 ticket · 4 capacity · 5 weight · 6 lease · 7 wait · 8 fair · 9 block · 10 ear · 11 owner · 12 note
---          leave   3 ticket · 4 bury · 5 fence
+--          leave   3 ticket · 4 bury · 5 fence · 6 lease
 --          renew   3 ticket · 4 fence · 5 weight · 6 lease
 --          keep    3 ticket · 4 fence · 5 lease · 6 closed
 --          evict   3 ticket · 4 by · 5 reason · 6 at_once
@@ -80,6 +80,8 @@ elseif COMMAND == 'leave' then
     local let_in_just_now = is_inside and e.fence > before
     if is_inside and not let_in_just_now and of and (of < e.fence or of >= e.fence + e.block) then
         reply = {'left', '0'} -- the seat of another incarnation
+    elseif is_inside and not let_in_just_now and num(ARGV[6]) and e.lease > num(ARGV[6]) then
+        reply = {'left', '0'} -- another client has extended it
     else
         local held = is_inside and not let_in_just_now and not grave_of(asker)
         if is_inside then

@@ -53,7 +53,7 @@ class Door:
             if len(ticket) == USUAL:
                 return b"%b%b%b" % (self._begin, ticket, rest)
             return command_of(ENTER, self.keys[:1], 5) + packed(layout.head(ticket)) + rest[2:]
-        if type(command) is Leave and not command[1]:
+        if type(command) is Leave and not command[1] and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
                 return b"%b%b\r\n$16\r\n%d\r\n" % (self._leave, ticket, number)
@@ -71,11 +71,11 @@ class Door:
                     _step_tails.clear()
                 tail = _step_tails[command[1:]] = packed(*layout.words(command)[2:])
             return b"*%d\r\n%b$5\r\nenter\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
-        if type(command) is Leave:
+        if type(command) is Leave and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             fence = b"" if number is None else b"%d" % number
-            return b"*%d\r\n%b$5\r\nleave\r\n$%d\r\n%b\r\n$1\r\n%d\r\n$%d\r\n%b\r\n" % (
-                size + 4, self._steps, len(ticket), ticket, command[1], len(fence), fence
+            return b"*%d\r\n%b$5\r\nleave\r\n$%d\r\n%b\r\n$1\r\n%d\r\n$%d\r\n%b\r\n$0\r\n\r\n" % (
+                size + 5, self._steps, len(ticket), ticket, command[1], len(fence), fence
             )  # fmt: skip
         words = layout.words(command)
         return b"*%d\r\n%b%b" % (size + len(words), self._steps, packed(*words))

@@ -29,7 +29,7 @@ do
                 }))
                 return {'waiting', lined, place, soon - now, '0'}
             end
-        elseif COMMAND == 'leave' and lone[2] == TICKET and ARGV[4] == '0' and door[2] + 0 < now
+        elseif COMMAND == 'leave' and lone[2] == TICKET and ARGV[4] == '0' and not num(ARGV[6]) and door[2] + 0 < now
             and (ARGV[5] == '' or (ARGV[5] + 0 >= lone[3] and ARGV[5] + 0 < lone[3] + lone[6])) then
             local due, line = call('ZRANGE', DUE, 0, 0, 'WITHSCORES'), call('ZRANGE', LINE, 0, 1)
             local head = line[1] and due[2] and due[2] + 0 > now and cmsgpack.unpack(call('HGET', DOOR, ':' .. line[1]))

@@ -116,6 +116,22 @@ class TestHandles(Behaviours):
         assert await other.release("last", handle=SECRET)
         del last
 
+    async def test_an_extension_that_overtakes_the_end_of_a_max_hold_counts(self, world: World, kind: Kind) -> None:
+        """The holder gives up in the same moment: its Leave is on the way, and arrives after the extension."""
+        faults = Faults()
+        other = world.connect()
+        lease = await take(kind.mine(world.connect(lease=0.6, faults=faults), "x", handle=SECRET, max_hold=0.1))
+        faults.hang = True
+        for _ in range(100):
+            await world.pass_time(0.02)
+            if lease.lost and "Leave" in faults.said:
+                break
+        await other.extend("x", 5, handle=SECRET)
+        faults.over()
+        await world.pass_time(0.7)
+        assert await kind.rival(other, "x").acquire(False) is None
+        assert await other.release("x", handle=SECRET)
+
     async def test_nobody_enters_by_a_handle(self, world: World, kind: Kind) -> None:
         await take(kind.mine(world.connect(), "x", handle=SECRET))
         assert await kind.rival(world.connect(), "x", handle=SECRET).acquire(False) is None

@@ -152,6 +152,20 @@ class TestEvicting(Behaviours):
                 break
         assert attached.reason == "evicted"
 
+    async def test_the_next_one_is_inside_as_soon_as_the_evicted_holder_is_out(self, world: World, kind: Kind) -> None:
+        lease = await take(kind.mine(world.connect(lease=60), "x"))
+        waiting = world.go(take(kind.rival(world.connect(), "x")))
+        await world.in_line("x", 1)
+        await world.connect().evict("x", reason="it hangs")
+        for _ in range(16):
+            await world.pass_time(0.25)
+            if lease.lost:
+                break
+        assert not waiting.done, "the holder may be at work"
+        with pytest.raises(LeaseLost, match="it hangs"):
+            await lease.release()
+        assert (await waiting.result(within=2)).held, "and not when the margin of its lease is over"
+
     async def test_at_once_means_now(self, world: World, kind: Kind) -> None:
         lease = await take(kind.mine(world.connect(lease=0.5), "x"))
         await world.connect().evict("x", reason="gone for good", at_once=True)
