@@ -29,6 +29,7 @@ class World(NamedTuple):
     rests: tuple[int, ...] = (0,)
     bodies: bool = False
     touch: bool = True
+    extend: tuple[int, ...] = ()
     finish: bool = True
     remove: bool = False
     strangers: bool = False  # what is said with other people's tickets and old fences
@@ -49,6 +50,8 @@ class World(NamedTuple):
                 for fence in {item.fence, item.fence - 1} if self.strangers else {item.fence}:
                     if self.touch:
                         yield On(k, Touch(t, fence, body))
+                    for longer in self.extend:
+                        yield On(k, Touch(t, fence, body, longer * SECOND))
                     for rest in self.rests:
                         yield On(k, Give(t, fence, rest * SECOND, body))
                     if self.finish:

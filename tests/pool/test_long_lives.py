@@ -71,7 +71,7 @@ def say(m: Moment, items: dict[str, Item]) -> Order:
         "seek": seek,
         "try": seek._replace(wait=False),
         "put": Put(((m.key, f'"{m.key}"'), (KEYS[0], '"first"'))),
-        "touch": On(item.key, Touch(m.ticket, item.fence, f'"{m.gap}"')),
+        "touch": On(item.key, Touch(m.ticket, item.fence, f'"{m.gap}"', (None, None, lease, 9 * SECOND)[m.gap % 4])),
         "give": On(item.key, Give(m.ticket, item.fence)),
         "rest": On(item.key, Give(m.ticket, item.fence, 4 * SECOND, '"tired"')),
         "finish": On(item.key, Finish(m.ticket, item.fence, '"result"')),

@@ -165,6 +165,14 @@ def test_take_done(bench: Bench) -> None:
 # -- Touch
 
 
+def test_touch_with_a_lease_makes_it_longer_and_never_shorter(bench: Bench) -> None:
+    conditions.taken(bench)
+    fence = bench.fence("x")
+    assert bench.on("x", Touch("a", fence, lease=LEASE + 5)) == Touched(LEASE + 5)
+    assert bench.on("x", Touch("a", fence, lease=1)) == Touched(LEASE + 5)
+    assert bench.on("x", Touch("a", fence)) == Touched(LEASE + 5)
+
+
 @pytest.mark.parametrize("there", [conditions.absent, *PRESENT[:3], conditions.done], ids=condition)
 def test_touch_what_is_not_taken_is_lost(bench: Bench, there: object) -> None:
     there(bench)  # type: ignore[operator]

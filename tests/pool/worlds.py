@@ -22,6 +22,7 @@ WORLDS = {
     "one that only tries": (300, World(keys="xy", tickets="abc", tries=B, finish=False, touch=False, advances=(0, 3))),
     "removals": (70, World(remove=True, strangers=True, advances=(0, 3))),
     "leases shorter than the window": (400, World(lease=1, leases={"b": 5}, advances=(0, 1, 2))),
+    "a lease that is extended": (40, World(extend=(1, 5), finish=False, advances=(0, 1, 3, 5))),
     "the dead": (900, World(tickets="abc", dead=(NONE, A), touch=False, finish=False, advances=(0, 3))),
     "a clock that goes back": (25, World(tickets="a", rests=(0, 4), advances=(-2, 0, 3))),
     "a clock that goes back, with a line": (100, World(advances=(-2, 0, 3), touch=False, finish=False)),

@@ -142,6 +142,10 @@ def is_short(items: dict[str, Item], line: Line, move: Move) -> bool:
     return i is not None and isinstance(c, Touch | Give | Finish) and i.ticket == c.ticket and i.fence == c.fence
 
 
+def is_longer(command: object) -> bool:
+    return isinstance(command, Touch) and command.lease is not None
+
+
 class Kind(NamedTuple):
     """One sort of life."""
 
@@ -175,7 +179,7 @@ def life(chance: Random, kind: Kind) -> list[Move]:
         now += chance.choice(BACK) if chance.random() < kind.back else chance.choice(kind.gaps)
         order = some_order(chance, kind, tickets, items)
         can = (isinstance(order, Seek) and not order.key) or (
-            isinstance(order, On) and isinstance(order.command, Touch | Give | Finish)
+            isinstance(order, On) and isinstance(order.command, Touch | Give | Finish) and not is_longer(order.command)
         )
         ears = [f"e{n}" for n in range(5)] if chance.random() < 0.3 else []
         deaf = tuple(sorted(chance.sample(ears, len(ears) and chance.randint(1, 5))))
@@ -209,7 +213,7 @@ def some_order(chance: Random, kind: Kind, tickets: list[str], items: dict[str, 
     body = chance.choice((None, None, '"done, möglicherweise"', "{}"))
     choice = chance.randrange(13)
     if choice < 3:
-        return On(item.key, Touch(item.ticket, fence, body))
+        return On(item.key, Touch(item.ticket, fence, body, chance.choice((None, None, SECOND // 2, 9 * SECOND))))
     if choice < 7:
         return On(item.key, Give(item.ticket, fence, chance.choice((0, 0, SECOND // 2, 4 * SECOND)), body))
     if choice < 8:

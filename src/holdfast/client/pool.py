@@ -51,6 +51,11 @@ class Item(Hold):
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
         run(pool.touch(self._desk, self))
 
+    def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least so many seconds from now, even if this process never renews it again. It never
+        becomes shorter. Errors as of `renew`."""
+        run(pool.extend(self._desk, self, check.lease(seconds)))
+
     def update(self, body: Any) -> None:
         """Keep this as its body, whatever becomes of you; renews it, too. Errors as of `renew`."""
         run(pool.touch(self._desk, self, body_text(body)))

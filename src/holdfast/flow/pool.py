@@ -1,7 +1,7 @@
 """Items of pools: seeking one and keeping it. Colourless, like the rest.
 
     seek      says Seek until there is something; between two of them it waits for a hint, never longer than rules allow
-    touch     keeps what it has; the keeper does so by itself
+    touch     keeps what it has; the keeper does so by itself. extend: for longer than its lease
     withdraw  undoes whatever a cancelled or interrupted seek had got to
 
 let_go.py has its end: given back, finished or removed; short_item.py the way there and back without waiting.
@@ -88,7 +88,7 @@ class ItemSeat(Seat):
 
     # What never changes of an item's seat is the same for all of them.
     weight, leader, line, answer = 1, None, None, None
-    sent = doubtful = waited = lowered = False
+    sent = doubtful = waited = lowered = cut = False
     place = ahead = given = 0
 
     def __init__(self, want: Want, key: str, ticket: str, fence: int, skew: float) -> None:
@@ -268,6 +268,14 @@ async def touch(desk: Desk, hold: Hold, body: str | None = None) -> None:
         hold._text = body  # type: ignore[attr-defined]
 
 
+async def extend(desk: Desk, hold: Hold, seconds: float) -> None:
+    """Let it last for at least so long from now, even if nobody renews it any more. Errors as of `touch`."""
+    hold.ensure_held()
+    seat = hold._seat
+    await _touch(desk, seat, lease=int(seconds * 1e6) if seconds > seat.lease else None)
+    hold.ensure_held()
+
+
 async def renew(desk: Desk, seat: Seat) -> None:
     """What the keeper does."""
     assert isinstance(seat, ItemSeat)
@@ -277,11 +285,11 @@ async def renew(desk: Desk, seat: Seat) -> None:
         seat.renew_at = NEVER
 
 
-async def _touch(desk: Desk, seat: Seat, body: str | None = None) -> None:
+async def _touch(desk: Desk, seat: Seat, body: str | None = None, lease: int | None = None) -> None:
     assert isinstance(seat, ItemSeat)
     in_time = desk.clock() < seat.deadline
     try:
-        answer = await say(desk, seat.name, On(seat.key, Touch(seat.ticket, seat.fence, body)))
+        answer = await say(desk, seat.name, On(seat.key, Touch(seat.ticket, seat.fence, body, lease)))
     except (BackendError, ConfigError):
         seat.failed = desk.clock()
         if seat.failed >= seat.deadline:
@@ -291,6 +299,8 @@ async def _touch(desk: Desk, seat: Seat, body: str | None = None) -> None:
         return
     if isinstance(answer.reply, Touched):
         with desk.mutex:
+            if seat.longer(answer.reply.left):
+                seat.lengthen(answer.at, answer.reply.left)
             seat.confirm(answer.at, answer.reply.left)
         desk.tell("renewed", seat.name, seat.ticket, seat.fence, seat.key)
     elif in_time:

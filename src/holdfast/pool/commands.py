@@ -28,11 +28,13 @@ class Take(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """I am still at it; with a body: and this is how far I am."""
+    """I am still at it; with a body: and this is how far I am. With a lease: and it is at least so long from now on; it
+    never becomes shorter, so a late one cuts nothing."""
 
     ticket: str
     fence: int
     body: str | None = None
+    lease: int | None = None
 
 
 class Give(NamedTuple):

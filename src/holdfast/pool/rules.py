@@ -83,6 +83,8 @@ def apply(item: Item | None, command: Command, now: int, key: str = "") -> tuple
     if command.body is not None:
         item = item._replace(body=command.body)
     if isinstance(command, Touch):
+        if command.lease is not None:
+            item = item._replace(lease=max(command.lease, item.lease))  # it may only grow
         return item._replace(score=now + item.lease), Touched(item.lease)
     if isinstance(command, Give):
         return item._replace(score=now + command.after, ticket="", lease=command.after, owner="", note=""), Given()

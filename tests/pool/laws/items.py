@@ -46,7 +46,8 @@ def only_its_owner_keeps_an_item(s: Step) -> None:
         if new.score > old.score:
             assert s.says(old), f"{old.key} was kept by somebody else"
         if s.says(old) and isinstance(s.command, Touch):
-            assert new.score == s.now + old.lease, f"{old.key} was touched and does not last its lease"
+            assert new.lease == max(old.lease, s.command.lease or 0), f"the lease of {old.key} may only grow"
+            assert new.score == s.now + new.lease, f"{old.key} was touched and does not last its lease"
 
 
 def fences_rise_with_every_take_and_only_then(s: Step) -> None:

@@ -75,7 +75,9 @@ def cut(order: Order) -> Script | None:
     command = order.command if type(order) is On else None
     if type(command) is Finish and command.body is None:
         return FINISH
-    return KEEP if type(command) in (Touch, Give, Finish) else None
+    if type(command) is Touch:
+        return KEEP if command.lease is None else None
+    return KEEP if type(command) in (Give, Finish) else None
 
 
 def short(order: Any) -> list[str | bytes | int]:

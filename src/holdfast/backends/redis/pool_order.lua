@@ -4,7 +4,7 @@
 -- KEYS     as in pool.lua
 -- ARGV     1 prefix of the ears' channels · 2 order · 3 and so on, its fields; a body that is empty stays as it is
 --          put     3 first · 4 key · 5 body · and so on, two for each item
---          touch   3 key · 4 ticket · 5 fence · 6 body
+--          touch   3 key · 4 ticket · 5 fence · 6 body · 7 lease
 --          give    3 key · 4 ticket · 5 fence · 6 after · 7 body
 --          finish  3 key · 4 ticket · 5 fence · 6 body
 --          remove  3 key · 4 ticket · 5 fence · 6 force
@@ -144,6 +144,7 @@ else
             i.body = body
         end
         if ORDER == 'touch' then
+            i.lease = max(num(ARGV[7]) or 0, i.lease) -- it may only grow
             i.score = now + i.lease
             reply = {'touched', text(i.lease)}
         elseif ORDER == 'give' then

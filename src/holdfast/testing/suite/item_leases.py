@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ...errors import BackendError, LeaseLost, NotHeld
+from ...errors import BackendError, ConfigError, LeaseLost, NotHeld
 from ..faults import Faults, everywhere
 from ..world import World
 from .stage import PoolBehaviours, get
@@ -82,6 +82,49 @@ class TestKeepingItems(PoolBehaviours):
         assert item.held
         await item.done()
         assert (await jobs.counts()).done == 1
+
+    @pytest.mark.parametrize("renew", [True, False])
+    async def test_an_extended_item_lasts_without_its_client(self, world: World, renew: bool) -> None:
+        faults = Faults()
+        jobs = world.connect(faults=faults).pool("jobs", lease=0.5)
+        await jobs.add("a")
+        item = await get(jobs, renew=renew)
+        await item.extend(3)
+        assert 2 < item.remaining() <= 3
+        faults.cut = True
+        await world.pass_time(1)
+        assert item.held
+        assert await world.connect().pool("jobs").acquire(False) is None
+        faults.over()
+        await item.done()
+        assert (await jobs.counts()).done == 1
+
+    async def test_an_extended_item_is_renewed_at_its_new_length_and_never_becomes_shorter(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add_many(["a", "b"])
+        item = await get(jobs)
+        await item.extend(20)
+        await item.extend(1)
+        await item.update({"step": 1})
+        assert item.remaining() > 15
+        await item.release()
+        other = await get(jobs)
+        await other.renew()
+        assert other.remaining() <= 0.5, "each has a lease of its own"
+
+    async def test_an_item_that_is_not_held_is_not_extended(self, world: World) -> None:
+        jobs = world.connect().pool("jobs", lease=0.5)
+        await jobs.add_many(["a", "b"])
+        lost, given = await get(jobs, renew=False), await get(jobs, renew=False)
+        for bad in (0, -1, 0.1, "3"):
+            with pytest.raises(ConfigError):
+                await lost.extend(bad)  # type: ignore[arg-type]
+        await given.release()
+        with pytest.raises(NotHeld):
+            await given.extend(3)
+        await world.pass_time(0.55)
+        with pytest.raises(LeaseLost):
+            await lost.extend(3)
 
     async def test_a_loss_is_known_before_anybody_else_has_it(self, world: World) -> None:
         faults = Faults()
