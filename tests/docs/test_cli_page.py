@@ -86,6 +86,8 @@ def test_the_keys_of_json_are_told(tool: Any) -> None:
     taken = tool("acquire", "x")
     assert set(taken) == keys("acquire")
     assert set(tool("renew", "x", "--ticket", taken["ticket"])) == keys("renew")
+    tool("acquire", "y", "--handle", "secret")
+    assert set(tool("renew", "y", "--handle", "secret", "--lease", "60")) == keys("renew --handle")
     for command in ("ls", "show"):
         seen = tool(command, "x")
         assert set(seen) == keys(command)

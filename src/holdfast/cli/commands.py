@@ -20,8 +20,10 @@ LOCK = (
     Option("lease", ("--lease",), "how long others wait if this machine dies (30s)", "DUR", duration),
     Option("owner", ("--owner",), "how others see you (host:pid)", "TEXT"),
     Option("note", ("--note",), "what you hold it for", "TEXT"),
+    Option("handle", ("--handle",), "a secret by which others may renew and release it", "TEXT|@FILE"),
 )
 TICKET = Option("ticket", ("--ticket",), "which lease; else HOLDFAST_TICKET", "T")
+BY_HANDLE = Option("handle", ("--handle",), "instead of a ticket: the handle by which it was acquired", "TEXT|@FILE")
 
 RUN = Command(
     "run", "[options] NAME [--] CMD ARGS… | NAME -c TEXT", "hold NAME while CMD runs",
@@ -88,8 +90,12 @@ COMMANDS = {
         Command("show", "NAME", "everything about one name", (), 1, 1),
         Command("acquire", "NAME", "take a lease that lives without a process, and print its ticket",
                 (*LOCK, Option("ticket", ("--ticket",), "a ticket of your own choice", "T")), 1, 1),
-        Command("renew", "NAME", "start a lease from `acquire` anew", (TICKET,), 1, 1),
-        Command("release", "NAME", "give a lease from `acquire` back", (TICKET,), 1, 1),
+        Command("renew", "NAME", "start a lease from `acquire` again, or extend it", (
+            TICKET,
+            BY_HANDLE,
+            Option("lease", ("--lease",), "let it last at least so long from now", "DUR", duration),
+        ), 1, 1),
+        Command("release", "NAME", "give a lease from `acquire` back", (TICKET, BY_HANDLE), 1, 1),
         Command("evict", "NAME --reason TEXT", "take NAME from its holder", (
             Option("reason", ("--reason",), "why; the holder is told", "TEXT"),
             Option("at_once", ("--at-once",), "now, not at the end of the lease: the holder may still be working"),

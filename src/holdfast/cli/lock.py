@@ -21,6 +21,8 @@ def name(text: str) -> str:
 
 def make(said: Said, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = said["note"] if said["note"] is not None else note
+    if said["handle"] is not None:
+        options["handle"] = reach.handle(said)
     if said["slots"] is not None:
         return locks.semaphore(name, None if said["slots"] == STORED else said["slots"], **options)
     options["local_handoff"] = False  # one holder in this process: there is nobody to hand it to

@@ -81,6 +81,19 @@ def choose_ticket(locks: "Locks", ticket: str) -> None:
     locks._desk.ticket = lambda: ticket  # type: ignore[method-assign]
 
 
+def handle(said: Said) -> str:
+    """What --handle says; @FILE: what is in that file, so that `ps` does not show it."""
+    text: str = said["handle"]
+    if not text.startswith("@"):
+        return text
+    try:
+        with open(text[1:], encoding="utf-8") as file:
+            return file.read().strip()
+    except (OSError, UnicodeError) as bad:
+        why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
+        raise ConfigError(f"No handle can be read from {text[1:]!r}: {why}. Name a file that you may read.") from None
+
+
 def examine(locks: "Locks") -> list[tuple[str, str]]:
     return run(locks._desk.backend.doctor())
 
