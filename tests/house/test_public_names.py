@@ -34,7 +34,7 @@ MEMBERS = {
               "renew", "extend", "release", "downgrade", "detach"},
     "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
     "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
-             "body", "renew", "update", "release", "done", "delete"},
+             "body", "renew", "extend", "update", "release", "done", "delete"},
     "LockTimeout": {"name", "holders", "place", "waited"},
     "LeaseLost": {"reason"},
     "BackendError": {"refused"},
