@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..backends import patience
-from ..flow import call_off, check, let_go, pool, shelf
+from ..flow import call_off, check, item_renewal, let_go, pool, shelf
 from ..flow.call_off import Cancel
 from ..flow.check import KEEP, Seconds
 from ..flow.pickling import NotPickled
@@ -46,16 +46,16 @@ class Item(Held):
 
     async def renew(self) -> None:
         """Renew now instead of when the keeper would. LeaseLost if it is gone, BackendError if nobody answers."""
-        await pool.touch(self._desk, self)
+        await item_renewal.touch(self._desk, self)
 
     async def extend(self, seconds: Seconds) -> None:
         """Let it last for at least so many seconds from now, even if this process never renews it again. It never
         becomes shorter. Errors as of `renew`."""
-        await pool.extend(self._desk, self, check.lease(seconds))
+        await item_renewal.extend(self._desk, self, check.lease(seconds))
 
     async def update(self, body: Any) -> None:
         """Keep this as its body, whatever becomes of you; renews it, too. Errors as of `renew`."""
-        await pool.touch(self._desk, self, body_text(body))
+        await item_renewal.touch(self._desk, self, body_text(body))
 
     async def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Give it back, behind everything that waits; nobody has it before `after` seconds. A second time: nothing.

@@ -143,7 +143,7 @@ async def renew(desk: Desk, seat: Seat, lease: float | None = None) -> None:
         desk.lose(seat)
         return
     if seat.order is not None:
-        from .pool import renew as renew_item
+        from .item_renewal import renew as renew_item
 
         await renew_item(desk, seat)
         return

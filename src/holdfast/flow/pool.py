@@ -1,10 +1,10 @@
-"""Items of pools: seeking one and keeping it. Colourless, like the rest.
+"""Items of pools: seeking one. Colourless, like the rest.
 
     seek      says Seek until there is something; between two of them it waits for a hint, never longer than rules allow
-    touch     keeps what it has; the keeper does so by itself. extend: for longer than its lease
     withdraw  undoes whatever a cancelled or interrupted seek had got to
 
-let_go.py has its end: given back, finished or removed; short_item.py the way there and back without waiting.
+item_renewal.py has how it is kept, let_go.py its end: given back, finished or removed; short_item.py the way there and
+back without waiting.
 
 An item that is held is a seat, as a lock that is held: the same keeper keeps it, and it is lost in the same way.
 """
@@ -29,8 +29,6 @@ from ..pool import (
     Remove,
     Seek,
     Taken,
-    Touch,
-    Touched,
     Waiting,
 )
 from ..pool.line import sleep_span
@@ -254,56 +252,3 @@ async def timed_out(desk: Desk, seeker: Seeker, limit: float) -> LockTimeout:
     error = LockTimeout(f"{what} to be had ({there or 'no answer'}){waited}{number}.")
     error.name, error.place, error.waited = want.pool, seeker.place, limit
     return error
-
-
-# -- while it is held
-
-
-async def touch(desk: Desk, hold: Hold, body: str | None = None) -> None:
-    """Keep it, now, and its new body with it. LeaseLost if it is gone, BackendError if the store cannot be asked."""
-    hold.ensure_held()
-    await _touch(desk, hold._seat, body)
-    hold.ensure_held()
-    if body is not None:
-        hold._text = body  # type: ignore[attr-defined]
-
-
-async def extend(desk: Desk, hold: Hold, seconds: float) -> None:
-    """Let it last for at least so long from now, even if nobody renews it any more. Errors as of `touch`."""
-    hold.ensure_held()
-    seat = hold._seat
-    await _touch(desk, seat, lease=int(seconds * 1e6) if seconds > seat.lease else None)
-    hold.ensure_held()
-
-
-async def renew(desk: Desk, seat: Seat) -> None:
-    """What the keeper does."""
-    assert isinstance(seat, ItemSeat)
-    if seat.renews:
-        await _touch(desk, seat)
-    else:
-        seat.renew_at = NEVER
-
-
-async def _touch(desk: Desk, seat: Seat, body: str | None = None, lease: int | None = None) -> None:
-    assert isinstance(seat, ItemSeat)
-    in_time = desk.clock() < seat.deadline
-    try:
-        answer = await say(desk, seat.name, On(seat.key, Touch(seat.ticket, seat.fence, body, lease)))
-    except (BackendError, ConfigError):
-        seat.failed = desk.clock()
-        if seat.failed >= seat.deadline:
-            desk.lose(seat)
-        raise
-    if seat.leaving or seat.reason:
-        return
-    if isinstance(answer.reply, Touched):
-        with desk.mutex:
-            if seat.longer(answer.reply.left):
-                seat.lengthen(answer.at, answer.reply.left)
-            seat.confirm(answer.at, answer.reply.left)
-        desk.tell("renewed", seat.name, seat.ticket, seat.fence, seat.key)
-    elif in_time:
-        desk.lose(seat, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now")
-    else:
-        desk.lose(seat)
