@@ -31,7 +31,7 @@ CONFLICTS = 400  # more in a row than any real crowd causes: something else is w
 SETTLES = 3
 TRIES = 3  # of a step that is made at once
 WAYS = 4  # who gives way pauses for so many times a write at most, and as many more with each conflict
-LONGEST_WAY = 1.0  # seconds
+GIVES_WAY = 1.0  # seconds for which it does so, all in all: those that are there already never do, and it would starve
 CACHED = 1024  # names whose last record is remembered
 
 T = TypeVar("T")
@@ -170,6 +170,7 @@ class CasBackend:
         start = self._recall(key)
         fresh = False
         conflicts = settles = 0
+        patient_until = self.colour.clock() + GIVES_WAY if self._gives_way else 0.0
         while True:
             if turns is not None and turns.join(key, batch):
                 fresh = False  # what was read before they came says nothing about their moment
@@ -223,7 +224,8 @@ class CasBackend:
             if self._gives_way and _crowd(before, known[0], result, stale) and _are_new(batch, known[0]):
                 # Of all newcomers that try again at once but one fails. As long as nobody stands in line there is no
                 # choice: who was quick enough is in and out in the meantime, and whoever pauses never gets a turn.
-                pause = min((self.colour.clock() - sent) * WAYS * conflicts, LONGEST_WAY)
+                clock = self.colour.clock()
+                pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
             if pause:
                 await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * pause)
                 stale = True  # what was shown before the pause would only conflict again
