@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 from itertools import count
 from random import Random
 from typing import Any
@@ -271,7 +272,7 @@ class Process:
             work = crew.close()
             try:
                 asyncio.run_coroutine_threadsafe(work, crew.loop).result(10)
-            except (asyncio.CancelledError, TimeoutError, RuntimeError):
+            except (CancelledError, TimeoutError, RuntimeError):
                 work.close()  # that loop has just ended
 
     def cancel(self, _: str) -> None:
