@@ -1,4 +1,5 @@
-"""Where a refused write is dear, newcomers who have met others in line keep out of each other's way."""
+"""Where a refused write is expensive, requests that can wait keep out of the way of the others: those of newcomers that
+have met a queue, and those that keep a place far back in it."""
 
 from typing import Any
 
@@ -20,7 +21,7 @@ def enter(ticket: str) -> Enter:
 def after(*commands: Command) -> Record:
     record = EMPTY
     for command in commands:
-        record, _, _ = apply(record, command, NOW)
+        record, _, _ = apply(record, command, NOW - 1_000_000)
     return record
 
 
@@ -107,6 +108,13 @@ def test_a_newcomer_gives_way_for_a_second_and_no_longer() -> None:
         naps, _ = told(after(enter("a"), enter("b")), enter("me"), refusals=150)
         assert 0.01 * WAYS * 150 > GIVES_WAY
         assert sum(naps) < GIVES_WAY + 150 * 0.002, "from then on it pauses like all others"
+
+
+@pytest.mark.parametrize("ticket, pauses", [("holder", 0), ("next", 0), ("second", 0), ("third", 3)])
+def test_one_that_keeps_a_place_far_back_gives_way_and_the_next_ones_do_not(ticket: str, pauses: int) -> None:
+    """All of the queue polls at the same time. Whoever is let in then must get through, or the others wait for it."""
+    there = after(*map(enter, ("holder", "next", "second", "third")))
+    assert len(told(there, enter(ticket))[0]) == pauses
 
 
 def test_as_long_as_nobody_stands_in_line_whoever_pauses_would_never_get_his_turn() -> None:

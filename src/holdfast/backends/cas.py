@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
 TRIES = 3  # of a step that is made at once
-WAYS = 4  # who gives way pauses for so many times a write at most, and as many more with each conflict
-GIVES_WAY = 1.0  # seconds for which it does so, all in all: those that are there already never do, and it would starve
+WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
+GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
+NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
 CACHED = 1024  # names whose last record is remembered
 
 T = TypeVar("T")
@@ -221,9 +222,9 @@ class CasBackend:
             stale = result.version == version  # refused for its time, or an old row shown: read again
             known = self._know(result)
             pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
-            if self._gives_way and _crowd(before, known[0], result, stale) and _are_new(batch, known[0]):
-                # Of all newcomers that try again at once but one fails. As long as nobody stands in line there is no
-                # choice: who was quick enough is in and out in the meantime, and whoever pauses never gets a turn.
+            if self._gives_way and _crowd(before, known[0], result, stale) and _can_wait(batch, known[0]):
+                # Of all that try again at once but one fails. As long as nobody is in the queue there is no choice: a
+                # client that is quick enough is in and out in the meantime, and one that pauses never gets a turn.
                 clock = self.colour.clock()
                 pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
             if pause:
@@ -460,10 +461,11 @@ def _crowd(before: Record, there: Record, shown: Seen, stale: bool) -> bool:
     return bool(before.line) if shown.row is None else bool(there.line) and not stale
 
 
-def _are_new(batch: list[Turn], record: Record) -> bool:
-    """Whether all of these only want to come: one that has a place, or was let in, keeps the others waiting."""
-    there = {e.ticket for e in (*record.inside, *record.line)}
-    return all(type(turn.command) is Enter and turn.command.ticket not in there for turn in batch)
+def _can_wait(batch: list[Turn], record: Record) -> bool:
+    """Whether all of these only want to come, or to keep a place far back. One that was let in, or is about to be,
+    keeps the others waiting."""
+    near = {e.ticket for e in (*record.inside, *record.line[:NEAR])}
+    return all(type(turn.command) is Enter and turn.command.ticket not in near for turn in batch)
 
 
 def _same(one: Record, other: Record) -> bool:
