@@ -116,6 +116,8 @@ class FakeNosql:
         self.asked: Counter[str] = Counter()
         self.now = now
         self._over = threading.Event()
+        self._goes_on = threading.Event()
+        self._goes_on.set()
         self._store = os.urandom(16)
         handler = type("Handler", (Handler,), {"fake": self})
         self._http = Http(("127.0.0.1", 0), handler)
@@ -136,7 +138,18 @@ class FakeNosql:
         config = oci.config.from_file(str(self.config))
         return oci.nosql.NosqlClient(config, service_endpoint=self.endpoint, **how)
 
+    def stop(self) -> None:
+        """From here on it accepts connections and requests, and replies to none."""
+        self._goes_on.clear()
+
+    def cont(self) -> None:
+        self._goes_on.set()
+
+    def wait_while_stopped(self) -> None:
+        self._goes_on.wait()
+
     def heal(self) -> None:
+        self.cont()
         for waiting in self.faults.values():
             waiting.clear()
         self.now, self.page_size, self.delay, self.store_down = time.time, 100, 0.0, None
@@ -148,6 +161,7 @@ class FakeNosql:
 
     def end(self) -> None:
         self._over.set()
+        self.cont()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()

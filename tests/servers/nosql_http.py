@@ -62,6 +62,7 @@ class Handler(BaseHTTPRequestHandler):
         fake.asked[self.command] += 1
         waiting = fake.faults[self.command]
         fault = waiting.popleft() if waiting else ""
+        fake.wait_while_stopped()
         fake.pause(fake.delay / 2)
         try:
             if fault == "late":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -79,39 +78,6 @@ def test_a_server_that_hangs(database: Database) -> None:
         with pytest.raises(holdfast.BackendError, match="does not answer"):
             locks.lock("x").acquire(False)
         database.cont()
-
-
-def test_a_timeout_is_kept_although_a_connected_server_hangs(database: Database) -> None:
-    """Late by less than a second, on a connection that there is; a new one may take as long as its driver lets it."""
-    locks = holdfast.connect(database.url)
-    locks.lock("x").acquire().release()  # type: ignore[union-attr]
-    database.stop()
-    try:
-        began = time.monotonic()
-        with pytest.raises(holdfast.BackendError, match="does not answer"):
-            locks.lock("x").acquire(timeout=0.5)
-        assert time.monotonic() - began < 1.5
-    finally:
-        database.cont()
-
-
-def test_the_same_for_tasks_on_mariadb(mariadb: MariaDB) -> None:
-    """Not on PostgreSQL: psycopg tries for seconds to call off what is cancelled."""
-
-    async def main() -> None:
-        locks = holdfast.aio.connect(mariadb.url)
-        async with locks.lock("x"):
-            pass
-        mariadb.stop()
-        began = time.monotonic()
-        with pytest.raises(holdfast.BackendError, match="does not answer"):
-            await locks.lock("x").acquire(timeout=0.5)
-        assert time.monotonic() - began < 1.5
-
-    try:
-        asyncio.run(main())
-    finally:
-        mariadb.cont()
 
 
 def test_no_such_host_and_no_such_parameter() -> None:

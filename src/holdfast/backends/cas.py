@@ -22,6 +22,7 @@ from ..errors import BackendError, RecordDamaged
 from .contract import NEVER, Answer, Colour, Pushed, Row, Seen, Store, Unknown, Written, unanswered
 from .damage import damaged, fence_after
 from .names import SEPARATOR, glob
+from .patience import over
 from .turns import Turn, Turns, served
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class CasBackend:
             except Unknown:
                 self._doubt(key)
                 settles += 1
-                if settles > SETTLES:
+                if settles > SETTLES or over():
                     raise
                 start, settle = None, True
                 for turn in batch:

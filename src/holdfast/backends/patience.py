@@ -41,5 +41,10 @@ def left(most: float) -> float:
     return min(most, _until.get() - monotonic())
 
 
+def limit(most: float) -> float:
+    """The same for a driver: never zero, which would mean no limit."""
+    return max(left(most), 0.001)
+
+
 def over() -> bool:
     return monotonic() >= _until.get()

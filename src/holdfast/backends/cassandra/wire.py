@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from cassandra import ConsistencyLevel, OperationTimedOut
@@ -18,6 +19,7 @@ from cassandra.query import SimpleStatement
 
 from ...errors import BackendError, ConfigError, LockError
 from ..contract import Colour, Unknown
+from ..patience import left, over
 from . import cql, trouble
 from .address import Address
 
@@ -25,6 +27,8 @@ TRIES = 4  # of a read
 FIRST_PAUSE = 0.03
 QUIET = 0.7  # seconds after which a node that has not answered is asked for a sign of life
 ALIVE = 0.6  # seconds for that sign
+HURRIED = 0.2  # of those at least, also if the caller waits no longer
+SLOW = 1.0  # seconds for which a node that lives may be late for a caller that waits no longer
 GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for its word
 
 
@@ -66,7 +70,7 @@ class Wire:
             try:
                 return await self._send(statement)
             except trouble.DRIVERS as error:
-                if turn == TRIES - 1 or not trouble.is_passing(error):
+                if turn == TRIES - 1 or not trouble.is_passing(error) or over():
                     raise trouble.explain(error, self.where, self.keyspace) from None
             await self.colour.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
             pause *= 3
@@ -123,7 +127,7 @@ class Wire:
         timeout = self._address.timeout
         quiet = min(QUIET, timeout)
         if not await event.wait(quiet) and (timeout <= quiet + ALIVE or await self._lives(future._current_host)):
-            await event.wait(timeout - quiet + GRACE)
+            await event.wait(min(timeout - quiet + GRACE, left(inf) + SLOW))
         if not told:
             told.append(OperationTimedOut())
         if told[0] is not None:
@@ -151,7 +155,7 @@ class Wire:
             event.set()
 
         future.add_callbacks(came, failed)
-        await event.wait(ALIVE)
+        await event.wait(min(ALIVE, left(inf) + HURRIED))
         return bool(heard) and heard[0]
 
     # -- beginning and end

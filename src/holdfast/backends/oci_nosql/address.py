@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ import oci
 
 from ...errors import ConfigError
 from .. import urls
+from ..patience import limit
 
 FORM = "oci-nosql://REGION/COMPARTMENT/TABLE"
 OPTIONS = ("config_file", "profile", "auth", "endpoint", "timeout", "skew")
@@ -31,6 +32,14 @@ AUTH = {
     "instance_principal": "InstancePrincipalsSecurityTokenSigner",
     "resource_principal": "get_resource_principals_signer",
 }
+
+
+class Limits(tuple[float, ...]):
+    """For a connection and for a reply, as the SDK has them for all requests: each takes no longer than its caller
+    waits, because they are looked up by the thread that sends it."""
+
+    def __iter__(self) -> Iterator[float]:
+        return map(limit, super().__iter__())
 
 
 class Address(NamedTuple):
@@ -106,7 +115,7 @@ def _client(config: Any, timeout: float, **how: Any) -> Any:
         config,
         retry_strategy=oci.retry.NoneRetryStrategy(),
         circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
-        timeout=(min(CONNECT, timeout), timeout),
+        timeout=Limits((min(CONNECT, timeout), timeout)),
         allow_control_chars=True,  # the service sends them raw, and keys have separators
         **how,
     )

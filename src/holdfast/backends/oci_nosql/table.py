@@ -18,6 +18,7 @@ import oci
 from oci.nosql.models import QueryDetails, UpdateRowDetails
 
 from ..contract import Colour
+from ..patience import over
 from . import trouble
 
 PATIENCE = 3.0  # seconds for which we wait while the service replies 'too many requests'
@@ -142,7 +143,7 @@ class Table:
             except oci.exceptions.ServiceError as error:
                 if error.status == 412:
                     return None
-                if waited >= self._patience(error.status):
+                if waited >= self._patience(error.status) or over():
                     self._new = False
                     raise trouble.refusal(self.where, error, writes, waited) from None
             except oci.exceptions.RequestException as error:

@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL, make_url
 from ...errors import ConfigError
 from .. import urls
 from ..names import canonical
+from ..patience import limit
 
 # The driver of each database, for threads and for tasks.
 DRIVERS = {
@@ -33,6 +34,18 @@ PSYCOPG = (3, 3, 6)  # the first whose waits have a limit
 CONNECTIONS = 8  # of one client, at most; statements are short
 
 Connect = Callable[[Any], None]
+
+
+class Pool(sa.QueuePool):
+    """Whoever waits for a connection that others use waits no longer than its caller."""
+
+    @property
+    def _timeout(self) -> float:
+        return limit(self._most)
+
+    @_timeout.setter
+    def _timeout(self, most: float) -> None:
+        self._most = most
 
 
 class Address(NamedTuple):
@@ -102,14 +115,14 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
     }  # fmt: skip
     if scheme == "postgresql":
         settings["use_native_hstore"] = False  # or it asks the server about something that we do not use
-    limited = _limited(timeout, blocking) if scheme in ORACLE else None
+    limited = _limited(timeout, blocking, scheme in ORACLE) if blocking or scheme in ORACLE else None
     if creator is not None:
         settings["creator"] = creator if limited is None else partial(limited, creator)
     else:
         settings["connect_args"] = _arguments(url, timeout, blocking)
     try:
         if blocking:
-            engine = sa.create_engine(url, **settings)
+            engine = sa.create_engine(url, poolclass=Pool, **settings)
         else:
             from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -126,14 +139,14 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         raise ImportError(f"psycopg is {'.'.join(map(str, version))}, and at least {least} is needed")
     if limited is not None:
         event.listen(engine, "do_connect", lambda own, _, args, named: limited(partial(own.connect, *args, **named)))
-        engine.dialect.initialize = lambda connection: None  # type: ignore[method-assign]  # statements of no use to us
+    engine.dialect.initialize = lambda connection: None  # type: ignore[method-assign]  # statements of no use to us
     return Address(scheme, _shown(scheme, url), engine, _listen(scheme, own.get("listen"), url), timeout, skew)
 
 
-def _limited(timeout: float, blocking: bool) -> Callable[[Callable[[], Any]], Any]:
+def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
     from .handshake import Handshake
 
-    return Handshake(timeout, blocking).make
+    return Handshake(timeout, blocking, oracle).make
 
 
 def _timesten(scheme: str, value: object) -> str:
@@ -188,8 +201,9 @@ def _shown(scheme: str, url: URL) -> str:
     return f"{scheme}://{host}{f':{url.port}' if url.port else ''}/{database}"
 
 
-def on_connect(engine: sa.Engine, tell: Connect) -> None:
-    """Have each new connection shown before it is used, to a method whose object may be dropped.
+def on(happens: str, engine: sa.Engine, tell: Connect, first: bool = False) -> None:
+    """Have each connection shown to which this happens ("connect", "close"), to a method whose object may be dropped.
+    `first`: before anything is sent on it, also by SQLAlchemy.
 
     SQLAlchemy keeps each pool alive, and what it calls, as long as one of its connections is lent. One always is.
     """
@@ -200,4 +214,4 @@ def on_connect(engine: sa.Engine, tell: Connect) -> None:
         if alive is not None:
             alive(connection)
 
-    event.listen(engine, "connect", show)
+    event.listen(engine, happens, show, insert=first)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..patience import left, over
+from ..patience import limit, over
 from . import trouble
-from .address import CONNECTIONS, Address, on_connect
+from .address import CONNECTIONS, Address, on
 from .dialects import Dialect, dialect_of
 from .tables import Statement, ddl
 
@@ -37,13 +37,15 @@ class Hands:
         self._parked: list[tuple[Any, Any]] = []
         self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
         self._quick = self._parks and address.engine.dialect.driver == "psycopg"
-        self._reads_in_time = self._parks and address.engine.dialect.driver == "pymysql"
+        self._limits = self._parks and address.engine.dialect.driver in ("pymysql", "oracledb")
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
         self._open: list[Any] = []
         self._pid = os.getpid()
         weakref.finalize(self, _hang_up_all, self._open, self._pid)
-        on_connect(self.engine, self._opened)
+        on("connect", self.engine, self._made, first=True)
+        on("connect", self.engine, self._opened)
+        on("close", self.engine, self._limit)  # which is a goodbye to some, with a reply
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
         return self.say(statement, values)
@@ -62,8 +64,8 @@ class Hands:
             lent, cursor = self._lend()
             try:
                 self.statements += 1
-                if self._reads_in_time:  # pymysql sets it on its socket with every read
-                    lent.driver_connection._read_timeout = max(left(self._timeout), 0.001)
+                if self._limits:
+                    self._limit(lent)
                 if self._quick and values:
                     rows = cursor.say(statement, values)
                     met, now = cursor.rowcount, 0
@@ -135,23 +137,36 @@ class Hands:
                 break
         self.engine.dispose()
 
-    def _opened(self, connection: Any) -> None:
-        """A new connection."""
-        driver = getattr(connection, "driver_connection", None) or connection
+    def _made(self, connection: Any) -> None:
+        """A new connection: its limits. Drivers would wait forever."""
+        driver = _driver_of(connection)
         if len(self._open) >= CONNECTIONS:
             self._open[:] = [each for each in self._open if not _is_closed(each)]
         self._open.append(driver)
+        if hasattr(driver, "pgconn"):
+            from .quick import wait_on
+
+            driver.wait = wait_on(driver, self._timeout)
+        else:
+            self._limit(connection)
+
+    def _limit(self, connection: Any) -> None:
+        """The next replies take no longer than the caller waits."""
+        driver = _driver_of(connection)
         if hasattr(driver, "call_timeout"):
-            driver.call_timeout = int(self._timeout * 1000)  # python-oracledb would wait forever, too
+            driver.call_timeout = int(limit(self._timeout) * 1000)
+        elif self._limits:
+            driver._read_timeout = limit(self._timeout)  # which pymysql sets on its socket with every read
+
+    def _opened(self, connection: Any) -> None:
+        """What is sent on a new connection before it is used."""
+        driver = _driver_of(connection)
         if self.dialect.session:
             cursor = connection.cursor()
             cursor.execute(self.dialect.session)
             cursor.close()
         if self.dialect.name != "PostgreSQL" or not hasattr(driver, "pgconn"):
             return
-        from .quick import wait_on
-
-        driver.wait = wait_on(driver, self._timeout)
         cursor = connection.cursor()
         if driver.info.encoding != "utf-8":  # what is stored may be less, but what is said is always the same
             cursor.execute("SET client_encoding TO 'UTF8'")
@@ -180,6 +195,10 @@ class Hands:
     def abandon(self) -> None:
         """Let go of all connections, in silence and without waiting for anything."""
         _hang_up_all(self._open, self._pid)
+
+
+def _driver_of(connection: Any) -> Any:
+    return getattr(connection, "driver_connection", None) or connection
 
 
 def _hang_up_all(open: list[Any], pid: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
 
-from ..patience import left
+from ..patience import left, limit
 from .tables import Statement, by_number
 
 INT8 = 20
@@ -125,17 +125,18 @@ class Quick:
 
 
 def wait_on(connection: Any, timeout: float) -> Any:
-    """How psycopg waits on this connection: not forever for a server that hangs, and no longer after a cancellation.
+    """How psycopg waits on this connection: for a server that hangs no longer than its caller, and no longer after a
+    cancellation.
 
     By itself it asks the server to cancel the statement and waits up to ten seconds for that. If the connection breaks
     meanwhile, the cancellation turns into an error of the connection. Ours is thrown away in any case.
     """
 
     async def suspend(gen: Any, interval: float = 0.1) -> Any:
-        return await waiting.wait_async(gen, connection.pgconn.socket, interval=interval, timeout=timeout)
+        return await waiting.wait_async(gen, connection.pgconn.socket, interval=interval, timeout=limit(timeout))
 
     def block(gen: Any, interval: float = 0.1) -> Any:
-        return waiting.wait(gen, connection.pgconn.socket, interval=interval, timeout=timeout)
+        return waiting.wait(gen, connection.pgconn.socket, interval=interval, timeout=limit(timeout))
 
     return suspend if isinstance(connection, AsyncConnection) else block
 
