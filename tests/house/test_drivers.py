@@ -89,6 +89,25 @@ except holdfast.ConfigError as error:
     assert "psycopg[binary]>=3.3.6" in PROJECT["project"]["optional-dependencies"]["postgresql"]
 
 
+def test_oracle_in_asyncio_names_the_sqlalchemy_that_it_needs() -> None:
+    """The others work with 2.0 in both."""
+    code = """
+from sqlalchemy.dialects.oracle.oracledb import OracleDialect_oracledb
+OracleDialect_oracledb.get_async_dialect_cls = classmethod(lambda own, url: own)  # as before 2.0.25
+import holdfast.aio
+try:
+    holdfast.aio.connect("oracle://user:open-sesame@h1/?service_name=x")
+except holdfast.ConfigError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "at least 2.0.25 is needed in asyncio): pip install 'holdfast[oracle]'" in done.stdout, done
+    bounds = PROJECT["project"]["optional-dependencies"]
+    assert "sqlalchemy[asyncio]>=2.0.25" in bounds["oracle"]
+    assert "sqlalchemy[asyncio]>=2.0" in bounds["postgresql"]
+    assert "sqlalchemy[asyncio]>=2.0" in bounds["mariadb"]
+
+
 def test_the_tool_says_it_too() -> None:
     done = without_drivers("from holdfast.cli import main\nsys.exit(main(['-u', 'redis://h1:1', 'run', 'x', 'true']))")
     assert done.stderr == "holdfast: redis:// needs redis: pip install 'holdfast[redis]'.\n"

@@ -130,6 +130,8 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
     except sa.exc.ArgumentError:
         raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter makes no sense.") from None
     except sa.exc.InvalidRequestError:
+        if url.drivername == "oracle+oracledb":  # which is both, from then on
+            raise ImportError(f"SQLAlchemy is {sa.__version__}, and at least 2.0.25 is needed in asyncio") from None
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
     except sa.exc.NoSuchModuleError:
         raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None

@@ -37,7 +37,7 @@ class Hands:
         self._parked: list[tuple[Any, Any]] = []
         self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
         self._quick = self._parks and address.engine.dialect.driver == "psycopg"
-        self._limits = self._parks and address.engine.dialect.driver in ("pymysql", "oracledb")
+        self._limits = address.engine.dialect.driver in ("pymysql", "oracledb", "oracledb_async")
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
         self._open: list[Any] = []
@@ -45,7 +45,7 @@ class Hands:
         weakref.finalize(self, _hang_up_all, self._open, self._pid)
         on("connect", self.engine, self._made, first=True)
         on("connect", self.engine, self._opened)
-        on("close", self.engine, self._limit)  # which is a goodbye to some, with a reply
+        on("close", self.engine, self._closes)
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Told:
         return self.say(statement, values)
@@ -147,6 +147,8 @@ class Hands:
             from .quick import wait_on
 
             driver.wait = wait_on(driver, self._timeout)
+        elif self.engine.dialect.driver == "aiomysql":
+            driver.show_warnings = _no_warnings  # early versions of SQLAlchemy 2.0 have it ask, and warn of each item
         else:
             self._limit(connection)
 
@@ -157,6 +159,12 @@ class Hands:
             driver.call_timeout = int(limit(self._timeout) * 1000)
         elif self._limits:
             driver._read_timeout = limit(self._timeout)  # which pymysql sets on its socket with every read
+
+    def _closes(self, connection: Any) -> None:
+        """python-oracledb says goodbye, and waits for a reply."""
+        driver = _driver_of(connection)
+        if hasattr(driver, "call_timeout"):
+            driver.call_timeout = min(driver.call_timeout, int(limit(self._timeout) * 1000))
 
     def _opened(self, connection: Any) -> None:
         """What is sent on a new connection before it is used."""
@@ -199,6 +207,10 @@ class Hands:
 
 def _driver_of(connection: Any) -> Any:
     return getattr(connection, "driver_connection", None) or connection
+
+
+async def _no_warnings() -> None:
+    pass
 
 
 def _hang_up_all(open: list[Any], pid: int) -> None:
