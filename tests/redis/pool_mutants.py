@@ -79,7 +79,7 @@ MUTANTS = [
     M("what waits at an empty pool stays for ever", "step", "            call('PEXPIRE', key, IDLE)\n", "", "silence"),
     M("items have an end because somebody waited for them", "step", "            call('PERSIST', key)\n", "",
       "silence"),
-    M("what is done still belongs to somebody", "step", "ticket = score ~= DONE and ticket or ''", "", "many items"),
+    M("what is done still belongs to somebody", "step", "ticket = score ~= DONE and ticket or ''", "", "one worker"),
     # the short cuts
     M("the short take passes the line", "take", "(found[4] or '') > NOW",
       "(found[4] or '') > NOW and not string.find(found[4], '%a')", "few items"),

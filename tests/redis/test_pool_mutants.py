@@ -11,7 +11,7 @@ from tests.redis.pool_both import KINDS, Both, hooked, life
 from tests.redis.pool_mutants import MUTANTS
 from tests.servers.server import Server
 
-LIVES = 100
+LIVES = 200
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])

@@ -42,7 +42,7 @@ MUTANTS = [
       "if not 1 <= weight <= wanted:", "if not wanted:",
       example("test_enter_unknown_heavier_than_the_capacity_is_a_mismatch")),
     M("the short cut buries nobody",
-      "len(inside) == 1 and not command.bury:", "len(inside) == 1:",
+      "len(inside) == 1 and not command.bury and", "len(inside) == 1 and",
       law("whoever_asks_to_be_buried_is", "burials")),
     M("the short cut along a line forgets the graves",
       "elif record.line and not (record.graves or dead or deaf):", "elif record.line and not (dead or deaf):",
