@@ -17,9 +17,9 @@ from ..backends.contract import Event
 from ..doorman import ALL, Admitted, Enter, Gone, Refused, Waiting
 from ..doorman.record import WINDOW
 from ..doorman.rules import sleep_span
-from ..errors import BackendError, ConfigError
+from ..errors import BackendError
 from .clock import chance
-from .desk import CLOSED, FORGET, SOON, Debt, Desk
+from .desk import FORGET, SOON, Debt, Desk
 from .events import heeded, warn
 from .party import lead, let_in, stand_by
 from .refusal import refusal
@@ -52,7 +52,7 @@ async def acquire(desk: Desk, hold: Hold, until: float | None) -> bool:
             return True
         if hold._seat.leader is not hold:
             if desk.closing:
-                raise ConfigError(CLOSED)
+                raise desk.over()
             return False
     return await _lead(desk, hold, hold._seat, until, trying)
 

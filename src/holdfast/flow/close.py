@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .pool import Seeker
 
 PATIENCE = 2.0  # seconds for which acquires under way may take to end by themselves
+AT_EXIT = 0.5  # the same at the end of the interpreter: threads that wait are daemons, which it does not wait for
 GLANCE = 0.05  # seconds between two looks at them
 LIMIT = 3.0  # seconds since the last reply after which nothing more is sent
 
@@ -134,8 +135,9 @@ def _at_exit() -> None:
     for desk in list(desks):
         ours = desk.ends_with_process and desk.colour.blocking and not desk.closed
         if ours and (desk.seats or desk.seeking or desk.debts):
+            desk.exiting = desk.colour.current()
             try:
-                run(close(desk, 0.0))
+                run(close(desk, AT_EXIT))
             except Exception:
                 pass  # there is nobody left who could read it
 

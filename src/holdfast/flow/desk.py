@@ -87,6 +87,7 @@ class Desk:
         self.keeping = False
         self.wake_at = NEVER  # when the keeper looks up by itself; NEVER: ring
         self.hurried = -1.0  # when a seat was last taken that is to be confirmed SOON
+        self.exiting: Hashable = None  # the thread that ends the interpreter, and with it this client
         self.watch_bell = colour.event()
         self.watching = False
         self.watch_at = 0.0
@@ -98,6 +99,13 @@ class Desk:
         """A new ticket. The first half cannot be guessed, the second cannot repeat."""
         return "%s%08x" % (self._prefix, next(self._tickets))  # noqa: UP031  # a tenth quicker
 
+    def over(self) -> BaseException:
+        """What is raised by a client that is closed. In another thread at the end of the interpreter: SystemExit, which
+        ends that thread without a traceback."""
+        if self.exiting is not None and self.exiting != self.colour.current():
+            return SystemExit(CLOSED)
+        return ConfigError(CLOSED)
+
     # -- talking to the store
 
     async def ask(self, name: str, command: Command, until: float | None = None) -> Answer:
@@ -105,7 +113,7 @@ class Desk:
         turn = 0
         while True:
             if self.closing and (self.closed or isinstance(command, Enter)):
-                raise ConfigError(CLOSED)
+                raise self.over()
             try:
                 answer = await self.backend.ask(name, command)
                 break

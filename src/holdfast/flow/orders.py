@@ -6,7 +6,7 @@ from ..backends.contract import Unknown
 from ..backends.pool_contract import PoolAnswer, Pools
 from ..errors import BackendError, ConfigError
 from ..pool import Order, Seek
-from .desk import CLOSED, Desk
+from .desk import Desk
 
 
 def pools_of(desk: Desk) -> Pools:
@@ -22,7 +22,7 @@ async def order(desk: Desk, pool: str, order: Order, until: float | None = None)
     turn = 0
     while True:
         if desk.closing and (desk.closed or isinstance(order, Seek)):
-            raise ConfigError(CLOSED)
+            raise desk.over()
         try:
             answer = await pools.ask(pool, order)
             break
