@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import aio
+from holdfast import BackendError, aio
 
 
 def test_a_lease_whose_loop_was_closed_can_still_be_asked() -> None:
@@ -44,3 +44,33 @@ def test_an_error_in_the_keeper_is_logged_once_and_is_no_noise(caplog: pytest.Lo
     assert told == []
     said = [record.getMessage() for record in caplog.records]  # clients of earlier tests may log, too
     assert said.count("holdfast-keeper ended") == 1, said
+
+
+def test_a_release_that_fails_after_its_task_was_cancelled_is_no_noise() -> None:
+    """It goes on without its task, and nobody is left to receive what it raises."""
+    told: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with aio.connect("memory://") as locks:
+            asked, answer = asyncio.Event(), asyncio.Event()
+
+            async def fails(*_: object) -> None:
+                asked.set()
+                await answer.wait()
+                raise BackendError("a test wants it so")
+
+            async with locks.lock("x") as lease:
+                ask, locks._desk.ask = locks._desk.ask, fails  # type: ignore[method-assign,assignment]
+                releasing = asyncio.create_task(lease.release())
+                await asked.wait()
+                releasing.cancel()
+                await asyncio.wait([releasing])
+                answer.set()
+                await asyncio.sleep(0.01)
+                locks._desk.ask = ask  # type: ignore[method-assign]
+            assert releasing.cancelled()
+        gc.collect()
+
+    asyncio.run(main())
+    assert told == []

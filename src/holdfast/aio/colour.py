@@ -158,7 +158,9 @@ class TaskColour:
         return ready
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.shield(self._task(work, "holdfast-shield", copy_context()))
+        task = self._task(work, "holdfast-shield", copy_context())
+        task.add_done_callback(_retrieve)
+        return await asyncio.shield(task)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         context = copy_context()
@@ -194,6 +196,13 @@ def _step(asked: Awaitable[None]) -> None:
         asked.__await__().send(None)
     except (StopIteration, RuntimeError):
         pass
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """A caller that was cancelled does not receive what its shielded work raises: then asyncio would log it as an error
+    that nobody has seen. What could not be done is written down as a debt, and the keeper sends it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _fetch(task: asyncio.Task[Any]) -> None:
