@@ -26,6 +26,7 @@ CLIENT_OPTIONS = ("table", "compartment", "timeout", "skew")
 TABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*|ocid1\..+")
 CONNECT = 2.0  # seconds for a connection
 ANSWER = 5.0  # seconds for each answer
+MOMENT = 0.25  # seconds that a request has in any case
 SKEW = 0.1  # seconds by which the clocks behind the service may differ
 
 AUTH = {
@@ -36,10 +37,11 @@ AUTH = {
 
 class Limits(tuple[float, ...]):
     """For a connection and for a reply, as the SDK has them for all requests: each takes no longer than its caller
-    waits, because they are looked up by the thread that sends it."""
+    waits, because they are looked up by the thread that sends it. A step is several requests: one that is sent when the
+    time is almost over, because those before it were slow, has a moment all the same."""
 
     def __iter__(self) -> Iterator[float]:
-        return map(limit, super().__iter__())
+        return (min(each, max(limit(each), MOMENT)) for each in super().__iter__())
 
 
 class Address(NamedTuple):
