@@ -33,6 +33,7 @@ class House:
         self.rules = module("doorman.rules")
         self.contract = module("backends.contract")
         self.cas = module("backends.cas")
+        self.turns = module("backends.turns")
         self.polling = module("backends.polling")
         self.errors = module("errors")
         self.desk = module("flow.desk")

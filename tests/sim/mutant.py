@@ -7,7 +7,7 @@ from tests.sim.scenes import Scene
 ACQUIRE, DESK, SEAT, PARTY = "flow/acquire.py", "flow/desk.py", "flow/seat.py", "flow/party.py"
 KEEP, CHANGE, ENTER, SHORT = "flow/keep.py", "flow/change.py", "flow/enter.py", "flow/short.py"
 RELEASE = "flow/release.py"
-CAS, POLLING = "backends/cas.py", "backends/polling.py"
+CAS, POLLING, TURNS = "backends/cas.py", "backends/polling.py", "backends/turns.py"
 
 
 class Mutant(NamedTuple):

@@ -8,7 +8,7 @@ unless it matters; a message takes half a millisecond at most, unless the scene 
 from collections.abc import Callable
 from types import ModuleType
 
-from tests.sim import scene_doubt, scene_party, scene_rows, scene_time
+from tests.sim import scene_doubt, scene_party, scene_rows, scene_time, scene_turns
 from tests.sim.house import House
 
 Scene = Callable[[House], None]
@@ -19,4 +19,5 @@ def scenes_of(module: ModuleType) -> list[Scene]:
     return [thing for thing in own if thing.__code__.co_varnames[:1] == ("house",)]
 
 
-SCENES = [scene for module in (scene_time, scene_doubt, scene_party, scene_rows) for scene in scenes_of(module)]
+MODULES = (scene_time, scene_doubt, scene_party, scene_rows, scene_turns)
+SCENES = [scene for module in MODULES for scene in scenes_of(module)]

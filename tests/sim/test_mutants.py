@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.sim import mutants_of_messages, mutants_of_the_house
+from tests.sim import mutants_of_messages, mutants_of_the_house, mutants_of_turns
 from tests.sim.house import rebuilt
 from tests.sim.mutant import Mutant
 from tests.sim.scenes import SCENES
 from tests.sim.world import Violation
 
-MUTANTS = mutants_of_messages.MUTANTS + mutants_of_the_house.MUTANTS
+MUTANTS = mutants_of_messages.MUTANTS + mutants_of_the_house.MUTANTS + mutants_of_turns.MUTANTS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what.replace(" ", "_"))
