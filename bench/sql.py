@@ -35,6 +35,7 @@ from _sql_contenders import (
     Tooz,
     Worker,
 )
+from _sql_crowds import COST, EIGHT, ONE, crowds, wishes
 
 import holdfast
 from tests.servers.fixtures import sql_program
@@ -42,7 +43,7 @@ from tests.servers.sql import MariaDB, PostgreSQL
 
 ROUNDS = 5
 PACKAGES = ("psycopg", "sqlalchemy", "pymysql", "pals", "tooz")
-MEASURES = ("alone", "crowd", "idle", "pool", "mariadb")
+MEASURES = ("alone", "crowd", "idle", "pool", "mariadb", "crowds")
 ITEMS = 20_000  # more than 16 workers have in their time
 Figures = dict[str, dict[str, float]]  # by measure, by contender
 Rounds = list[Figures]
@@ -168,6 +169,8 @@ def a_round(number: int, servers: Servers, only: list[str], missing: dict[str, s
             found[ITEM][worker.name] = drain(worker, url)
     if "mariadb" in only:
         found[MARIADB] = alone(turned((Holdfast, Tooz), number), maria, missing)
+    if "crowds" in only:
+        found |= crowds({"PostgreSQL": url, "MariaDB": maria}, number)
     return found
 
 
@@ -194,11 +197,11 @@ def tables(results: Rounds) -> list[list[list[str]]]:
         if found := [ours / its for ours, its in pairs if its]:
             ratios.append([f"{measure.rpartition(',')[0]}: of {other}", wanted, spread(found, 2)])
     figures = [["", "who", "median (lowest to highest)"]]
-    for measure in (ALONE, CROWD, IDLE, ITEM, MARIADB):
+    for measure in (ALONE, CROWD, IDLE, ITEM, MARIADB, ONE, EIGHT, COST):
         for name in results[0].get(measure, {}):
-            digits = 2 if measure == IDLE else 0
+            digits = 2 if measure in (IDLE, ONE, EIGHT, COST) else 0
             figures.append([measure, name, spread([r[measure][name] for r in results if name in r[measure]], digits)])
-    return [ratios, figures]
+    return [table for table in (ratios, wishes(results), figures) if len(table) > 1]
 
 
 def main() -> None:

@@ -100,4 +100,16 @@ MUTANTS = [
         "                fresh = False  # what was read before they came says nothing about their moment\n",
         "                pass\n",
     ),
+    Mutant(
+        "all of a client wait while a newcomer gives way",
+        turns.one_that_leaves_does_not_wait_behind_one_that_gives_way, CAS,
+        "        if self._turns is None:\n            await self.colour.sleep(seconds)\n",
+        "        if key:\n            await self.colour.sleep(seconds)\n",
+    ),
+    Mutant(
+        "one that gives way is not called when somebody comes",
+        turns.one_that_leaves_does_not_wait_behind_one_that_gives_way, TURNS,
+        "            resting.set()\n",
+        "            pass\n",
+    ),
 ]

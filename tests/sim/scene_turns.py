@@ -192,3 +192,26 @@ def a_refusal_rests_on_what_was_read_after_it_was_asked_for(house: House) -> Non
     stage.go(a, a.get(a.wish(), 0.0))
     stage.until(1.0)
     stage.expect(stage.inside() == ["a"], "one of the two tries of a was made when nobody was inside")
+
+
+def one_that_leaves_does_not_wait_behind_one_that_gives_way(house: House) -> None:
+    """A newcomer of `a` meets a crowd: its write was refused, and it pauses for up to a second and a half."""
+    for seed in range(4):
+        stage = Stage(house, "rows", 3, seed)
+        a, b, c = stage.clients
+        a.backend._gives_way = True
+        held = stage.go(a, a.get(slot(a, 2)))
+        for each in (b, c):
+            stage.until(stage.world.now + 0.05)
+            stage.go(each, each.get(slot(each, 2)))
+        stage.until(0.2)
+        stage.store.replies.weather = FINE._replace(least=0.4)
+        stage.go(a, a.get(slot(a, 2)))
+        stage.until(0.4)
+        stage.store.step("x", house.doorman.Resize(2))  # after its read, before its write
+        stage.until(0.7)
+        stage.store.replies.weather = FINE
+        stage.until(1.02)
+        out = stage.go(a, a.give_back(stage.result(held)))
+        stage.until(1.1)
+        stage.result(out)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
 import pytest
 
 import holdfast
+import holdfast.aio
+from holdfast.backends.sql.hands import driver_of
 from holdfast.backends.sql.tables import by_number
-from tests.servers.sql import PgBouncer, PostgreSQL
+from tests.servers.sql import USER, PgBouncer, PostgreSQL
 
 ODD = ["it's", 'say "no"', "100 %", "%(v_key)s", "$1", "back\\slash", "{a,b}", "ünïcödé 🔒"]
 
@@ -25,6 +28,71 @@ def test_odd_words_arrive_as_they_are(server: str, request: pytest.FixtureReques
                     assert (found.name, found.inside[0].note) == (name, name)
                     assert found.inside[0].owner == "; ".join(ODD)
                     assert other.lock(name).acquire(False) is None
+
+
+@pytest.mark.parametrize("server", ["postgresql", "pgbouncer"])
+def test_odd_words_of_tasks_arrive_as_they_are(server: str, request: pytest.FixtureRequest) -> None:
+    async def play() -> None:
+        url = request.getfixturevalue(server).url
+        async with holdfast.aio.connect(url, owner="; ".join(ODD)) as one, holdfast.aio.connect(url) as other:
+            for name in ODD:
+                for _ in range(3):
+                    async with one.lock(name, note=name):
+                        (found,) = (await other.snapshot(name)).resources
+                        assert (found.name, found.inside[0].note) == (name, name)
+                        assert await other.lock(name).acquire(False) is None
+
+    asyncio.run(play())
+
+
+def test_a_task_uses_the_connection_that_was_used_last(postgresql: PostgreSQL) -> None:
+    """Neither SQLAlchemy's bridge nor its pool has a part in it, and a second one at the same time has another."""
+
+    async def play() -> None:
+        async with holdfast.aio.connect(postgresql.url) as locks:
+            hands = locks._desk.backend.store.hands  # type: ignore[attr-defined]
+            await locks.ping()
+            for _ in range(5):
+                async with locks.lock("x"):
+                    pass
+            assert len(hands._open) == 1
+            await asyncio.gather(*(locks.lock(str(number)).acquire() for number in range(4)))
+            assert 1 < len(hands._open) <= 8
+            ((lent, quick),) = hands._parked
+            assert type(quick).__name__ == "TaskQuick" and driver_of(lent) in hands._open
+
+    asyncio.run(play())
+
+
+def test_tasks_have_eight_connections_at_most(postgresql: PostgreSQL) -> None:
+    async def play() -> None:
+        async with holdfast.aio.connect(postgresql.url) as locks:
+            for _ in range(3):
+                leases = await asyncio.gather(*(locks.lock(str(number)).acquire(False) for number in range(40)))
+                await asyncio.gather(*(lease.release() for lease in leases if lease is not None))
+                assert None not in leases
+            rows = postgresql.run("SELECT application_name FROM pg_stat_activity WHERE usename = %s", USER)
+            assert len(rows) <= 8, rows
+
+    asyncio.run(play())
+
+
+def test_a_statement_of_a_task_that_is_cancelled_harms_no_later_one(postgresql: PostgreSQL) -> None:
+    """Its reply would be taken for the reply to the next one: the connection is given up."""
+
+    async def play() -> None:
+        async with holdfast.aio.connect(postgresql.url) as locks:
+            store = locks._desk.backend.store  # type: ignore[attr-defined]
+            await locks.ping()
+            for number in range(20):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0):
+                        await store.read(f"nobody knows {number}")
+                async with locks.lock(f"x{number}") as lease:
+                    assert (await store.read(f"x{number}")).row.score >= lease.fence
+                    assert (await store.read("nobody knows this")).row is None
+
+    asyncio.run(play())
 
 
 def test_a_hint_brings_odd_words_to_whom_it_is_for(postgresql: PostgreSQL) -> None:

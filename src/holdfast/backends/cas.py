@@ -229,9 +229,16 @@ class CasBackend:
                 clock = self.colour.clock()
                 pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
             if pause:
-                await self.colour.sleep(int.from_bytes(os.urandom(2)) / 65536 * pause)
+                await self._rest(key, int.from_bytes(os.urandom(2)) / 65536 * pause, known[0])
                 stale = True  # what was shown before the pause would only conflict again
             start, fresh = None if stale else (known, result.now, result.at), True
+
+    async def _rest(self, key: str, seconds: float, record: Record) -> None:
+        """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
+        if self._turns is None:
+            await self.colour.sleep(seconds)
+        else:
+            await self._turns.rest(key, seconds, lambda turn: not _are_new([turn], record))
 
     def _steps(self, record: Record, batch: list[Turn], now: int) -> tuple[Record, list[Reply], tuple[Wake, ...]]:
         """One after the other, all at the same time of the store."""

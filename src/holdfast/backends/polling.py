@@ -1,13 +1,14 @@
 """Waiting at stores that push nothing: pause, look, pause again. Only reads; what keeps a place is the flow's business.
 
 The pause begins with a few milliseconds for the first in line and is longer for those behind, doubles while nothing
-changes and begins anew when something does. A row that shows the asker inside is better than a push that names the
-grant: it was read after the write that made it, and tells for how long it is good. Those of one client who wait at the
-same row share what one of them has read.
+changes and begins again when something does. It is never shorter than a look takes, so a busy store is not made busier.
+A row that shows the asker inside is better than a push that names the grant: it was read after the write that made it,
+and tells for how long it is good. Those of one client that wait at the same row share what one of them has read.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Collection
+from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 from ..doorman import wire
@@ -76,8 +77,11 @@ def standing(body: str | None, ticket: str, sample: tuple[int, float] | None = N
         return Pushed(ticket)  # whoever asks will be told
 
 
+_decoded = lru_cache(maxsize=8)(wire.decode)  # all of one client that wait at a row look at the same body
+
+
 def _at_door(body: str, ticket: str, sample: tuple[int, float] | None) -> Pushed | Ahead:
-    record = wire.decode(body)
+    record = _decoded(body)
     ahead = record.standing(ticket)
     if ahead is not None:
         found = Ahead(ahead)
@@ -158,14 +162,15 @@ async def poll(
     `first`: the shortest pause, `longest`: the longest of who is next, `behind`: that of all others. A look that fails
     tells nothing: whether the store is gone, the next question shows."""
     end = naps.clock() + timeout
-    pause, found = first, Ahead(0)
+    pause, found, took = first, Ahead(0), 0.0
     while (left := end - naps.clock()) > 0:
-        nap = pause * (0.75 + os.urandom(1)[0] / 512)  # not all at the same instant
+        nap = max(pause, took) * (0.75 + os.urandom(1)[0] / 512)  # not all at the same instant
         if await naps.nap(ticket, min(nap, left, found.due)):
             return Pushed(ticket)
-        before = found.number
+        before, begun = found.number, naps.clock()
         try:
             seen = await look(pause / 2)
+            took = naps.clock() - begun
         except (Unknown, BackendError):
             pause, found = min(pause * 2, LONGEST), found._replace(due=LONGEST)
             continue

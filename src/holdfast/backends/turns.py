@@ -12,7 +12,7 @@ Rejected alternatives: a lock for each row, one step after the other (as orderly
 own for each row (dies with its loop, and threads have none).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..doorman import Command
 from ..errors import LockError
@@ -49,6 +49,7 @@ class Turns:
     def reset(self) -> None:
         self._mutex = self._colour.mutex()
         self._lines: dict[str, list[Turn]] = {}
+        self._resting: dict[str, Event] = {}  # leaders that give way to other clients
 
     def begin(self, key: str) -> bool:
         """Be at this row if nobody is; then `end` it."""
@@ -75,6 +76,9 @@ class Turns:
                 return True
             turn.event = self._colour.event()
             line.append(turn)
+            resting = self._resting.get(key)
+        if resting is not None:
+            resting.set()
         try:
             return await self._served(turn, line)
         except BaseException:
@@ -100,6 +104,20 @@ class Turns:
                     return True
             if self._colour.clock() > limit:
                 raise Unknown("another step of this client took it along and did not come back")
+
+    async def rest(self, key: str, seconds: float, hurries: Callable[[Turn], bool]) -> None:
+        """Pause as the leader of this row, but not while somebody waits behind it who is in a hurry."""
+        event = self._resting[key] = self._colour.event()
+        end = self._colour.clock() + seconds
+        try:
+            while (left := end - self._colour.clock()) > 0:
+                event.clear()
+                with self._mutex:
+                    if any(map(hurries, self._lines.get(key, ()))):
+                        return
+                await event.wait(left)
+        finally:
+            self._resting.pop(key, None)
 
     def join(self, key: str, batch: list[Turn]) -> bool:
         """Take along who waits now, up to a limit. Whether there was anybody."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..backends.memory import MemoryBackend
+
 
 def requests_of(*clients: Any) -> Callable[[], int]:
     """What gives how many requests these clients, which are not dressed, have sent since this call."""
@@ -25,12 +27,15 @@ def _counted(backend: Any) -> Callable[[], int]:
         if made is not None:
 
             def counted(*args: Any, **options: Any) -> Any:
-                sent.append(method)
-                return made(*args, **options)
+                found = made(*args, **options)
+                if found is not None or method != "at_once":  # else it was not made
+                    sent.append(method)
+                return found
 
             setattr(owner, method, counted)
 
-    for method in ("read", "write") if store is not None else ("ask", "at_once"):
+    made_at_once = ("at_once",) if isinstance(backend, MemoryBackend) else ("ask", "at_once")  # all of them, by that
+    for method in ("read", "write") if store is not None else made_at_once:
         count(store if store is not None else backend, method)
     for method in ("_get", "_put") if store is not None else ():
         count(backend, method)

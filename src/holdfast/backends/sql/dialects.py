@@ -11,8 +11,8 @@ living might have been dropped, or more than a second behind it.
   MariaDB, but it would make a row anew that is gone, and with it a lock that was lost.)
 - Oracle (`oracle`) answers an UPDATE with how many rows it met.
 
-`claim` gives a row a new version and shows it: whoever else wants to write has to read first. That is for one who was
-beaten twice in a row, and after an unknown outcome, when what was lost on the way must not arrive any more.
+`claim` gives a row a new version and shows it: whoever else wants to write has to read first. That is for one that was
+beaten again and again, and after an unknown outcome, when what was lost on the way must not arrive any more.
 """
 
 from collections.abc import Collection, Mapping

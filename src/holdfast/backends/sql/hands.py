@@ -35,8 +35,7 @@ class Hands:
         self.statements = 0
         self._timeout = address.timeout
         self._parked: list[tuple[Any, Any]] = []
-        self._parks = not address.engine.dialect.is_async  # else one who is forgotten could not give them back
-        self._quick = self._parks and address.engine.dialect.driver == "psycopg"
+        self._quick = address.engine.dialect.driver == "psycopg"
         self._limits = address.engine.dialect.driver in ("pymysql", "oracledb", "oracledb_async")
         # One who is forgotten without being closed goes in silence. (By a finalizer that has them: in a __del__ of ours
         # they might have been collected before us.)
@@ -72,25 +71,31 @@ class Hands:
                 else:
                     rows, met, now = self._by_cursor(lent.cursor() if self._quick else cursor, statement, values)
             except BaseException as error:
-                if not trouble.is_over(self.dialect, error):
-                    cursor.close()
-                    lent.close()
-                    raise trouble.said_no(self.dialect, self.where, error) from None
-                _hang_up(lent.driver_connection, by_pool=True)
-                self.discard(lent)
-                if not isinstance(error, Exception):
-                    raise
-                self.drop_idle()
-                if not again or over():
-                    raise trouble.said_no(self.dialect, self.where, error) from None
+                self._failed(lent, cursor, error, again)
                 again = False  # it was an old connection, most likely: a new one tells
                 continue
-            if self._parks and not self._parked:  # one: who waits for the pool is not told of what lies here
-                self._parked.append((lent, cursor))
-            else:
-                cursor.close()
-                lent.close()
+            self._put_back(lent, cursor)
             return Told(rows, met, now)
+
+    def _failed(self, lent: Any, cursor: Any, error: BaseException, again: bool) -> None:
+        """What a statement that failed means; nothing if it may be sent again, on another connection."""
+        if not trouble.is_over(self.dialect, error):
+            self._put_back(lent, cursor)
+            raise trouble.said_no(self.dialect, self.where, error) from None
+        _hang_up(driver_of(lent), by_pool=True)
+        self.discard(lent)
+        if not isinstance(error, Exception):
+            raise error
+        self.drop_idle()
+        if not again or over():
+            raise trouble.said_no(self.dialect, self.where, error) from None
+
+    def _put_back(self, lent: Any, cursor: Any) -> None:
+        if not self._parked:  # one: who waits for the pool is not told of what lies here
+            self._parked.append((lent, cursor))
+        else:
+            cursor.close()
+            lent.close()
 
     def _by_cursor(self, cursor: Any, statement: Statement, values: dict[str, Any]) -> Told:
         if values:
@@ -120,9 +125,10 @@ class Hands:
     def _quickly(self, lent: Any) -> Any:
         found = lent.info.get("holdfast")
         if found is None:
-            from .quick import Quick
+            from .quick import Quick, TaskQuick
 
-            found = lent.info["holdfast"] = Quick(lent.driver_connection, self._timeout, not self.pooled)
+            quick = TaskQuick if self.engine.dialect.is_async else Quick
+            found = lent.info["holdfast"] = quick(driver_of(lent), self._timeout, not self.pooled)
         return found
 
     def discard(self, lent: Any) -> None:
@@ -139,7 +145,7 @@ class Hands:
 
     def _made(self, connection: Any) -> None:
         """A new connection: its limits. Drivers would wait forever."""
-        driver = _driver_of(connection)
+        driver = driver_of(connection)
         if len(self._open) >= CONNECTIONS:
             self._open[:] = [each for each in self._open if not _is_closed(each)]
         self._open.append(driver)
@@ -154,7 +160,7 @@ class Hands:
 
     def _limit(self, connection: Any) -> None:
         """The next replies take no longer than the caller waits."""
-        driver = _driver_of(connection)
+        driver = driver_of(connection)
         if hasattr(driver, "call_timeout"):
             driver.call_timeout = int(limit(self._timeout) * 1000)
         elif self._limits:
@@ -162,13 +168,13 @@ class Hands:
 
     def _closes(self, connection: Any) -> None:
         """python-oracledb says goodbye, and waits for a reply."""
-        driver = _driver_of(connection)
+        driver = driver_of(connection)
         if hasattr(driver, "call_timeout"):
             driver.call_timeout = min(driver.call_timeout, int(limit(self._timeout) * 1000))
 
     def _opened(self, connection: Any) -> None:
         """What is sent on a new connection before it is used."""
-        driver = _driver_of(connection)
+        driver = driver_of(connection)
         if self.dialect.session:
             cursor = connection.cursor()
             cursor.execute(self.dialect.session)
@@ -205,8 +211,10 @@ class Hands:
         _hang_up_all(self._open, self._pid)
 
 
-def _driver_of(connection: Any) -> Any:
-    return getattr(connection, "driver_connection", None) or connection
+def driver_of(connection: Any) -> Any:
+    """The driver's own, of one that is lent (by the pool, or taken from it for good) or that SQLAlchemy has adapted."""
+    inner = getattr(connection, "driver_connection", None) or getattr(connection, "dbapi_connection", None)
+    return connection if inner is None else driver_of(inner) if inner is not connection else inner
 
 
 async def _no_warnings() -> None:

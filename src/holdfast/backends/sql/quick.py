@@ -1,15 +1,22 @@
-"""The shortest way to PostgreSQL and back for threads: psycopg's own layer over libpq, without its cursor.
+"""The shortest way to PostgreSQL and back: psycopg's own layer over libpq, without its cursor.
 
 A cursor of psycopg finds out with each statement what we know of ours once and for all: which values are numbers, what
-an answer looks like, that it has been prepared. That takes as long as everything else that the client does for a lock.
-A statement is prepared when it is said for the second time on a connection, unless there is a pooler between.
+an answer looks like, that it has been prepared. That takes as long as everything else that the client does for a lock,
+and for tasks three times as long. A statement is prepared when it is sent for the second time on a connection, unless
+there is a pooler between.
+
+What is sent and received is written once, as a generator that yields what it waits for; a thread waits by blocking, a
+task (`TaskQuick`) by suspending.
 """
 
+import asyncio
 import select
 import time
+from collections.abc import Generator
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
+from sqlalchemy.util import await_only
 
 from ..patience import left, limit
 from .tables import Statement, by_number
@@ -18,6 +25,10 @@ INT8 = 20
 NUMBERS = (20, 21, 23, 26)
 BINARY, TEXT = 1, 0
 TOO_MANY = 200  # statements of different text on one connection: items that are added come by the number
+REPLY, ROOM = False, True  # what is waited for: that something has arrived; or, besides, that more can be sent
+
+Rows = list[tuple[Any, ...]]
+Steps = Generator[bool, None, Any]
 
 
 class Known:
@@ -49,49 +60,55 @@ class Quick:
         self._sends.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
         self.rowcount = 0
 
-    def say(self, statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Its rows. Errors are psycopg's; TimeoutError if no answer came in time."""
+    def say(self, statement: Statement, values: dict[str, Any]) -> Rows:
+        """Its rows. Errors are psycopg's; TimeoutError if no reply came in time."""
+        steps = self._steps(statement, values)
+        end = 0.0
+        try:
+            while True:
+                poll = self._sends if next(steps) is ROOM else self._poll
+                now = time.monotonic()
+                end = end or now + left(self._timeout)
+                if end <= now or not poll.poll((end - now) * 1000):
+                    raise TimeoutError("no reply in time")
+        except StopIteration as done:
+            rows: Rows = done.value
+            return rows
+
+    def _steps(self, statement: Statement, values: dict[str, Any]) -> Steps:
         pgconn = self._pgconn
         known = self._known.get(statement.text)
         if known is None:
-            if len(self._known) >= TOO_MANY:
-                return self._once(Known(statement, values), values)
-            known = self._known[statement.text] = Known(statement, values)
-        if not known.name:
-            return self._once(known, values)
-        pgconn.send_query_prepared(known.name, _filled(known, values), known.formats, TEXT)
-        return self._rows(self._answer(), known)
-
-    def _once(self, known: Known, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        pgconn = self._pgconn
-        if known.used and self._prepares:
+            known = Known(statement, values)
+            if len(self._known) < TOO_MANY:
+                self._known[statement.text] = known
+        if known.used and not known.name and self._prepares:
             name = b"holdfast_%d" % len(self._known) + b"_%d" % id(known)
             pgconn.send_prepare(name, known.text, known.types)
-            self._answer()
+            yield from self._reply()
             known.name = name
-            pgconn.send_query_prepared(name, _filled(known, values), known.formats, TEXT)
+        if known.name:
+            pgconn.send_query_prepared(known.name, _filled(known, values), known.formats, TEXT)
         else:
             pgconn.send_query_params(known.text, _filled(known, values), known.types, known.formats, TEXT)
-        rows = self._rows(self._answer(), known)
+        rows = self._rows((yield from self._reply()), known)
         known.used = True
         return rows
 
-    def _answer(self) -> Any:
-        """What has come back."""
+    def _reply(self) -> Steps:
         pgconn = self._pgconn
-        end = 0.0
         while pgconn.flush():
-            end = self._wait(self._sends, end)
+            yield ROOM
             pgconn.consume_input()
-        end = self._wait(self._poll, end)
+        yield REPLY
         pgconn.consume_input()
         while pgconn.is_busy():
-            end = self._wait(self._poll, end)
+            yield REPLY
             pgconn.consume_input()
         result = pgconn.get_result()
         while True:  # until it says that this was all
             while pgconn.is_busy():
-                end = self._wait(self._poll, end)
+                yield REPLY
                 pgconn.consume_input()
             if pgconn.get_result() is None:
                 break
@@ -100,13 +117,6 @@ class Quick:
         if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
             raise errors.error_from_result(result)
         return result
-
-    def _wait(self, poll: Any, end: float) -> float:
-        now = time.monotonic()
-        end = end or now + left(self._timeout)
-        if end <= now or not poll.poll((end - now) * 1000):
-            raise TimeoutError("no answer in time")
-        return end
 
     def _rows(self, result: Any, known: Known) -> list[tuple[Any, ...]]:
         number = result.ntuples
@@ -122,6 +132,43 @@ class Quick:
 
     def close(self) -> None:
         pass
+
+
+class TaskQuick(Quick):
+    """The same for tasks, called as a cursor is: under SQLAlchemy's bridge."""
+
+    def say(self, statement: Statement, values: dict[str, Any]) -> Rows:
+        return await_only(self.exchange(statement, values))
+
+    async def exchange(self, statement: Statement, values: dict[str, Any]) -> Rows:
+        steps = self._steps(statement, values)
+        loop = asyncio.get_running_loop()
+        socket = self._pgconn.socket
+        end = loop.time() + left(self._timeout)
+        try:
+            while True:
+                room = next(steps)
+                ready: asyncio.Future[bool] = loop.create_future()
+                alarm = loop.call_at(end, _settle, ready, False)
+                loop.add_reader(socket, _settle, ready, True)
+                if room:
+                    loop.add_writer(socket, _settle, ready, True)
+                try:
+                    if not await ready:
+                        raise TimeoutError("no reply in time")
+                finally:
+                    alarm.cancel()
+                    loop.remove_reader(socket)
+                    if room:
+                        loop.remove_writer(socket)
+        except StopIteration as done:
+            rows: Rows = done.value
+            return rows
+
+
+def _settle(ready: "asyncio.Future[bool]", value: bool) -> None:
+    if not ready.done():
+        ready.set_result(value)
 
 
 def wait_on(connection: Any, timeout: float) -> Any:

@@ -1,9 +1,10 @@
 """The rows of locks in a SQL database: read, written on condition that they are still the same, found and removed.
 
-Starvation: the last one who wrote has the only fresh version, and could go on for ever while others conflict. One who
-was beaten twice in a row *claims* the row, which gives it a new version, so that everybody else has to read first.
-That is a single statement, too: a row lock held from one statement to the next would be an open transaction, in which a
-client can be stopped or lose its connection.
+Starvation: the last client that wrote has the only fresh version, and could go on forever while others conflict. One
+that was beaten ten times in a row *claims* the row, which gives it a new version, so that everybody else has to read
+first. (After two times already, the claims of eight clients refuse each other's writes, and each grant costs twice as
+many statements.) A claim is a single statement, too: a row lock held from one statement to the next would be an open
+transaction, in which a client can be stopped or lose its connection.
 """
 
 import os
@@ -21,7 +22,7 @@ from .tables import Statement
 from .trouble import SCHEMA, Conflict, Exists, NoTable, refused
 from .waiting import hints_of
 
-LOSSES = 2  # this many races lost in a row: claim
+LOSSES = 10  # as many races lost in a row: claim
 NOTHING_DONE = (BackendError, ConfigError, Conflict, Exists, NoTable)
 CONFLICTS = 100  # times that the server itself says 'not now'
 

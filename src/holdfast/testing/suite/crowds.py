@@ -10,7 +10,7 @@ from .stage import LOCK, READER, WRITER, Behaviours, Kind
 MANY = 40
 SLOTS = 3
 EMBEDDED = 24  # the same in a file of this machine, where a refused write costs microseconds and is not avoided
-MOST = 8  # requests for each who gets in and out again, with those who collide and those who only look
+MOST = 6  # requests for each who gets in and out again, with those who collide and those who only look
 
 
 def _slots(client: aio.Locks, name: str) -> aio.Lock:
