@@ -25,7 +25,7 @@ AT_HOME = {
     "holdfast.aio": {"asyncio"}, "holdfast.testing": DEAR, "holdfast.ui": {"asyncio"},
     "holdfast.backends.redis.tasks": {"asyncio"}, "holdfast.backends.redis.task_ears": {"asyncio"},
     "holdfast.backends.redis.together": {"asyncio"}, "holdfast.backends.in_time": {"asyncio"},
-    "holdfast.backends.sql.tasks": {"asyncio"},
+    "holdfast.backends.sql.tasks": {"asyncio"}, "holdfast.backends.sql.task_quick": {"asyncio"},
 }  # fmt: skip
 
 

@@ -19,8 +19,8 @@ MUTANTS = [
     Mutant(
         "those taken along are served in reverse",
         turns.those_who_share_a_write_stand_in_line_as_they_came, TURNS,
-        "        batch += more\n",
-        "        batch += more[::-1]\n",
+        "            batch += more  #",
+        "            batch += more[::-1]  #",
     ),
     Mutant(
         "the last to come leads next",

@@ -238,7 +238,7 @@ class CasBackend:
         if self._turns is None:
             await self.colour.sleep(seconds)
         else:
-            await self._turns.rest(key, seconds, lambda turn: not _are_new([turn], record))
+            await self._turns.rest(key, seconds, lambda turn: _has_a_place(turn, record))
 
     def _steps(self, record: Record, batch: list[Turn], now: int) -> tuple[Record, list[Reply], tuple[Wake, ...]]:
         """One after the other, all at the same time of the store."""
@@ -474,6 +474,12 @@ def _can_wait(batch: list[Turn], record: Record) -> bool:
     keeps the others waiting."""
     near = {e.ticket for e in (*record.inside, *record.line[:NEAR])}
     return all(type(turn.command) is Enter and turn.command.ticket not in near for turn in batch)
+
+
+def _has_a_place(turn: Turn, record: Record) -> bool:
+    """Whether this one is inside or in the queue. It may have been let in since: then it is there to say so."""
+    known = {e.ticket for e in (*record.inside, *record.line)}
+    return type(turn.command) is not Enter or turn.command.ticket in known
 
 
 def _same(one: Record, other: Record) -> bool:

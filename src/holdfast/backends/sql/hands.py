@@ -125,11 +125,13 @@ class Hands:
     def _quickly(self, lent: Any) -> Any:
         found = lent.info.get("holdfast")
         if found is None:
-            from .quick import Quick, TaskQuick
-
-            quick = TaskQuick if self.engine.dialect.is_async else Quick
-            found = lent.info["holdfast"] = quick(driver_of(lent), self._timeout, not self.pooled)
+            found = lent.info["holdfast"] = self._make_quick()(driver_of(lent), self._timeout, not self.pooled)
         return found
+
+    def _make_quick(self) -> Any:
+        from .quick import Quick
+
+        return Quick
 
     def discard(self, lent: Any) -> None:
         """The pool forgets a connection that is closed already."""

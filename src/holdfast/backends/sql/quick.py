@@ -6,17 +6,15 @@ and for tasks three times as long. A statement is prepared when it is sent for t
 there is a pooler between.
 
 What is sent and received is written once, as a generator that yields what it waits for; a thread waits by blocking, a
-task (`TaskQuick`) by suspending.
+task (`task_quick`) by suspending.
 """
 
-import asyncio
 import select
 import time
 from collections.abc import Generator
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
-from sqlalchemy.util import await_only
 
 from ..patience import left, limit
 from .tables import Statement, by_number
@@ -132,43 +130,6 @@ class Quick:
 
     def close(self) -> None:
         pass
-
-
-class TaskQuick(Quick):
-    """The same for tasks, called as a cursor is: under SQLAlchemy's bridge."""
-
-    def say(self, statement: Statement, values: dict[str, Any]) -> Rows:
-        return await_only(self.exchange(statement, values))
-
-    async def exchange(self, statement: Statement, values: dict[str, Any]) -> Rows:
-        steps = self._steps(statement, values)
-        loop = asyncio.get_running_loop()
-        socket = self._pgconn.socket
-        end = loop.time() + left(self._timeout)
-        try:
-            while True:
-                room = next(steps)
-                ready: asyncio.Future[bool] = loop.create_future()
-                alarm = loop.call_at(end, _settle, ready, False)
-                loop.add_reader(socket, _settle, ready, True)
-                if room:
-                    loop.add_writer(socket, _settle, ready, True)
-                try:
-                    if not await ready:
-                        raise TimeoutError("no reply in time")
-                finally:
-                    alarm.cancel()
-                    loop.remove_reader(socket)
-                    if room:
-                        loop.remove_writer(socket)
-        except StopIteration as done:
-            rows: Rows = done.value
-            return rows
-
-
-def _settle(ready: "asyncio.Future[bool]", value: bool) -> None:
-    if not ready.done():
-        ready.set_result(value)
 
 
 def wait_on(connection: Any, timeout: float) -> Any:

@@ -37,6 +37,11 @@ class TaskHands(Hands):
         self._put_back(lent, quick)
         return Told(rows, quick.rowcount, 0)
 
+    def _make_quick(self) -> Any:
+        from .task_quick import TaskQuick
+
+        return TaskQuick
+
     def _put_back(self, lent: Any, cursor: Any) -> None:
         """One is kept for good, beside the pool: a client that is forgotten could not give back what it was lent, and
         SQLAlchemy would log an error."""
