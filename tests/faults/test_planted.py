@@ -88,8 +88,7 @@ PLANTED = [
     ),
     Planted(
         "a closed client raises what nobody expects", "flow/acquire.py",
-        "                raise ConfigError(CLOSED)\n            return False\n    return",
-        "                raise KeyError(CLOSED)\n            return False\n    return",
+        "                raise desk.over()\n", "                raise KeyError('closed')\n",
         "undocumented: KeyError", ("close",), jobs=("handoff",), long=0.3,
     ),
     Planted(
@@ -100,7 +99,8 @@ PLANTED = [
     ),
     Planted(
         "a disk that takes no more is told by SQLite's own exception", "backends/sqlite/sentences.py",
-        "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "undocumented: ", ("file limit",),
+        "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "OperationalError",
+        ("file limit",),
     ),
     Planted(
         "nobody ends the command of a `run` that is stopped", "cli/guard.py",
