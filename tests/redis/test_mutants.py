@@ -10,7 +10,7 @@ from tests.redis.lives import KINDS, life
 from tests.redis.mutants import MUTANTS, M
 from tests.servers.server import Server
 
-LIVES = 1000
+LIVES = 3000
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])
