@@ -1,11 +1,12 @@
 """Where a client does not work, a sentence says so: in a pickle, under eventlet, in a loop that is not asyncio's."""
 
 import _thread
+import asyncio
 import copy
 import pickle
 import select
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,19 +74,47 @@ def test_gevent_that_patches_after_the_import_is_refused_at_once(monkeypatch: py
     before.close()
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda locks: locks.lock("x").hold().__aenter__(),
-        lambda locks: locks.lock("x").__aenter__(),
-        lambda locks: locks.lock_all("x", "y", timeout=1).__aenter__(),
-        lambda locks: locks.pool("x").hold(timeout=1).__aenter__(),
-    ],
-    ids=["hold", "lock", "lock_all", "pool"],
-)
-def test_a_loop_that_is_not_asyncios_is_named(
-    use: "Callable[[aio.Locks], Coroutine[Any, Any, object]]", tmp_path: Path
-) -> None:
-    locks = aio.connect(tmp_path / "x.db")
+Use = Callable[[aio.Locks], Any]
+USES: dict[str, Use] = {
+    "hold": lambda locks: locks.lock("x").hold().__aenter__(),
+    "lock": lambda locks: locks.lock("x").__aenter__(),
+    "lock_all": lambda locks: locks.lock_all("x", "y", timeout=1).__aenter__(),
+    "pool": lambda locks: locks.pool("x").hold(timeout=1).__aenter__(),
+    "locked": lambda locks: locks.lock("x").locked().__await__(),
+    "snapshot": lambda locks: locks.snapshot(),
+    "ping": lambda locks: locks.ping(),
+    "attach": lambda locks: locks.attach("x", "ticket"),
+    "release": lambda locks: locks.release("x", handle="secret"),
+    "extend": lambda locks: locks.extend("x", 5, handle="secret"),
+    "evict": lambda locks: locks.evict("x", reason="a test"),
+    "resize": lambda locks: locks.resize("x", 2),
+    "repair": lambda locks: locks.repair("x"),
+    "add": lambda locks: locks.pool("x").add("a"),
+    "add_many": lambda locks: locks.pool("x").add_many(["a"]),
+    "remove": lambda locks: locks.pool("x").remove("a"),
+    "items": lambda locks: locks.pool("x").items(),
+    "counts": lambda locks: locks.pool("x").counts(),
+}
+STORES = pytest.mark.parametrize("url", ["memory://", URL], ids=["memory", "redis"])
+
+
+@STORES
+@pytest.mark.parametrize("use", [*USES.values(), aio.Locks.close], ids=[*USES, "close"])
+def test_a_loop_that_is_not_asyncios_is_named(use: Use, url: str) -> None:
+    locks = aio.connect(url)
     with pytest.raises(holdfast.ConfigError, match=r"none runs here\. Under trio use holdfast\.connect\(\) in a "):
         use(locks).send(None)  # as trio does
+
+
+@STORES
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_another_event_loop_is_refused(use: Use, url: str) -> None:
+    async def connect() -> aio.Locks:
+        return aio.connect(url)
+
+    async def elsewhere() -> None:
+        with pytest.raises(holdfast.ConfigError, match="belongs to another event loop"):
+            use(locks).send(None)
+
+    locks = asyncio.run(connect())
+    asyncio.run(elsewhere())

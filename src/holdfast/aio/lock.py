@@ -97,7 +97,7 @@ class Lock(NotPickled, Generic[T]):
 
     def locked(self) -> Asking[bool]:
         """Whether a try would be refused at this moment. Asks the store."""
-        return Asking(look.refused_now(self._desk, self._wish))
+        return Asking(look.refused_now(self._locks._here(), self._wish))
 
     @property
     def held(self) -> bool:

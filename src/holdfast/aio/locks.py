@@ -22,7 +22,7 @@ from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
 from ..flow.pickling import NotPickled
 from ..flow.wish import Wish
-from .colour import TaskColour
+from .colour import TaskColour, running_loop
 from .guard import P, R, guarded
 from .lease import Lease
 from .lock import Lock, RWLock, Semaphore
@@ -58,6 +58,11 @@ class Locks(NotPickled):
         except ConfigError:
             pass  # made before any loop runs: the first use tells
         remember(self._desk)
+
+    def _here(self) -> Desk:
+        """The desk, for a call in the loop of this client; ConfigError if no loop of asyncio runs, or another one."""
+        self._colour.check_loop()
+        return self._desk
 
     @property
     def store(self) -> str:
@@ -240,16 +245,16 @@ class Locks(NotPickled):
 
     async def attach(self, name: str, ticket: str) -> Lease:
         """Take over a lease that was detached, by its ticket; it is renewed from now on. NotHeld if it is gone."""
-        return cast(Lease, await change.attach(self._desk, check.name(name), check.ticket(ticket)))
+        return cast(Lease, await change.attach(self._here(), check.name(name), check.ticket(ticket)))
 
     async def release(self, name: str, *, handle: str) -> bool:
         """End what is held with this handle, by whatever process, at once; whether there was anything. A holder that is
         still at work learns of it as of an eviction."""
-        return await handles.release(self._desk, check.name(name), check.handle(handle))
+        return await handles.release(self._here(), check.name(name), check.handle(handle))
 
     async def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least so many seconds from now. NotHeld if nothing is."""
-        await handles.extend(self._desk, check.name(name), check.handle(handle), check.lease(seconds))
+        await handles.extend(self._here(), check.name(name), check.handle(handle), check.lease(seconds))
 
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
@@ -257,30 +262,31 @@ class Locks(NotPickled):
         """No more renewals for all inside (or for one ticket); they learn of it, and the lock is free when its lease
         ends. at_once: free now, and the holder may still be at work. pattern: every name that matches, with * and ? as
         in `snapshot`; without it both are characters like others. The tickets that it met."""
-        return await look.evict(self._desk, name, reason, ticket, bool(at_once), bool(pattern))
+        return await look.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Give a semaphore another number of slots, even in use. Those inside stay. From then on this number counts,
         whatever number a program asks for. None gives it back: the programs' number counts as soon as it is idle."""
-        await look.resize(self._desk, check.name(name), None if slots is None else check.slots(slots))
+        await look.resize(self._here(), check.name(name), None if slots is None else check.slots(slots))
 
     async def snapshot(self, pattern: str = "*") -> Snapshot:
         """Who is inside and who waits, for all names that match."""
-        return await look.snapshot(self._desk, check.pattern(pattern))
+        return await look.snapshot(self._here(), check.pattern(pattern))
 
     async def repair(self, name: str) -> tuple[str, ...]:
         """Reset what is damaged under this name (RecordDamaged). Fences go on rising. A sentence for each thing done.
 
         Nobody is asked: a holder of it that has not noticed the damage yet may still be at work.
         """
-        return await look.repair(self._desk, check.name(name))
+        return await look.repair(self._here(), check.name(name))
 
     async def ping(self) -> float:
         """Seconds that the store took to answer. BackendError if it does not."""
-        return await look.ping(self._desk)
+        return await look.ping(self._here())
 
     async def close(self) -> None:
         """Release what is held and close the store. May be repeated."""
+        running_loop()
         await close(self._desk)
         self._colour.no_longer_guarded()
 

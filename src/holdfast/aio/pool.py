@@ -104,27 +104,27 @@ class Pool(NotPickled):
 
     async def add(self, key: str, body: Any = None) -> bool:
         """Add an item; False if there is one of that key, in whatever state: it stays as it is."""
-        return bool(await shelf.add(self._desk, self._name, [(key, body)]))
+        return bool(await shelf.add(self._locks._here(), self._name, [(key, body)]))
 
     async def add_many(self, rows: Mapping[str, Any] | Iterable[str | tuple[str, Any]]) -> int:
         """Add many, in this order: a mapping from key to body, or keys, or pairs of both. How many were new.
 
         If one of them is bad, none is added. After a BackendError, say it again: what there is stays as it is.
         """
-        return await shelf.add(self._desk, self._name, rows)
+        return await shelf.add(self._locks._here(), self._name, rows)
 
     async def remove(self, key: str, *, force: bool = False) -> bool:
         """Remove an item; False if there is none. ConfigError if somebody has it, unless by force: then he loses it."""
-        return await shelf.remove(self._desk, self._name, key, force)
+        return await shelf.remove(self._locks._here(), self._name, key, force)
 
     async def items(self, state: str | None = None) -> list[PoolItem]:
         """What is in the pool, by key: all of it, or what is free, resting, taken, expired, done or
         damaged: then it cannot be read."""
-        return await shelf.items(self._desk, self._name, state)
+        return await shelf.items(self._locks._here(), self._name, state)
 
     async def counts(self) -> PoolCounts:
         """How many items there are of each state."""
-        return await shelf.counts(self._desk, self._name)
+        return await shelf.counts(self._locks._here(), self._name)
 
     @overload
     async def acquire(
@@ -212,7 +212,7 @@ class ItemHolding(NotPickled):
     async def __aenter__(self) -> Item:
         if self._seeker.ticket:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        desk = self._pool._desk
+        desk = self._pool._locks._here()
         try:
             item = await self._pool._get(self._seeker, self._limit)
             if item is None:
