@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.sqlite import SqliteStore
+from holdfast.backends.sqlite import SqliteStore, rights
 from holdfast.errors import LockError
 from tests.sqlite.plumbing import dead_socket, put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
@@ -324,6 +324,29 @@ def test_a_directory_that_others_may_write_is_refused(path: Path) -> None:
     store = store_at(path)
     with pytest.raises(Exception, match=r"may be written by users who may not write the database.*chmod go-w"):
         put(store, "k")
+
+
+def test_nothing_is_removed_from_a_directory_that_takes_the_place_of_a_private_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It belongs to the same user, and somebody else who may write the directory above has exchanged the two."""
+    precious = tmp_path / "precious"
+    precious.mkdir(0o700)
+    (precious / rights.NEW).write_text("secret")
+    make = os.mkdir
+
+    def exchanged(name: str, mode: int, *, dir_fd: int) -> None:
+        make(name, mode, dir_fd=dir_fd)
+        (tmp_path / name).rename(tmp_path / "private")
+        precious.rename(tmp_path / name)
+
+    parent = os.open(tmp_path, rights.DIRECTORY)
+    monkeypatch.setattr(os, "mkdir", exchanged)
+    with pytest.raises(PermissionError, match="replaced by another one"):
+        rights.make_directory("locks.db.ears", parent, rights.ours_alone())
+    os.close(parent)
+    (there,) = tmp_path.glob(f".*/{rights.NEW}")
+    assert there.read_text() == "secret"
 
 
 @pytest.mark.parametrize("what", ["a dead socket", "a file", "a link"])

@@ -134,20 +134,26 @@ def outsiders_write(there: os.stat_result, own: Users) -> bool:
 def private(parent: int) -> Iterator[int]:
     """A new directory in this one that only we can enter, gone at the end. What is made in it (NEW) is certainly ours.
 
-    Others may replace it between its creation and our opening it; but only by another one of ours that is closed to
-    them, or it is refused.
+    Others may replace it between its creation and our opening it; but only by another one of ours that is empty and
+    closed to them, or it is refused.
     """
     name = f".{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(name, 0o700, dir_fd=parent)
     inside = -1
     try:
-        inside = os.open(name, DIRECTORY, dir_fd=parent)
-        there = os.fstat(inside)
-        if there.st_uid != os.geteuid() or there.st_mode & OTHERS:
-            raise PermissionError(errno.EPERM, "a directory was replaced by another one while in use")
+        inside = _open_private(name, parent)
         yield inside
     finally:
         _discard(name, parent, inside)
+
+
+def _open_private(name: str, parent: int) -> int:
+    inside = os.open(name, DIRECTORY, dir_fd=parent)
+    there = os.fstat(inside)
+    if there.st_uid != os.geteuid() or there.st_mode & OTHERS or os.listdir(inside):
+        os.close(inside)  # what is in it is not ours to remove
+        raise PermissionError(errno.EPERM, "a directory was replaced by another one while in use")
+    return inside
 
 
 def discard(name: str, parent: int) -> None:
