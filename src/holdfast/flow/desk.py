@@ -138,7 +138,7 @@ class Desk:
             if not late:
                 self.set_down(str(doubt))
             raise unanswered(self.backend.where, doubt) from None
-        await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 4**turn, 0.5))
+        await self.colour.sleep((0.5 + chance() / 2) * min(0.005 * 3**turn, 0.25))
 
     def answered(self, at: float) -> None:
         self.heard = at
