@@ -16,6 +16,7 @@ from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 import holdfast
 from holdfast import BackendError, ConfigError
 from holdfast.backends.cassandra import cql, trouble
+from tests.faces.test_exit import nothing_is_left_by_a_loop, nothing_is_left_by_threads
 from tests.killed import a_holder_and_a_waiter_are_killed
 from tests.servers.cassandra import Ring
 
@@ -258,3 +259,12 @@ def test_another_session_than_ones_own_is_refused(cassandra: Ring) -> None:
         holdfast.connect(cassandra.session().cluster)
     with pytest.raises(ConfigError, match="has no keyspace"):
         holdfast.connect(cassandra.session())
+
+
+def test_what_is_held_at_a_normal_exit_is_released(cassandra: Ring) -> None:
+    """Before the driver closes its connections, which it does at the end of the interpreter, too."""
+    nothing_is_left_by_threads(cassandra.url)
+
+
+def test_what_is_held_in_a_loop_that_nobody_ended_is_released(cassandra: Ring) -> None:
+    nothing_is_left_by_a_loop(cassandra.url, "in the main thread")

@@ -7,13 +7,15 @@ from _thread import allocate_lock, get_ident
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from ..backends.patience import without_end
-from ..errors import ConfigError
+from ..errors import ConfigError, LockError
 from ..flow.clock import boot_clock
 
 T = TypeVar("T")
+FINISH = 5.0  # seconds that a loop has at the end of the interpreter
 
 
 class TaskEvent:
@@ -57,6 +59,7 @@ def running_loop() -> asyncio.AbstractEventLoop:
 
 class TaskColour:
     blocking = False
+    quiet_end: type[BaseException] = asyncio.CancelledError
     clock = staticmethod(boot_clock)
 
     def __init__(self) -> None:
@@ -132,8 +135,14 @@ class TaskColour:
         await asyncio.sleep(seconds)
 
     async def call(self, fn: Callable[..., T], *args: Any) -> T:
-        running_loop()
-        return await asyncio.to_thread(fn, *args)
+        loop = running_loop()
+        try:
+            reply = loop.run_in_executor(None, partial(copy_context().run, fn, *args))
+        except RuntimeError as error:
+            if "shutdown" in str(error):
+                return fn(*args)  # the interpreter ends: nothing is started any more, and nobody minds a wait
+            raise LockError(f"The client needs a worker thread, and it cannot be started: {error}.") from None
+        return await reply
 
     async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
         loop = self.loop()
@@ -180,6 +189,21 @@ class TaskColour:
 
     def current(self) -> Hashable:
         return asyncio.current_task()
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the loop of this client, which nobody has ended: it runs in another thread, or was left lying. Nothing can
+        be done in a loop that is closed."""
+        if self._loop is None or self._loop.is_closed():
+            work.close()
+        elif self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(work, self._loop).result(FINISH)
+        else:
+            self._loop.run_until_complete(self._to_the_last_task(work))
+
+    async def _to_the_last_task(self, work: Coroutine[Any, Any, None]) -> None:
+        await work
+        if self._tasks:  # of a client that is closed they end by themselves
+            await asyncio.wait(self._tasks, timeout=FINISH)
 
 
 async def _until_the_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:

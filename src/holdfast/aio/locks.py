@@ -14,10 +14,9 @@ from ..doorman import ALL
 from ..errors import ConfigError
 from ..flow import change, check, handles, look
 from ..flow.check import Seconds
-from ..flow.close import close, warn_dropped
+from ..flow.close import close, close_at_exit, warn_dropped
 from ..flow.desk import Desk
 from ..flow.events import Event
-from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
 from ..flow.pickling import NotPickled
@@ -57,7 +56,7 @@ class Locks(NotPickled):
             colour.loop()  # from now on its end is watched, also if nothing is ever acquired
         except ConfigError:
             pass  # made before any loop runs: the first use tells
-        remember(self._desk)
+        close_at_exit(self._desk)
 
     def _here(self) -> Desk:
         """The desk, for a call in the loop of this client; ConfigError if no loop of asyncio runs, or another one."""

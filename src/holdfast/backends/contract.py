@@ -47,6 +47,8 @@ class Event(Protocol):
 
 class Colour(Protocol):
     blocking: bool
+    quiet_end: type[BaseException]
+    """What ends a thread or a task that raises it without a report."""
 
     def clock(self) -> float:
         """Seconds of a clock that also counts while the machine sleeps and never steps."""
@@ -72,6 +74,9 @@ class Colour(Protocol):
 
     def current(self) -> Hashable:
         """Who is asking: this thread or this task."""
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this from outside until it is done: the interpreter ends."""
 
 
 class Row(NamedTuple):

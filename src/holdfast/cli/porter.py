@@ -68,7 +68,11 @@ class Porter:
         if self.waiting and not self.thread:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signals.NUDGE})  # so that it begins with everything blocked
             self.gone.acquire()
-            self.thread = start_new_thread(self.work, ())
+            try:
+                self.thread = start_new_thread(self.work, ())
+            except RuntimeError:  # there are too many threads; perhaps not for long
+                self.gone.release()
+                signal.setitimer(signal.ITIMER_REAL, MOMENT)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signals.NUDGE})
 
     def work(self) -> None:

@@ -93,6 +93,7 @@ def refuse_eventlet() -> None:
 
 class ThreadColour:
     blocking = True
+    quiet_end: type[BaseException] = SystemExit
     clock = staticmethod(boot_clock)
     mutex = staticmethod(threading.Lock)
     event = ThreadEvent
@@ -126,5 +127,8 @@ class ThreadColour:
             work.close()
             refuse_gevent()
         threading.Thread(target=run, args=(work,), name=name, daemon=True).start()
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        run(work)
 
 

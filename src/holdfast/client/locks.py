@@ -12,10 +12,9 @@ from ..doorman import ALL
 from ..errors import ConfigError
 from ..flow import change, check, handles, look
 from ..flow.check import Seconds
-from ..flow.close import close, warn_dropped
+from ..flow.close import close, close_at_exit, warn_dropped
 from ..flow.desk import Desk
 from ..flow.events import Event
-from ..flow.fork import remember
 from ..flow.look import Snapshot
 from ..flow.naming import Naming, fill
 from ..flow.pickling import NotPickled
@@ -46,7 +45,7 @@ class Locks(NotPickled):
     ) -> None:
         self._desk = Desk(backend, colour, owner, on_event, Lease)
         self._lease = lease
-        remember(self._desk)
+        close_at_exit(self._desk)
 
     @property
     def store(self) -> str:

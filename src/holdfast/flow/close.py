@@ -4,8 +4,8 @@
 end with the error of a closed client; each undoes what it had got to. An acquire that does not end in time, because the
 store does not reply, is undone from here: its ticket is buried, so that a late request of it finds a tombstone.
 
-At the normal end of the interpreter the blocking clients are closed too, so that nobody waits a whole lease for a
-process that simply ended. (A client of asyncio is closed when its loop ends: aio/colour.py.)
+At the normal end of the interpreter all clients are closed too, so that nobody waits a whole lease for a process that
+simply ended. (A client of asyncio is closed when its loop ends, if somebody ends it: aio/colour.py.)
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from ..backends import patience
 from ..errors import BackendError, ConfigError
 from .desk import FORGET, Debt, Desk
 from .events import warn
-from .fork import desks
+from .fork import desks, remember
 from .release import pay, release
-from .run import run
 from .seat import Seat
 
 if TYPE_CHECKING:
@@ -131,15 +130,23 @@ def warn_dropped(desk: Desk) -> None:
         pass
 
 
+def close_at_exit(desk: Desk) -> None:
+    """Close it when the interpreter ends, before the driver of its store closes the connections: of what is registered,
+    the last is called first, and most drivers are imported by connect()."""
+    remember(desk)
+    atexit.unregister(_at_exit)
+    atexit.register(_at_exit)
+
+
 def _at_exit() -> None:
     for desk in list(desks):
-        ours = desk.ends_with_process and desk.colour.blocking and not desk.closed
-        if ours and (desk.seats or desk.seeking or desk.debts):
-            desk.exiting = desk.colour.current()
+        if desk.ends_with_process and not desk.closed and (desk.seats or desk.seeking or desk.debts):
             try:
-                run(close(desk, AT_EXIT))
+                desk.colour.finish(_close_for_good(desk))
             except Exception:
                 pass  # there is nobody left who could read it
 
 
-atexit.register(_at_exit)
+async def _close_for_good(desk: Desk) -> None:
+    desk.exiting = desk.colour.current()
+    await close(desk, AT_EXIT)

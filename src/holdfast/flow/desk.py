@@ -87,7 +87,7 @@ class Desk:
         self.keeping = False
         self.wake_at = NEVER  # when the keeper looks up by itself; NEVER: ring
         self.hurried = -1.0  # when a seat was last taken that is to be confirmed SOON
-        self.exiting: Hashable = None  # the thread that ends the interpreter, and with it this client
+        self.exiting: Hashable = None  # the thread or task that closes this client, because the interpreter ends
         self.watch_bell = colour.event()
         self.watching = False
         self.watch_at = 0.0
@@ -100,10 +100,10 @@ class Desk:
         return "%s%08x" % (self._prefix, next(self._tickets))  # noqa: UP031  # a tenth quicker
 
     def over(self) -> BaseException:
-        """What is raised by a client that is closed. In another thread at the end of the interpreter: SystemExit, which
-        ends that thread without a traceback."""
+        """What is raised by a client that is closed. In another thread or task at the end of the interpreter: what ends
+        it without a traceback."""
         if self.exiting is not None and self.exiting != self.colour.current():
-            return SystemExit(CLOSED)
+            return self.colour.quiet_end(CLOSED)
         return ConfigError(CLOSED)
 
     # -- talking to the store
@@ -191,7 +191,7 @@ class Desk:
                 return
             from .keep import keep
 
-            self._start(keep(self), "holdfast-keeper")
+            self.start(keep(self), "holdfast-keeper")
             self.keeping = True  # not before: without a keeper the next one who needs it must try again
             self.wake_at = due
         elif due < self.wake_at:
@@ -203,14 +203,14 @@ class Desk:
         if not self.watching:
             from .keep import watch
 
-            self._start(watch(self), "holdfast-watch")
+            self.start(watch(self), "holdfast-watch")
             self.watching = True
             self.watch_at = due
         elif due < self.watch_at:
             self.watch_at = due
             self.watch_bell.set()
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run this beside everything else, which waits for the mutex if it needs what is set next."""
         try:
             self.colour.spawn(work, name)
@@ -289,7 +289,7 @@ class Desk:
                 from .keep import call_on_lost
 
                 try:
-                    self._start(call_on_lost(hold), "holdfast-on-lost")
+                    self.start(call_on_lost(hold), "holdfast-on-lost")
                 except LockError:
                     stumbled(f"on_lost for {hold.name!r} could not be called")
 

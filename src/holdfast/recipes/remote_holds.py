@@ -208,7 +208,7 @@ class RemoteHolds:
 
     def _begin(self) -> None:
         try:
-            self._locks._desk.colour.spawn(self._tend(), "holdfast-writers")
+            self._locks._desk.start(self._tend(), "holdfast-writers")
         except BaseException:
             self._tending = False  # the next call tries it again
             raise

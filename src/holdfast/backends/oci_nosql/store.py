@@ -139,7 +139,7 @@ class OciStore:
         await self.clock.ask()
 
     async def close(self) -> None:
-        self.table.forget()
+        self.table.close()
 
     def forked(self) -> None:
         self._shared.clear()

@@ -116,8 +116,13 @@ class Table:
         """What the service replies about the table itself."""
         return (await self._ask(lambda client: client.get_table(self.name, **self._place()))).data
 
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.base_client.session.close()
+
     def forget(self) -> None:
-        """The connections belong to another process: a fork came between, or this is the end."""
+        """A fork came between: the connections belong to the parent."""
         self._client = None
 
     def _place(self) -> dict[str, Any]:

@@ -81,7 +81,10 @@ class Ear:
         if self._thread is None and time.monotonic() - self._tried > RETRY:
             self._tried = time.monotonic()
             thread = threading.Thread(target=self._listen, name="holdfast-ear", daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # there are too many threads: everybody polls, and the next one tries it again
             self._thread = thread
 
     def leave(self, ticket: str, event: Event) -> bool:
