@@ -1,14 +1,21 @@
 """A keeper that cannot start, or is attacked by a callback: no lease may go unrenewed in silence."""
 
+import asyncio
+import os
+import signal
+import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast import aio
 from holdfast.client.colour import ThreadColour
+from holdfast.recipes import RemoteLocks
 
 
 class Limit:
@@ -86,3 +93,65 @@ def test_an_on_lost_that_exits_does_no_harm() -> None:
         locks.evict("x", reason="a test", at_once=True)
         assert called.wait(10)
         assert locks.lock("x").acquire(timeout=5)
+
+
+def test_a_writer_of_remote_locks_that_cannot_be_tended_is_told_and_may_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with holdfast.connect("memory://") as locks:
+        remote = RemoteLocks(locks)
+        assert remote.acquire_readers_lock("order", 1, "r")
+        Limit(monkeypatch, "holdfast-writers", 1)
+        with pytest.raises(holdfast.LockError, match="cannot be started: can't start new thread"):
+            remote.acquire_writer_lock("order", 1, "w")
+        assert not locks.snapshot("order*").resources[0].line
+        assert remote.release_readers_lock("order", 1, "r")
+        assert remote.acquire_writer_lock("order", 1, "w")
+
+
+def test_a_worker_thread_of_a_loop_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        async with aio.connect("memory://") as locks:
+            call = locks._desk.colour.call
+            with monkeypatch.context() as limit:
+                limit.setattr(ThreadPoolExecutor, "submit", limited)
+                with pytest.raises(holdfast.LockError, match="cannot be started: can't start new thread"):
+                    await call(int, "5")
+            assert await call(int, "5") == 5
+
+    asyncio.run(main())
+
+
+PORTER = """
+import os, signal, time
+from holdfast.cli import porter, signals
+start, failed = porter.start_new_thread, []
+
+def limited(*work):
+    if len(failed) < 3:
+        failed.append(work)
+        raise RuntimeError("can't start new thread")
+    return start(*work)
+
+porter.start_new_thread = limited
+signals.block()
+with porter.Porter(60, lambda: 60.0, lambda halt: halt()) as door:
+    try:
+        print("waits", flush=True)
+        time.sleep(30)
+    except porter.Called:
+        print("called off by", door.signum, "after", len(failed))
+"""
+
+
+def test_a_run_that_waits_and_cannot_start_its_thread_tries_again() -> None:
+    """The thread that receives the signals meanwhile: the alarm that starts it comes again."""
+    command = [sys.executable, "-c", PORTER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as waits:
+        assert waits.stdout is not None
+        assert waits.stdout.readline() == "waits\n"
+        waits.send_signal(signal.SIGTERM)
+        assert waits.communicate(timeout=20)[0] == f"called off by {int(signal.SIGTERM)} after 3\n"

@@ -198,3 +198,26 @@ def test_a_listener_whose_first_request_is_lost_tries_again(postgresql: PostgreS
                 ear = locks._desk.backend.store._ear  # type: ignore[attr-defined]
                 _until(lambda: ear.listening)
             waiting.join()
+
+
+def test_where_no_listener_can_be_started_waiters_poll(postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "holdfast-ear":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with holdfast.connect(postgresql.url) as locks, holdfast.connect(postgresql.url) as other:
+        with monkeypatch.context() as limit, locks.lock("x"):
+            limit.setattr(threading.Thread, "start", limited)
+            assert other.lock("x").acquire(timeout=0.3) is None
+            got: list[object] = []
+            waiting = threading.Thread(target=lambda: got.append(other.lock("x").acquire(timeout=20)))
+            waiting.start()
+            _until(lambda: bool(locks.snapshot("x").resources[0].line))
+            assert not _listeners()
+        waiting.join()
+        assert isinstance(got[0], holdfast.Lease)
+        assert locks.lock("x").acquire(timeout=0.3) is None
+        _until(lambda: locks.lock("x").acquire(timeout=1.2) is None and bool(_listeners()))
