@@ -1,6 +1,6 @@
 """The nemesis: a crowd of workers and one fault after another, on every store. What must hold is in checks.py.
 
-A tenth of it in every run, one seed for each store; ten seeds in the long runs. To see one again:
+A tenth of it in every run, one seed for each store but Cassandra; ten seeds in the long runs. To see one again:
 HOLDFAST_FAULTS_SEED=7 ./dev soak tests/faults -k redis
 """
 
@@ -15,8 +15,8 @@ from tests.faults import stores
 from tests.faults.nemesis import Nemesis
 from tests.servers.server import Server
 
-DAILY = ("memory", "sqlite", "redis", "postgresql", "mariadb")
-ALL = (*DAILY, "cassandra", "oci_nosql")
+DAILY = ("memory", "sqlite", "redis", "postgresql", "mariadb", "oci_nosql")
+ALL = (*DAILY, "cassandra")  # which needs half a minute to start
 SEEDS = range(1, 11)
 CHOSEN = os.environ.get("HOLDFAST_FAULTS_SEED")
 

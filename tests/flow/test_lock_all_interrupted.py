@@ -15,9 +15,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis_alone", "postgresql"])
 def locks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[holdfast.Locks]:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/locks.db"
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/locks.db"}
+    url = urls.get(request.param) or request.getfixturevalue(request.param).url
     with holdfast.connect(url) as client:
         with client.lock_all("a", "b"):
             pass
