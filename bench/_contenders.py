@@ -1,8 +1,8 @@
-"""Who is compared: holdfast on its embedded store, filelock, portalocker, and flock(2) itself as the limit.
+"""The contenders: fairlock on its embedded store, filelock, portalocker, and flock(2) itself as the limit.
 
 Each is given as a program would write it, with the defaults of its library, and twice: a new object for each use, and
 one object used again. What a library is not asked for here, it is not charged for: flock(2) alone neither waits with a
-timeout nor tells who holds a lock, has no line, and passes its lock on to every child.
+timeout nor shows the holder of a lock, has no queue, and passes its lock on to every child.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from typing import Any
 import filelock
 import portalocker
 
-import holdfast
+import fairlock
 
 Section = Callable[[], AbstractContextManager[Any]]
 
@@ -33,11 +33,11 @@ class Contender:
         pass
 
 
-class Holdfast(Contender):
-    name = "holdfast"
+class Fairlock(Contender):
+    name = "fairlock"
 
     def open(self, folder: str) -> None:
-        self._locks = locks = holdfast.connect(f"sqlite:///{folder}/locks.db")
+        self._locks = locks = fairlock.connect(f"sqlite:///{folder}/locks.db")
         self.fresh = lambda: locks.lock("x")
         same = locks.lock("x")
         self.same = lambda: same
@@ -100,5 +100,5 @@ class _LockOpen:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
 
 
-CONTENDERS: tuple[type[Contender], ...] = (Holdfast, FileLock, Portalocker, RawFlock)
-VERSIONS = {"holdfast": holdfast.__version__, "filelock": filelock.__version__, "portalocker": portalocker.__version__}
+CONTENDERS: tuple[type[Contender], ...] = (Fairlock, FileLock, Portalocker, RawFlock)
+VERSIONS = {"fairlock": fairlock.__version__, "filelock": filelock.__version__, "portalocker": portalocker.__version__}

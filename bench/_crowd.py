@@ -62,7 +62,7 @@ class Crowd:
                     os.kill(pid, signal.SIGKILL)
                 time.sleep(0.001)
         if failed:
-            raise RuntimeError(f"{failed} of {len(self.pids)} processes failed; what they said stands above")
+            raise RuntimeError(f"{failed} of {len(self.pids)} processes failed; their output stands above")
 
 
 def prepare(contender: Contender, folder: str) -> None:
@@ -131,8 +131,8 @@ def _turn(section: Section, times: int) -> float:
 
 
 def idle(contender: Contender, folder: str, hold: float, turns: int, seconds: float) -> list[float]:
-    """How long the lock lies idle although another process waits: from the end of one's section to the start of the
-    other's, in seconds.
+    """Return the times for which the lock is idle although another process waits, in seconds: from the end of one
+    section to the start of the next.
 
     Two processes take turns. Each comes back as soon as the other is inside, and so waits for nearly all of the other's
     hold. That hold varies by a quarter, or a poller's rhythm would fall into step with it.
@@ -140,7 +140,7 @@ def idle(contender: Contender, folder: str, hold: float, turns: int, seconds: fl
     gaps = board(turns)
     state = board(3)
     ready, turn, ended = 0, 1, 2
-    doors = [os.pipe(), os.pipe()]  # each is told through its own that the other is inside
+    doors = [os.pipe(), os.pipe()]  # through its own, each learns that the other holds the lock
 
     def work(me: int) -> None:
         contender.open(folder)
@@ -233,12 +233,12 @@ def fight(contender: Contender, folder: str, size: int, seconds: float, hold: fl
 def after_a_kill(contender: Contender, folder: str) -> float:
     """Seconds from kill -9 of the holder until the process that waits is inside."""
     state = board(3)
-    inside, waiting, entered = range(3)
+    held, waiting, entered = range(3)
 
     def hold(_: int) -> None:
         contender.open(folder)
         with contender.same():
-            state[inside] = 1
+            state[held] = 1
             time.sleep(LIMIT)
 
     def wait(_: int) -> None:
@@ -249,7 +249,7 @@ def after_a_kill(contender: Contender, folder: str) -> float:
         contender.close()
 
     with Crowd(1, hold) as holder:
-        wait_until(lambda: state[inside] == 1)
+        wait_until(lambda: state[held] == 1)
         with Crowd(1, wait):
             wait_until(lambda: state[waiting] == 1)
             time.sleep(random.uniform(0.1, 0.2))

@@ -1,8 +1,8 @@
-"""Who is compared with pools: a sorted set and two scripts as the limit, and the queues of four other libraries.
+"""The contenders of pools: a sorted set and two scripts as the limit, and the queues of four other libraries.
 
-Each is given as a program would write it. "An item" is taken and finished by those who know such a thing (holdfast, the
-raw scripts, litequeue, arq, which also runs an empty function); rq and huey only fetch. None of the others has a fence;
-the raw scripts know neither owners nor bodies nor anybody who waits, so whoever was late would finish another's item.
+Each is given as a program would write it. "An item" is taken and finished by those that have it (fairlock, the raw
+scripts, litequeue, arq, which also runs an empty function); rq and huey only fetch. None of the others has a fence;
+the raw scripts know neither owners nor bodies nor waiters, so a late worker would finish another's item.
 """
 
 import os
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from _redis_contenders import ask, pack, wire
+from _redis_contenders import pack, send_command, wire
 
 TAKE = """
 local time = redis.call('TIME')
@@ -38,7 +38,7 @@ class Contender:
         raise NotImplementedError
 
     def worker(self, place: str) -> Callable[[float], tuple[int, float]]:
-        """One that has all it needs at hand: for so many seconds, how many he had, and when he had the last."""
+        """Work for this many seconds. Return how many items were finished, and when the last one was."""
         one = self.open(place)
         for _ in range(WARM):
             one()
@@ -64,11 +64,11 @@ class RawSocket(Contender):
         with wire(place) as sock:
             for first in range(0, number, 1000):
                 pairs = [word for n in range(first, first + 1000) for word in (n + 1, f"item {n}")]
-                ask(sock, "ZADD", self.name, *pairs)
+                send_command(sock, "ZADD", self.name, *pairs)
 
     def open(self, place: str) -> Callable[[], bool]:
         sock = wire(place)
-        take, done = (ask(sock, "SCRIPT", "LOAD", text).split(b"\r\n")[1].decode() for text in (TAKE, DONE))
+        take, done = (send_command(sock, "SCRIPT", "LOAD", text).split(b"\r\n")[1].decode() for text in (TAKE, DONE))
         seek = pack("EVALSHA", take, 1, self.name, LEASE)
 
         def one() -> bool:
@@ -76,7 +76,7 @@ class RawSocket(Contender):
             found = sock.recv(4096)
             if found[:2] == b"$-":
                 return False
-            ask(sock, "EVALSHA", done, 1, self.name, found.split(b"\r\n")[1].decode())
+            send_command(sock, "EVALSHA", done, 1, self.name, found.split(b"\r\n")[1].decode())
             return True
 
         return one
@@ -109,20 +109,20 @@ class RawScript(Contender):
         return one
 
 
-class Holdfast(Contender):
-    name = "holdfast, redis"
+class Fairlock(Contender):
+    name = "fairlock, redis"
     store = "redis"
 
     def fill(self, place: str, number: int) -> None:
-        import holdfast
+        import fairlock
 
-        with holdfast.connect(place) as locks:
+        with fairlock.connect(place) as locks:
             locks.pool("bench").add_many(f"item {n}" for n in range(number))
 
     def open(self, place: str) -> Callable[[], bool]:
-        import holdfast
+        import fairlock
 
-        pool = holdfast.connect(place).pool("bench")
+        pool = fairlock.connect(place).pool("bench")
 
         def one() -> bool:
             item = pool.acquire(timeout=0)
@@ -133,17 +133,17 @@ class Holdfast(Contender):
         return one
 
 
-class OurScripts(Holdfast):
+class OurScripts(Fairlock):
     """Our two scripts on a bare socket: all that the server does for an item, and nothing of what the client does."""
 
-    name = "holdfast's scripts, bare socket"
+    name = "fairlock's scripts, bare socket"
 
     def open(self, place: str) -> Callable[[], bool]:
-        from holdfast.backends.redis.pool_layout import FINISH, TAKE, keys
+        from fairlock.stores.redis.pool_encoding import FAST_FINISH, FAST_TAKE, keys
 
         sock = wire(place)
-        for script in (TAKE, FINISH):
-            ask(sock, "SCRIPT", "LOAD", script.text)
+        for script in (FAST_TAKE, FAST_FINISH):
+            send_command(sock, "SCRIPT", "LOAD", script.text)
         where = keys("", "bench")[:2]
         me = os.urandom(12).hex()
         count = 0
@@ -152,18 +152,18 @@ class OurScripts(Holdfast):
             nonlocal count
             count += 1
             ticket = f":{me}{count:08x}"
-            found = ask(sock, "EVALSHA", TAKE.sha, 2, *where, ticket, LEASE, f" {LEASE} 5 0 bench")
+            found = send_command(sock, "EVALSHA", FAST_TAKE.sha, 2, *where, ticket, LEASE, f" {LEASE} 5 0 bench")
             if found[:2] in (b"$-", b"_\r"):
                 return False
             mine = found.split(b"\r\n")[1].partition(b"\0")[0].decode()
-            ask(sock, "EVALSHA", FINISH.sha, 2, *where, ticket, mine, mine.partition(" ")[2])
+            send_command(sock, "EVALSHA", FAST_FINISH.sha, 2, *where, ticket, mine, mine.partition(" ")[2])
             return True
 
         return one
 
 
-class HoldfastSqlite(Holdfast):
-    name = "holdfast, sqlite"
+class FairlockSqlite(Fairlock):
+    name = "fairlock, sqlite"
     store = "sqlite"
     enough = 3_000
 
@@ -190,7 +190,7 @@ class Rq(Contender):
 
 
 async def nothing(_: object) -> None:
-    """What arq runs."""
+    """Do nothing: arq needs a function to run."""
 
 
 class Arq(Contender):
@@ -287,5 +287,5 @@ def _file(place: str, name: str) -> str:
 
 
 CONTENDERS: tuple[type[Contender], ...] = (
-    RawSocket, OurScripts, RawScript, Holdfast, Rq, Arq, HoldfastSqlite, Huey, LiteQueue,
+    RawSocket, OurScripts, RawScript, Fairlock, Rq, Arq, FairlockSqlite, Huey, LiteQueue,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who is compared on Redis: holdfast, the locks of seven other libraries, and bare sockets as the limits.
+"""The contenders on Redis: fairlock, the locks of seven other libraries, and bare sockets as the limits.
 
 Each is given as a program would write it, with a lease of 30 seconds where it asks for one and no settings to please
 the bench. What a library is not asked for here, it is not charged for: none of the others has a fence, most have no
@@ -29,7 +29,7 @@ def wire(url: str) -> socket.socket:
     return sock
 
 
-def ask(sock: socket.socket, *words: str | int) -> bytes:
+def send_command(sock: socket.socket, *words: str | int) -> bytes:
     sock.sendall(pack(*words))
     return sock.recv(65536)
 
@@ -41,7 +41,7 @@ class Raw(Contender):
 
     def open(self, folder: str) -> None:
         self._sock = sock = wire(folder)
-        sha = ask(sock, "SCRIPT", "LOAD", RELEASE).split(b"\r\n")[1].decode()
+        sha = send_command(sock, "SCRIPT", "LOAD", RELEASE).split(b"\r\n")[1].decode()
         one = _RawCycle(sock, pack("SET", "raw", "token", "NX", "PX", 30000), pack("EVALSHA", sha, 1, "raw", "token"))
         self.fresh = self.same = lambda: one
 
@@ -71,8 +71,8 @@ class TokenList(Contender):
 
     def open(self, folder: str) -> None:
         self._sock = sock = wire(folder)
-        if ask(sock, "SETNX", "token:made", 1) == b":1\r\n":
-            ask(sock, "LPUSH", "token", "t")
+        if send_command(sock, "SETNX", "token:made", 1) == b":1\r\n":
+            send_command(sock, "LPUSH", "token", "t")
         one = _RawCycle(sock, b"", b"")
         one._enter, one._leave = pack("BLPOP", "token", 0), pack("LPUSH", "token", "t")
         one.__class__ = _TokenCycle
@@ -88,13 +88,13 @@ class _TokenCycle(_RawCycle):
         self._recv(4096)
 
 
-class Holdfast(Contender):
-    name = "holdfast"
+class Fairlock(Contender):
+    name = "fairlock"
 
     def open(self, folder: str) -> None:
-        import holdfast
+        import fairlock
 
-        self._locks = locks = holdfast.connect(folder)
+        self._locks = locks = fairlock.connect(folder)
         self.fresh = lambda: locks.lock("x")
         same = locks.lock("x")
         self.same = lambda: same
@@ -164,9 +164,9 @@ class Pottery(_OfALibrary):
         return lambda: Redlock(key="pottery", masters={client}, auto_release_time=30)
 
 
-ALONE: tuple[type[Contender], ...] = (Raw, Holdfast, RedisPy, PythonRedisLock, Sherlock, Tooz, Pottery)
-FIGHTING: tuple[type[Contender], ...] = (TokenList, Holdfast, RedisPy, PythonRedisLock, Sherlock, Tooz, Pottery)
-WAITING: tuple[type[Contender], ...] = (TokenList, Holdfast, RedisPy, PythonRedisLock)
+ALONE: tuple[type[Contender], ...] = (Raw, Fairlock, RedisPy, PythonRedisLock, Sherlock, Tooz, Pottery)
+FIGHTING: tuple[type[Contender], ...] = (TokenList, Fairlock, RedisPy, PythonRedisLock, Sherlock, Tooz, Pottery)
+WAITING: tuple[type[Contender], ...] = (TokenList, Fairlock, RedisPy, PythonRedisLock)
 
 
 def runnable(kinds: tuple[type[Contender], ...], url: str, missing: dict[str, str]) -> list[type[Contender]]:

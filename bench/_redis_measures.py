@@ -1,4 +1,4 @@
-"""What is measured on a Redis server of the bench's own: see redis.py for who is compared and how."""
+"""The measurements on a Redis server of the bench's own. redis.py lists what is compared and how."""
 
 import asyncio
 import itertools
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import _crowd
 from _contenders import Contender
-from _redis_contenders import Holdfast, TokenList
+from _redis_contenders import Fairlock, TokenList
 from _redis_tasks import TASKS, TaskContender, rate, raw_rate
 
 Figures = dict[str, float]
@@ -104,10 +104,10 @@ def gap(kind: type[Contender], server: Server) -> Figures:
 
 
 def threads(server: Server, size: int, seconds: float) -> dict[str, Figures]:
-    """So many threads of one process on one lock: holdfast with one client, the token list with a connection each."""
-    import holdfast
+    """So many threads of one process on one lock: fairlock with one client, the token list with a connection each."""
+    import fairlock
 
-    with holdfast.connect(server.url) as locks:
+    with fairlock.connect(server.url) as locks:
         lock = locks.lock("threads")
         fences: list[int] = []
 
@@ -115,7 +115,7 @@ def threads(server: Server, size: int, seconds: float) -> dict[str, Figures]:
             with lock as lease:
                 fences.append(lease.fence)
 
-        by_holdfast = _many(size, seconds, [ours] * size)
+        by_fairlock = _many(size, seconds, [ours] * size)
         if any(one >= other for one, other in itertools.pairwise(fences)):
             raise RuntimeError("a fence did not rise")
     lists = [TokenList() for _ in range(size)]
@@ -132,7 +132,7 @@ def threads(server: Server, size: int, seconds: float) -> dict[str, Figures]:
     by_list = _many(size, seconds, [theirs(one) for one in lists])
     for one in lists:
         one.close()
-    return {Holdfast.name: {f"{size} threads": by_holdfast}, TokenList.name: {f"{size} threads": by_list}}
+    return {Fairlock.name: {f"{size} threads": by_fairlock}, TokenList.name: {f"{size} threads": by_list}}
 
 
 def _many(size: int, seconds: float, cycles: list[Any]) -> float:
@@ -158,10 +158,10 @@ def _many(size: int, seconds: float, cycles: list[Any]) -> float:
 
 
 def waiters(server: Server, size: int, seconds: float) -> Figures:
-    """So many threads of one client in line for one lock: what they cost the server, and how soon all are through."""
-    import holdfast
+    """Threads of one client in the queue for one lock: their cost for the server, and how soon all are through."""
+    import fairlock
 
-    with holdfast.connect(server.url) as holder, holdfast.connect(server.url) as locks:
+    with fairlock.connect(server.url) as holder, fairlock.connect(server.url) as locks:
         with locks.lock("warm"):
             pass
         held = holder.lock("waited").acquire()
@@ -216,26 +216,27 @@ def runnable_tasks(server: Server, missing: dict[str, str]) -> list[type[TaskCon
 
 
 def server_time(server: Server, size: int, kind: str) -> Figures:
-    """Microseconds of the server for a step of a lock with one in line, or one holder, and with so many: by turns."""
-    import holdfast
-    from holdfast.doorman import ALL, Enter, Leave
-    from holdfast.flow.run import run
+    """Return the server's microseconds for a step of a lock with one waiter, or one holder, and with `size` of them."""
+    import fairlock
+    from fairlock.engine.run_sync import run
+    from fairlock.rules.locks import EXCLUSIVE, Acquire, Release
 
     server.client.flushall()
     took: dict[int, list[float]] = {1: [], size: []}
-    with holdfast.connect(server.url) as locks:
-        backend = locks._desk.backend
-        wish = Enter("", ALL if kind == "line" else size + 10, ALL if kind == "line" else 1, 300_000_000)
+    with fairlock.connect(server.url) as locks:
+        backend = locks._session.backend
+        capacity, weight = (EXCLUSIVE, EXCLUSIVE) if kind == "queue" else (size + 10, 1)
+        request = Acquire("", capacity, weight, 300_000_000)
         for many in took:
-            for number in range(many + (kind == "line")):
-                run(backend.ask(f"{kind}-{many}", wish._replace(ticket=f"crowd{number:027d}")))
+            for number in range(many + (kind == "queue")):
+                run(backend.call(f"{kind}-{many}", request._replace(ticket=f"crowd{number:027d}")))
         for turn in range(30):
             for many, times in took.items():
                 server.client.config_resetstat()
                 for number in range(20):
                     ticket = f"guest{turn:07d}{number:020d}"
-                    run(backend.ask(f"{kind}-{many}", wish._replace(ticket=ticket)))
-                    run(backend.ask(f"{kind}-{many}", Leave(ticket)))
+                    run(backend.call(f"{kind}-{many}", request._replace(ticket=ticket)))
+                    run(backend.call(f"{kind}-{many}", Release(ticket)))
                 times.append(float(server.client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"]))
     one, several = (statistics.median(times) for times in took.values())
     return {f"server, 1 {kind}": one, f"server, {size} {kind}": several, f"server, {kind} ratio": several / one}

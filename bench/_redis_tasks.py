@@ -1,4 +1,4 @@
-"""Who is compared under asyncio: a thousand tasks, each with a lock of its own."""
+"""The contenders under asyncio: a thousand tasks, each with a lock of its own."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from _redis_contenders import RELEASE, ask, pack, wire
+from _redis_contenders import RELEASE, pack, send_command, wire
 
 Cycle = Callable[[], Awaitable[None]]
 
@@ -18,18 +18,18 @@ class TaskContender:
         raise NotImplementedError
 
     def task(self, number: int) -> Cycle:
-        """What this task does again and again: take its own lock and give it back."""
+        """Return what this task does again and again: acquire its own lock and release it."""
         raise NotImplementedError
 
     async def close(self) -> None:
         pass
 
 
-class Holdfast(TaskContender):
-    name = "holdfast"
+class Fairlock(TaskContender):
+    name = "fairlock"
 
     async def open(self, url: str) -> None:
-        from holdfast import aio
+        from fairlock import aio
 
         self._locks = aio.connect(url)
 
@@ -144,11 +144,11 @@ class Glide(TaskContender):
         await self._client.close()
 
 
-TASKS: tuple[type[TaskContender], ...] = (Holdfast, RedisAsyncio, Aioredlock, Coredis, Glide)
+TASKS: tuple[type[TaskContender], ...] = (Fairlock, RedisAsyncio, Aioredlock, Coredis, Glide)
 
 
 async def rate(kind: type[TaskContender], url: str, tasks: int, seconds: float) -> float:
-    """Cycles per second, of so many tasks at once."""
+    """Return the cycles per second of this number of tasks at once."""
     one = kind()
     await one.open(url)
     done = 0
@@ -176,7 +176,7 @@ async def rate(kind: type[TaskContender], url: str, tasks: int, seconds: float) 
 def raw_rate(url: str, tasks: int, seconds: float) -> float:
     """The limit: all that can be taken in one write, then all that can be given back in one."""
     sock = wire(url)
-    sha = ask(sock, "SCRIPT", "LOAD", RELEASE).split(b"\r\n")[1].decode()
+    sha = send_command(sock, "SCRIPT", "LOAD", RELEASE).split(b"\r\n")[1].decode()
     enter = b"".join(pack("SET", f"rb{n}", "t", "NX", "PX", 30000) for n in range(tasks))
     leave = b"".join(pack("EVALSHA", sha, 1, f"rb{n}", "t") for n in range(tasks))
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Who is compared on SQL databases: holdfast, its own statements sent by hand, what one writes on an evening with the
+"""The contenders on SQL databases: fairlock, its own statements sent by hand, what one writes on an evening with the
 locks of the database itself, and two libraries. Each is opened in the process that uses it."""
 
 import contextlib
@@ -9,7 +9,7 @@ from typing import Any
 
 from _contenders import Contender
 
-import holdfast
+import fairlock
 
 POOL = "jobs"
 
@@ -22,11 +22,11 @@ class OnSql(Contender):
         self.fresh = self.same = section
 
 
-class Holdfast(OnSql):
-    name = "holdfast"
+class Fairlock(OnSql):
+    name = "fairlock"
 
     def open(self, folder: str) -> None:
-        self.locks = locks = holdfast.connect(self.url)
+        self.locks = locks = fairlock.connect(self.url)
         self.fresh = lambda: locks.lock("x")
         same = locks.lock("x")
         self.same = lambda: same
@@ -36,19 +36,19 @@ class Holdfast(OnSql):
 
 
 class ByPsycopg(OnSql):
-    """The statements of holdfast with the texts that it writes, sent by psycopg with nothing around them."""
+    """The statements of fairlock with the texts that it writes, sent by psycopg with nothing around them."""
 
     name = "the same statements, psycopg"
 
     def open(self, folder: str) -> None:
         import psycopg
 
-        with holdfast.connect(self.url) as locks:
+        with fairlock.connect(self.url) as locks:
             with locks.lock("raw"):
-                inside = self._row("raw")
+                held = self._row("raw")
             outside = self._row("raw")
-            self.text = locks._desk.backend.store.dialect.write.text  # type: ignore[attr-defined]
-        self.bodies = [inside[1:3], outside[1:3]]
+            self.text = locks._session.backend.store.dialect.write.text  # type: ignore[attr-defined]
+        self.bodies = [held[1:3], outside[1:3]]
         self.score, self.version = outside[0], outside[3]
         self.db = psycopg.connect(self.url, autocommit=True, prepare_threshold=2)
         self.use(self._section)
@@ -57,7 +57,7 @@ class ByPsycopg(OnSql):
         import psycopg
 
         with psycopg.connect(self.url) as db:
-            found = db.execute("SELECT score, owner, body, version FROM holdfast_locks WHERE key = %s", [key])
+            found = db.execute("SELECT score, owner, body, version FROM fairlock_locks WHERE key = %s", [key])
             return found.fetchone()
 
     def _write(self, owner: str, body: str) -> None:
@@ -167,10 +167,10 @@ class Tooz(OnSql):
 class Worker:
     """`take` an item and finish it; False if there was none."""
 
-    name = "holdfast"
+    name = "fairlock"
 
     def __init__(self, url: str) -> None:
-        self.pool = holdfast.connect(url).pool(POOL, lease=60)
+        self.pool = fairlock.connect(url).pool(POOL, lease=60)
 
     def __call__(self) -> bool:
         item = self.pool.acquire(False)
@@ -201,10 +201,10 @@ class RawWorker(Worker):
 
 NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 TAKE = f"""
-WITH one AS (SELECT pool, key FROM holdfast_items WHERE pool = %s AND score >= 0 AND score <= {NOW}
+WITH one AS (SELECT pool, key FROM fairlock_items WHERE pool = %s AND score >= 0 AND score <= {NOW}
              ORDER BY score LIMIT 1 FOR UPDATE SKIP LOCKED)
-UPDATE holdfast_items SET score = {NOW} + 60000000, ticket = %s, fence = greatest(fence + 1, {NOW}) FROM one
-WHERE holdfast_items.pool = one.pool AND holdfast_items.key = one.key
-RETURNING holdfast_items.key, holdfast_items.fence, holdfast_items.body"""
+UPDATE fairlock_items SET score = {NOW} + 60000000, ticket = %s, fence = greatest(fence + 1, {NOW}) FROM one
+WHERE fairlock_items.pool = one.pool AND fairlock_items.key = one.key
+RETURNING fairlock_items.key, fairlock_items.fence, fairlock_items.body"""
 FINISH = """
-UPDATE holdfast_items SET score = -1, ticket = '' WHERE pool = %s AND key = %s AND ticket = %s AND fence = %s"""
+UPDATE fairlock_items SET score = -1, ticket = '' WHERE pool = %s AND key = %s AND ticket = %s AND fence = %s"""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import _crowd
 import sqlalchemy.ext.asyncio  # noqa: F401  # here, and not in each child while others are measured
 
-import holdfast
-import holdfast.aio
-from holdfast.testing.requests import requests_of
+import fairlock
+import fairlock.aio
+from fairlock.testing.request_count import requests_of
 
 SLOTS, INSIDE = 10, 0.03
 FACES = ("threads", "tasks")
@@ -23,7 +23,7 @@ ONE, EIGHT, COST = (
     "200 of one client, 10 slots, 30 ms, s", "8 processes of 8, 10 slots, 30 ms, 10 times each, s",
     "8 processes of 8, statements per grant",
 )  # fmt: skip
-WANTED = [  # what, whose, at most; and at most so many times another's
+WANTED = [  # figure, contender, limit; the limit is a multiple of another contender's figure if one is named
     (ONE, "PostgreSQL, tasks", 2.0, ""),
     (ONE, "MariaDB, tasks", 4.0, ""),
     (EIGHT, "PostgreSQL, tasks", 1.0, "PostgreSQL, threads"),
@@ -39,12 +39,12 @@ class Spent(NamedTuple):
 
 
 def spend(url: str, face: str, processes: int, each: int, times: int) -> Spent:
-    """So many processes with one client each, in which so many threads or tasks go in and out so many times."""
+    """Run the processes, each with one client and `each` threads or tasks that acquire and release `times` times."""
     state, ready, ended, statements = (_crowd.board(size) for size in (1, processes, processes, processes))
     name = f"crowd {time.monotonic_ns()}"
 
     def by_threads(me: int) -> None:
-        with holdfast.connect(url) as client:
+        with fairlock.connect(url) as client:
             client.ping()
             count = requests_of(client)
 
@@ -63,7 +63,7 @@ def spend(url: str, face: str, processes: int, each: int, times: int) -> Spent:
             ended[me], statements[me] = time.monotonic_ns(), count()
 
     async def by_tasks(me: int) -> None:
-        async with holdfast.aio.connect(url) as client:
+        async with fairlock.aio.connect(url) as client:
             await client.ping()
             count = requests_of(client)
 
@@ -94,7 +94,7 @@ def crowds(urls: dict[str, str], number: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def wishes(results: list[dict[str, dict[str, float]]]) -> list[list[str]]:
+def requests(results: list[dict[str, dict[str, float]]]) -> list[list[str]]:
     """A table of what is wanted of crowds, and what was found."""
     rows = [["crowds", "wanted", "median (lowest to highest)"]]
     for measure, who, most, other in WANTED:

@@ -19,22 +19,22 @@ HERE = Path(__file__).resolve().parent
 sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != HERE]  # its own name is the driver's
 sys.path.insert(0, str(HERE.parent))
 
-import holdfast
-from holdfast.backends.cassandra.shelf import BUCKETS, CassandraShelf
+import fairlock
+from fairlock.stores.cassandra.pool_items import BUCKETS, CassandraItemStore
 from tests.servers.cassandra import Ring, missing
 
 
 def drain(ring: Ring, buckets: int, workers: int, items: int) -> tuple[float, float]:
-    """So many workers take and finish so many items: items a second, transactions an item."""
-    CassandraShelf.buckets = buckets
+    """Let the workers acquire and finish all items. Return the items per second and the transactions per item."""
+    CassandraItemStore.buckets = buckets
     pool = f"jobs-{buckets}-{os.urandom(4).hex()}"
-    clients = [holdfast.connect(ring.session(), keyspace="holdfast") for _ in range(workers)]
-    wires: list[Any] = [locks._desk.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
+    clients = [fairlock.connect(ring.session(), keyspace="fairlock") for _ in range(workers)]
+    wires: list[Any] = [locks._session.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
     clients[0].pool(pool).add_many([(f"item {number}", None) for number in range(items)])
     before = sum(wire.sent for wire in wires)
     done: list[str] = []
 
-    def work(locks: holdfast.Locks) -> None:
+    def work(locks: fairlock.Locks) -> None:
         jobs = locks.pool(pool, lease=60)
         while (item := jobs.acquire(blocking=False)) is not None:
             item.done()

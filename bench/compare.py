@@ -1,4 +1,4 @@
-"""holdfast on its embedded store, filelock, portalocker and flock(2) side by side, in one run.
+"""fairlock on its embedded store, filelock, portalocker and flock(2) side by side, in one run.
 
     ./dev bench compare [--rounds N] [--into FOLDER] [--only MEASURE …]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import _crowd
-from _contenders import CONTENDERS, VERSIONS, Contender, Holdfast
+from _contenders import CONTENDERS, VERSIONS, Contender, Fairlock
 from _picture import draw
 
 ROUNDS = 7
@@ -72,10 +72,10 @@ def start_up(folder: str) -> Figures:
     """A command under a lock, bare Python, and flock(1): milliseconds until each has ended."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     source = str(Path(__file__).resolve().parents[1] / "src")
-    env = {"PATH": os.environ.get("PATH", ""), "HOME": folder, "PYTHONPATH": source, "HOLDFAST_URL": _url(folder)}
+    env = {"PATH": os.environ.get("PATH", ""), "HOME": folder, "PYTHONPATH": source, "FAIRLOCK_URL": _url(folder)}
     commands = {
         "python": [python, "-c", "pass"],
-        "holdfast_run": [python, "-m", "holdfast", "run", "x", "--", "true"],
+        "fairlock_run": [python, "-m", "fairlock", "run", "x", "--", "true"],
         "flock_1": ["flock", f"{folder}/flock1", "true"],
     }
     took: dict[str, list[float]] = {name: [] for name in commands}
@@ -140,7 +140,7 @@ def machine_time() -> tuple[int, int]:
 
 # -- the report
 
-WANTED = [  # figure, what it is called, unit, digits, wanted of holdfast
+WANTED = [  # figure, what it is called, unit, digits, wanted of fairlock
     ("cycles_fresh", "cycles, a new object each time", "/s", 0, ""),
     ("cycles_same", "cycles, one object used again", "/s", 0, ""),
     ("idle_50", "idle while one waits, 50 ms holds", "ms", 2, "≤ 0.7"),
@@ -176,13 +176,13 @@ def table(results: Rounds, starts: list[Figures]) -> list[list[str]]:
             label = f"{called}, {unit}" if unit else called
             rows.append([label, wanted, *[median_and_spread(c, digits) if c else "" for c in cells]])
     for figure, called in (("cycles_fresh", "a new object each time"), ("cycles_same", "one object used again")):
-        found = ratios(results, figure, Holdfast.name, "filelock")
+        found = ratios(results, figure, Fairlock.name, "filelock")
         if found:
             rows.append([f"cycles, {called}: times filelock's", "≥ 2", median_and_spread(found, 2)])
     if starts:
-        times = [s["holdfast_run"] / s["python"] for s in starts]
-        rows.append(["holdfast run x -- true: times python3 -c pass", "≤ 4.5", median_and_spread(times, 2)])
-        for name, called in (("holdfast_run", "holdfast run"), ("python", "python3 -c pass"), ("flock_1", "flock(1)")):
+        times = [s["fairlock_run"] / s["python"] for s in starts]
+        rows.append(["fairlock run x -- true: times python3 -c pass", "≤ 4.5", median_and_spread(times, 2)])
+        for name, called in (("fairlock_run", "fairlock run"), ("python", "python3 -c pass"), ("flock_1", "flock(1)")):
             values = [s[name] for s in starts if name in s]
             if values:
                 rows.append([f"{called}, ms", "", median_and_spread(values, 1)])

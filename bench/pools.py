@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from _about import about, publish
-from _pool_contenders import CONTENDERS, Contender, Holdfast, HoldfastSqlite
+from _pool_contenders import CONTENDERS, Contender, Fairlock, FairlockSqlite
 from _redis_measures import Server
 
 ROUNDS = 3
@@ -34,13 +34,13 @@ LATE = 15  # seconds for workers to begin, or to end: one that hangs must not co
 Rounds = list[dict[str, dict[str, float]]]
 
 RATIOS = [  # ours, the other, what is wanted
-    ("holdfast, redis", "raw scripts, redis-py", "≥ 0.8"),
-    ("holdfast, redis", "raw scripts, bare socket", ""),
-    ("holdfast's scripts, bare socket", "raw scripts, bare socket", ""),
-    ("holdfast, redis", "rq", ""),
-    ("holdfast, redis", "arq", ""),
-    ("holdfast, sqlite", "litequeue, sqlite", ""),
-    ("holdfast, sqlite", "huey, sqlite", ""),
+    ("fairlock, redis", "raw scripts, redis-py", "≥ 0.8"),
+    ("fairlock, redis", "raw scripts, bare socket", ""),
+    ("fairlock's scripts, bare socket", "raw scripts, bare socket", ""),
+    ("fairlock, redis", "rq", ""),
+    ("fairlock, redis", "arq", ""),
+    ("fairlock, sqlite", "litequeue, sqlite", ""),
+    ("fairlock, sqlite", "huey, sqlite", ""),
 ]
 
 
@@ -70,7 +70,7 @@ def crowd(contender: Contender, place: str, workers: int, server: int) -> dict[s
         served = cpu_of(server) - before if contender.store == "redis" else 0.0
     finally:
         for pid, out in pipes:
-            os.kill(pid, signal.SIGKILL)  # whoever has answered is done, and whoever has not is too late
+            os.kill(pid, signal.SIGKILL)  # a worker that has answered is done, and one that has not is too late
             os.waitpid(pid, 0)
             os.close(out)
         os.close(go_out)
@@ -110,11 +110,11 @@ def _lines(pipes: list[tuple[int, int]]) -> list[str]:
 
 
 def size(place: str) -> dict[str, float]:
-    """What taking and giving back costs in a pool of 100,000, against one of 1,000: in turns, a few at a time."""
-    import holdfast
+    """Measure acquire and release in a pool of 100,000 items against one of 1,000: in turns, a few at a time."""
+    import fairlock
 
     took: dict[int, list[float]] = {1_000: [], 100_000: []}
-    with holdfast.connect(place) as locks:
+    with fairlock.connect(place) as locks:
         pools = {number: locks.pool(f"of {number}") for number in took}
         for number, pool in pools.items():
             pool.add_many(f"item {n}" for n in range(number))
@@ -139,7 +139,7 @@ def run(rounds: int, only: list[str], missing: dict[str, str]) -> Rounds:
             for measure in only or MEASURES:
                 turn = number % len(CONTENDERS)
                 for kind in (*CONTENDERS[turn:], *CONTENDERS[:turn]):
-                    if kind.name in missing or (measure == "size" and kind not in (Holdfast, HoldfastSqlite)):
+                    if kind.name in missing or (measure == "size" and kind not in (Fairlock, FairlockSqlite)):
                         continue
                     server.client.flushall()
                     with tempfile.TemporaryDirectory(prefix="bench") as folder:
@@ -185,11 +185,11 @@ def tables(results: Rounds) -> list[list[list[str]]]:
                 pairs = [(r.get(ours, {}).get(figure + count), r.get(other, {}).get(figure + count)) for r in results]
                 cells.append(spread([a / b for a, b in pairs if a and b], 2))
             ratios.append([called, wanted if not figure else "", *cells])
-    sizes = [["taking and giving back", "wanted", Holdfast.name, HoldfastSqlite.name]]
+    sizes = [["taking and giving back", "wanted", Fairlock.name, FairlockSqlite.name]]
     for figure, wanted, digits in (
         ("µs in a pool of 1,000", "", 0), ("µs in a pool of 100,000", "", 0), ("100,000 of 1,000", "≤ 1.2", 2),
     ):  # fmt: skip
-        cells = [spread(values(results, kind.name, figure), digits) for kind in (Holdfast, HoldfastSqlite)]
+        cells = [spread(values(results, kind.name, figure), digits) for kind in (Fairlock, FairlockSqlite)]
         sizes.append([figure, wanted, *cells])
     return [some for some in (found, costs, ratios, sizes) if any(any(row[-2:]) for row in some[1:])]
 

@@ -1,4 +1,4 @@
-"""holdfast on Redis, the locks of other libraries and bare sockets side by side, in one run.
+"""fairlock on Redis, the locks of other libraries and bare sockets side by side, in one run.
 
     ./dev bench redis [--rounds N] [--into FOLDER] [--only MEASURE …]
 
@@ -29,7 +29,7 @@ PACKAGES = ("redis", "hiredis", "python-redis-lock", "sherlock", "tooz", "potter
 MEASURES = ("alone", "fights", "idle", "threads", "tasks", "waiters", "server")
 Rounds = list[dict[str, dict[str, float]]]
 
-# figure, what it is called, the limit that holdfast is compared with, what is wanted
+# figure, what it is called, the limit that fairlock is compared with, what is wanted
 RATIOS = [
     ("alone, same core", "alone, same core: of the raw socket", "raw socket", "≥ 0.60"),
     ("alone, two cores", "alone, two cores: of the raw socket", "raw socket", "≥ 0.80"),
@@ -41,7 +41,7 @@ RATIOS = [
     ("1000 tasks, two cores", "1,000 tasks, two cores: times redis.asyncio's", "redis.asyncio", "≥ 12"),
     ("1000 tasks, same core", "1,000 tasks, same core: of the raw batch", "raw socket", ""),
 ]
-FIGURES = [  # figure, what it is called, digits, what is wanted of holdfast, less is better
+FIGURES = [  # figure, what it is called, digits, what is wanted of fairlock, less is better
     ("alone, same core", "cycles/s, nobody else, same core", 0, "", False),
     ("alone, two cores", "cycles/s, nobody else, two cores", 0, "", False),
     ("8 processes", "cycles/s, 8 processes on one lock", 0, "", False),
@@ -54,11 +54,11 @@ FIGURES = [  # figure, what it is called, digits, what is wanted of holdfast, le
     ("waiters, commands", "500 waiters: commands/s", 2, "≤ 1.5", True),
     ("waiters, connections", "500 waiters: connections more", 0, "≤ 2", True),
     ("waiters, drained", "500 waiters: s until all are through", 2, "≤ 0.3", True),
-    ("server, line ratio", "server time, 10,000 in line: times that with 1", 2, "≤ 1.2", True),
+    ("server, queue ratio", "server time, 10,000 in the queue: times that with 1", 2, "≤ 1.2", True),
     ("server, holders ratio", "server time, 10,000 holders: times that with 1", 2, "≤ 1.2", True),
 ]
-COLOURS = {
-    "holdfast": "#2f6fb3", "raw socket": "#7f8c8d", "token list": "#95a5a6", "redis-py": "#b9770e",
+PALETTE = {
+    "fairlock": "#2f6fb3", "raw socket": "#7f8c8d", "token list": "#95a5a6", "redis-py": "#b9770e",
     "python-redis-lock": "#8e5ea2", "sherlock": "#c0392b", "tooz": "#16a085", "pottery": "#a04000",
     "redis.asyncio": "#b9770e", "aioredlock": "#c0392b", "coredis": "#16a085", "glide, bare": "#8e5ea2",
 }  # fmt: skip
@@ -92,10 +92,10 @@ def run(rounds: int, only: list[str], missing: dict[str, str]) -> Rounds:
                     for where in ("same core", "two cores"):
                         note(measures.tasks(server, by_tasks[turn:] + by_tasks[:turn], where, 1000))
                 elif number == 0 and measure == "waiters":
-                    note({"holdfast": measures.waiters(server, 500, 10.0)})
+                    note({"fairlock": measures.waiters(server, 500, 10.0)})
                 elif number == 0 and measure == "server":
-                    for kind in ("line", "holders"):
-                        note({"holdfast": measures.server_time(server, 10_000, kind)})
+                    for kind in ("queue", "holders"):
+                        note({"fairlock": measures.server_time(server, 10_000, kind)})
             results.append(this)
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     return results
@@ -111,19 +111,19 @@ def spread(found: list[float], digits: int) -> str:
 
 
 def table(results: Rounds) -> str:
-    rows = [["holdfast", "wanted", "median (lowest to highest)"]]
+    rows = [["fairlock", "wanted", "median (lowest to highest)"]]
     for figure, called, limit, wanted in RATIOS:
         found = [
-            r["holdfast"][figure] / r[limit][figure]
-            for r in results if figure in r.get("holdfast", {}) and r.get(limit, {}).get(figure)
+            r["fairlock"][figure] / r[limit][figure]
+            for r in results if figure in r.get("fairlock", {}) and r.get(limit, {}).get(figure)
         ]  # fmt: skip
         if found:
             rows.append([called, wanted, spread(found, 2)])
     for figure, called, digits, wanted, _ in FIGURES:
-        if wanted and (found := values(results, "holdfast", figure)):
+        if wanted and (found := values(results, "fairlock", figure)):
             rows.append([called, wanted, spread(found, digits)])
     each: list[list[str]] = []
-    names = [name for name in COLOURS if any(name in r for r in results)]
+    names = [name for name in PALETTE if any(name in r for r in results)]
     each.append(["median of each", *names])
     for figure, called, digits, _, _ in FIGURES:
         cells = [values(results, name, figure) for name in names]
@@ -135,11 +135,11 @@ def table(results: Rounds) -> str:
 def picture(results: Rounds) -> str:
     panels = []
     for figure, called, digits, _, less in FIGURES:
-        found = {name: values(results, name, figure) for name in COLOURS}
+        found = {name: values(results, name, figure) for name in PALETTE}
         found = {name: some for name, some in found.items() if some}
         if len(found) > 1:
             panels.append((called + (", less is better" if less else ""), found, digits))
-    return draw_panels(panels, COLOURS)
+    return draw_panels(panels, PALETTE)
 
 
 def main() -> None:

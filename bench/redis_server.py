@@ -1,4 +1,4 @@
-"""What a step of a lock costs a Redis server, with few and with many in line or inside.
+"""What a step of a lock costs a Redis server, with few and with many in the queue or inside.
 
     ./dev bench redis_server [--rounds N]
 
@@ -17,54 +17,54 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from redis import Redis
 
-from holdfast.backends.redis import layout
-from holdfast.backends.redis.scripts import ENTER, LEAVE, STEP
-from holdfast.doorman import ALL, Command, Enter, Leave
+from fairlock.rules.locks import EXCLUSIVE, Acquire, Command, Release
+from fairlock.stores.redis import encoding
+from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from tests.servers.fixtures import redis_program
 from tests.servers.server import Server
 
 MANY = 10_000
 TURN, TURNS = 40, 60  # so short that most turns are not interrupted by whatever else runs on this machine
 LEASE = 600_000_000
-EAR = "0123456789abcdef"
+LISTENER = "0123456789abcdef"
 OWNER = "web-3:4117"
 
 
 class Crowd(NamedTuple):
-    """A door with so many at it. `steps` goes on for ever: one leaves, another one comes."""
+    """A lock with many holders or waiters. `steps` goes on forever: one releases, another one acquires."""
 
     server: Redis
     keys: list[str]
     steps: Iterator[Command]
 
-    def say(self, commands: list[Command]) -> None:
+    def send(self, commands: list[Command]) -> None:
         with self.server.pipeline(transaction=False) as pipe:
             for command in commands:
-                pipe.evalsha(STEP.sha, len(self.keys), *self.keys, layout.EARS, *layout.words(command))
+                pipe.evalsha(STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS, *encoding.message_args(command))
             pipe.execute()
 
     def turn(self) -> None:
-        self.say([next(self.steps) for _ in range(TURN)])
+        self.send([next(self.steps) for _ in range(TURN)])
 
 
-def waiter(number: int) -> Enter:
-    return Enter(f"{EAR}-{number:08}", ALL, ALL, LEASE, block=32, ear=EAR, owner=OWNER)
+def waiter(number: int) -> Acquire:
+    return Acquire(f"{LISTENER}-{number:08}", EXCLUSIVE, EXCLUSIVE, LEASE, block=32, listener=LISTENER, owner=OWNER)
 
 
-def holder(number: int) -> Enter:
-    return Enter(f"{EAR}-{number:08}", 2 * MANY, 1, LEASE, ear=EAR, owner=OWNER)
+def holder(number: int) -> Acquire:
+    return Acquire(f"{LISTENER}-{number:08}", 2 * MANY, 1, LEASE, listener=LISTENER, owner=OWNER)
 
 
-def crowd(server: Redis, name: str, size: int, come: Callable[[int], Enter]) -> Crowd:
+def crowd(server: Redis, name: str, size: int, come: Callable[[int], Acquire]) -> Crowd:
     def steps() -> Iterator[Command]:
         number = 0
         while True:
-            yield Leave(come(number).ticket)
+            yield Release(come(number).ticket)
             yield come(number + size)
             number += 1
 
-    found = Crowd(server, layout.keys("", name), steps())
-    found.say([come(number) for number in range(size)])
+    found = Crowd(server, encoding.keys("", name), steps())
+    found.send([come(number) for number in range(size)])
     return found
 
 
@@ -77,9 +77,10 @@ class Short(NamedTuple):
     def turn(self) -> None:
         with self.server.pipeline(transaction=False) as pipe:
             for number in range(TURN // 2):
-                ticket = f"{EAR}-{number:08}"
-                pipe.evalsha(ENTER.sha, 1, self.door, ticket, ALL, ALL, LEASE, 32, EAR, OWNER, "")
-                pipe.evalsha(LEAVE.sha, 1, self.door, ticket, "")
+                ticket = f"{LISTENER}-{number:08}"
+                args = (EXCLUSIVE, EXCLUSIVE, LEASE, 32, LISTENER, OWNER, "")
+                pipe.evalsha(FAST_ACQUIRE.sha, 1, self.door, ticket, *args)
+                pipe.evalsha(FAST_RELEASE.sha, 1, self.door, ticket, "")
             pipe.execute()
 
 
@@ -91,13 +92,13 @@ def cost(server: Redis, turn: Callable[[], None]) -> float:
 
 
 def measure(server: Redis) -> dict[str, float]:
-    """One round. A place in line lasts 30 s without a poll, so each has its own crowds."""
+    """One round. A place in the queue lasts 30 s without a poll, so each round has its own crowds."""
     server.flushall()
     crowds: dict[str, Crowd | Short] = {
-        "alone, the short way": Short(server, layout.keys("", "short")[0]),
+        "alone, the short way": Short(server, encoding.keys("", "short")[0]),
         "alone, the full step": crowd(server, "slots, 0", 1, holder),
-        "1 in line": crowd(server, "line of 1", 2, waiter),
-        f"{MANY:,} in line": crowd(server, "line of many", MANY + 1, waiter),
+        "1 in the queue": crowd(server, "line of 1", 2, waiter),
+        f"{MANY:,} in the queue": crowd(server, "line of many", MANY + 1, waiter),
         "1 other holder": crowd(server, "slots, 1", 2, holder),
         f"{MANY:,} other holders": crowd(server, "slots, many", MANY + 1, holder),
     }
@@ -115,17 +116,17 @@ def main() -> None:
     process = Server(redis_program())
     try:
         server = Redis(port=process.port)
-        for each in (ENTER, LEAVE, STEP):
+        for each in (FAST_ACQUIRE, FAST_RELEASE, STEP):
             server.script_load(each.text)
-        ears = server.pubsub()
-        ears.subscribe(layout.EARS + EAR)  # somebody listens: nobody is passed over
-        ears.get_message(timeout=5)
+        listeners = server.pubsub()
+        listeners.subscribe(encoding.LISTENERS + LISTENER)  # somebody listens: nobody is passed over
+        listeners.get_message(timeout=5)
         found = [measure(server) for _ in range(rounds)]
     finally:
         process.end()
     for name in found[0]:
         print(f"{name:24}{statistics.median(each[name] for each in found):8.1f} µs a step")
-    for few, many in (("1 in line", f"{MANY:,} in line"), ("1 other holder", f"{MANY:,} other holders")):
+    for few, many in (("1 in the queue", f"{MANY:,} in the queue"), ("1 other holder", f"{MANY:,} other holders")):
         ratio = statistics.median(each[many] / each[few] for each in found)
         print(f"{many} : {few}{'':{40 - len(many) - len(few)}}{ratio:8.2f}")
 

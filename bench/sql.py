@@ -1,4 +1,4 @@
-"""holdfast on PostgreSQL and MariaDB beside what one would write by hand, and two libraries, in one run.
+"""fairlock on PostgreSQL and MariaDB beside what one would write by hand, and two libraries, in one run.
 
     ./dev bench sql [--rounds N] [--into FOLDER] [--only MEASURE …]
 
@@ -27,17 +27,17 @@ from _sql_contenders import (
     AdvisoryAnew,
     AdvisoryKept,
     ByPsycopg,
+    Fairlock,
     ForUpdate,
-    Holdfast,
     OnSql,
     Pals,
     RawWorker,
     Tooz,
     Worker,
 )
-from _sql_crowds import COST, EIGHT, ONE, crowds, wishes
+from _sql_crowds import COST, EIGHT, ONE, crowds, requests
 
-import holdfast
+import fairlock
 from tests.servers.fixtures import sql_program
 from tests.servers.sql import MariaDB, PostgreSQL
 
@@ -72,8 +72,10 @@ def alone(kinds: Sequence[type[OnSql]], url: str, missing: dict[str, str]) -> di
 
 
 def crowd(contender: OnSql, size: int, seconds: float) -> float:
-    """Grants per second of so many processes, each of whom stays inside for 5 ms and comes back at once. It counts from
-    when each has been inside: what it costs that all come at the same instant is another matter."""
+    """Return the grants per second of `size` processes, each of which holds the lock for 5 ms and comes back at once.
+
+    It counts from when each has held the lock: the cost of a start at the same instant is another matter.
+    """
     state, counts = _crowd.board(2), _crowd.board(size)
 
     def work(me: int) -> None:
@@ -99,7 +101,7 @@ def crowd(contender: OnSql, size: int, seconds: float) -> float:
 
 def drain(kind: type[Worker], url: str) -> float:
     """Items per second that 16 processes take and finish together."""
-    with holdfast.connect(url) as locks:
+    with fairlock.connect(url) as locks:
         for item in range(0, ITEMS, 5000):
             locks.pool(POOL).add_many(f"item {n}" for n in range(item, item + 5000))
     state, ready, counts = _crowd.board(1), _crowd.board(16), _crowd.board(16)
@@ -134,7 +136,7 @@ class Servers:
         self.postgresql.run("DROP TABLE IF EXISTS bench_rows")
         self.postgresql.run("CREATE TABLE bench_rows AS SELECT 1 AS n")
         self.postgresql.run("GRANT ALL ON bench_rows TO app")
-        with holdfast.connect(self.postgresql.url) as locks:
+        with fairlock.connect(self.postgresql.url) as locks:
             locks.pool(POOL).add("first")
             locks.lock("x").acquire(False)
 
@@ -152,15 +154,15 @@ def a_round(number: int, servers: Servers, only: list[str], missing: dict[str, s
     url, maria = servers.postgresql.url, servers.mariadb.url
     found: Figures = {}
     if "alone" in only:
-        kinds = turned((Holdfast, ByPsycopg, AdvisoryAnew, Pals, Tooz), number)
+        kinds = turned((Fairlock, ByPsycopg, AdvisoryAnew, Pals, Tooz), number)
         found[ALONE] = alone(kinds, url, missing)
     if "crowd" in only:
         found[CROWD] = {}
-        for kind in turned((Holdfast, AdvisoryKept), number):
+        for kind in turned((Fairlock, AdvisoryKept), number):
             found[CROWD][kind.name] = crowd(kind(url), 64, 4.0)
     if "idle" in only:
         found[IDLE] = {}
-        for kind in turned((Holdfast, ForUpdate), number):
+        for kind in turned((Fairlock, ForUpdate), number):
             found[IDLE][kind.name] = statistics.median(_crowd.idle(kind(url), "", 0.02, 120, 6.0)) * 1e3
     if "pool" in only:
         found[ITEM] = {}
@@ -168,7 +170,7 @@ def a_round(number: int, servers: Servers, only: list[str], missing: dict[str, s
             servers.clear()
             found[ITEM][worker.name] = drain(worker, url)
     if "mariadb" in only:
-        found[MARIADB] = alone(turned((Holdfast, Tooz), number), maria, missing)
+        found[MARIADB] = alone(turned((Fairlock, Tooz), number), maria, missing)
     if "crowds" in only:
         found |= crowds({"PostgreSQL": url, "MariaDB": maria}, number)
     return found
@@ -191,9 +193,9 @@ def spread(found: list[float], digits: int) -> str:
 
 
 def tables(results: Rounds) -> list[list[list[str]]]:
-    ratios = [["holdfast", "wanted", "median (lowest to highest)"]]
+    ratios = [["fairlock", "wanted", "median (lowest to highest)"]]
     for measure, other, wanted in RATIOS:
-        pairs = [(r[measure]["holdfast"], r[measure].get(other)) for r in results if measure in r]
+        pairs = [(r[measure]["fairlock"], r[measure].get(other)) for r in results if measure in r]
         if found := [ours / its for ours, its in pairs if its]:
             ratios.append([f"{measure.rpartition(',')[0]}: of {other}", wanted, spread(found, 2)])
     figures = [["", "who", "median (lowest to highest)"]]
@@ -201,7 +203,7 @@ def tables(results: Rounds) -> list[list[list[str]]]:
         for name in results[0].get(measure, {}):
             digits = 2 if measure in (IDLE, ONE, EIGHT, COST) else 0
             figures.append([measure, name, spread([r[measure][name] for r in results if name in r[measure]], digits)])
-    return [table for table in (ratios, wishes(results), figures) if len(table) > 1]
+    return [table for table in (ratios, requests(results), figures) if len(table) > 1]
 
 
 def main() -> None:

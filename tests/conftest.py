@@ -1,4 +1,4 @@
-"""Plumbing for every test: which holdfast is tested, its servers, and how Hypothesis behaves on a busy machine."""
+"""Plumbing for every test: which fairlock is tested, its servers, and how Hypothesis behaves on a busy machine."""
 
 import os
 import traceback
@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.servers import programs
 from tests.servers.fixtures import *  # noqa: F403
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A process that a test starts must find this checkout too, however pytest itself was started.
+# A process that a test starts must import this checkout too, however pytest itself was started.
 _path = [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_path))
 
-# And it must behave as a user's: buffer what it prints, keep what it has compiled. Both settings hide mistakes.
+# It must also behave like a user's: buffer its output, keep its compiled files. Both settings hide mistakes.
 for _setting in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(_setting, None)
 
@@ -25,31 +26,39 @@ for _setting in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
 if hasattr(traceback, "_extract_caret_anchors_from_line_segment"):
     traceback._extract_caret_anchors_from_line_segment = lambda segment: None
 
-# Two busy cores make a deadline per example a lottery; in CI the same commit must give the same answer twice.
-settings.register_profile("holdfast", deadline=None, derandomize=os.environ.get("CI") == "true")
-settings.load_profile("holdfast")
+# On two busy cores a deadline per example fails at random. In CI the same commit must give the same result twice.
+settings.register_profile("fairlock", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("fairlock")
 
-# ./dev test plays four at a time. The tests of a file stay together, for they share what is dear to make; of the
-# dearest servers one is enough for all files. What shares nothing goes to whoever is idle.
-SHARE_NOTHING = ("doorman", "pool", "sim", "flow", "contract", "threading_suite", "faults")
-DEAR = ("redis_sentinel", "redis_cluster", "cassandra", "oracle")
-ONE_NODE = ("guards", "options", "store", "trouble")
-FILES_OF_DEAR = {f"tests/cassandra/test_{name}.py": "cassandra" for name in ONE_NODE}
-FILES_OF_DEAR["tests/sql/test_oracle_stand_in.py"] = "oracle"
+# ./dev test runs four at a time. The tests of a file stay together because they share what takes long to make. Of the
+# slowest servers one is enough for all files. A test that shares nothing runs wherever a process is idle.
+# tests/project_rules/test_lists.py checks that everything named here exists.
+SHARE_NOTHING = ("lock_rules", "pool_rules", "simulation", "engine", "contract", "threading_suite", "faults")
+SLOW_SERVERS = ("redis_sentinel", "redis_cluster", "cassandra", "oracle")
+ONE_NODE = ("guards", "options", "store", "errors")
+FILES_OF_SLOW_SERVERS = {f"tests/cassandra/test_{name}.py": "cassandra" for name in ONE_NODE}
+FILES_OF_SLOW_SERVERS["tests/sql/test_oracle_stand_in.py"] = "oracle"
+# Programs that are no servers, and the files whose tests start them.
+PROGRAMS = {"tests/cli/test_terminal.py": "less", "tests/redis/test_errors.py": "openssl"}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if program := PROGRAMS.get(item.nodeid.partition("::")[0]):
+        programs.find(program)
 
 
 def shared_by(test: str) -> str:
-    """What keeps this test together with others: all of the same answer are played one after another."""
+    """Return the group of a test. The tests of one group run one after another in the same process."""
     path, _, rest = test.partition("::")
     store = rest.partition("[")[2].partition("-")[0].rstrip("]")
-    if store in DEAR:
+    if store in SLOW_SERVERS:
         return store
-    return test if path.split("/")[1] in SHARE_NOTHING else FILES_OF_DEAR.get(path, path)
+    return test if path.split("/")[1] in SHARE_NOTHING else FILES_OF_SLOW_SERVERS.get(path, path)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Not by marks: how xdist files those hangs on a private name of pytest, and when that went, nobody said so."""
+    """Group by name, not by marks: xdist reads marks through a private name of pytest, which once vanished silently."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWhatTheyShare(LoadScopeScheduling):

@@ -10,30 +10,31 @@ import pytest
 from cassandra import ConsistencyLevel, WriteTimeout, WriteType
 from cassandra.policies import FallthroughRetryPolicy
 
-import holdfast
-from holdfast.backends.contract import Row, Seen, Written
-from holdfast.doorman import ALL, Admitted, Enter, Waiting
-from holdfast.flow.run import run
-from holdfast.pool import Take
-from tests.broken import Mutant, put_to_the_test
-from tests.cassandra.test_trouble import Lossy
+import fairlock
+from fairlock.engine.run_sync import run
+from fairlock.rules.locks import EXCLUSIVE, Acquire, Granted, Queued
+from fairlock.rules.pools import Take
+from fairlock.stores.base import Row, RowSnapshot, Written
+from tests.cassandra.test_errors import Lossy
+from tests.mutate_source import Mutant, put_to_the_test
 from tests.servers.cassandra import Ring
 
-CQL, STORE, SHELF, WIRE = (f"backends/cassandra/{name}.py" for name in ("cql", "store", "shelf", "wire"))
+MODULES = ("cql", "store", "pool_items", "cluster_session")
+CQL, STORE, ITEM_STORE, WIRE = (f"stores/cassandra/{name}.py" for name in MODULES)
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, an answer tells the time: or what is remembered would not be used at all."""
-    monkeypatch.setattr("holdfast.backends.cassandra.store.VAGUE", 60.0)
+    """Take the time from every reply, however busy the machine is: otherwise the remembered row is never used."""
+    monkeypatch.setattr("fairlock.stores.cassandra.store.VAGUE", 60.0)
 
 
-def connect(ring: Ring, **options: Any) -> holdfast.Locks:
-    return holdfast.connect(ring.session(), keyspace="holdfast", **options)
+def connect(ring: Ring, **options: Any) -> fairlock.Locks:
+    return fairlock.connect(ring.session(), keyspace="fairlock", **options)
 
 
-def enter(ticket: str, lease: int = 5_000_000) -> Enter:
-    return Enter(ticket, ALL, ALL, lease, True, True, 1, "", "somebody", "")
+def enter(ticket: str, lease: int = 5_000_000) -> Acquire:
+    return Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease, True, True, 1, "", "somebody", "")
 
 
 class Watched:
@@ -60,22 +61,22 @@ class Watched:
 
 
 @contextmanager
-def watched(ring: Ring, **options: Any) -> Iterator[tuple[holdfast.Locks, Watched]]:
+def watched(ring: Ring, **options: Any) -> Iterator[tuple[fairlock.Locks, Watched]]:
     with connect(ring, **options) as locks:
         locks.ping()
-        wire = locks._desk.backend.store.wire  # type: ignore[attr-defined]
+        wire = locks._session.backend.store.wire  # type: ignore[attr-defined]
         wire._session = Watched(wire._session)
         yield locks, wire._session
 
 
 def test_nobody_is_dropped_by_a_time_that_is_ahead(cassandra: Ring) -> None:
-    """As if another node had told it, whose clock is a minute ahead: the transaction itself looks at the clock."""
+    """The time comes as if from a node whose clock is a minute ahead: the transaction itself reads the clock."""
     with connect(cassandra) as locks:
-        backend = locks._desk.backend
-        assert isinstance(run(backend.ask("x", enter("a"))).reply, Admitted)
-        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
-        backend.store.note(int(time.time() * 1000) + 60_000, backend.colour.clock())  # type: ignore[attr-defined]
-        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
+        backend = locks._session.backend
+        assert isinstance(run(backend.call("x", enter("a"))).reply, Granted)
+        assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
+        backend.store.note(int(time.time() * 1000) + 60_000, backend.runtime.clock())  # type: ignore[attr-defined]
+        assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
 
 
 def test_what_is_remembered_is_worth_nothing_once_others_have_written(cassandra: Ring) -> None:
@@ -87,32 +88,32 @@ def test_what_is_remembered_is_worth_nothing_once_others_have_written(cassandra:
 
 def test_of_two_who_make_a_row_one_has_made_it(cassandra: Ring) -> None:
     with connect(cassandra) as locks:
-        rows = locks._desk.backend.store  # type: ignore[attr-defined]
+        rows = locks._session.backend.store  # type: ignore[attr-defined]
         run(rows.time())
         assert isinstance(run(rows.write(Row("x", 1, "me", "[1]"), None, 0, ())), Written)
         shown = run(rows.write(Row("x", 2, "you", "[2]"), None, 0, ()))
-        assert isinstance(shown, Seen) and shown.row is not None and shown.row.body == "[1]"
+        assert isinstance(shown, RowSnapshot) and shown.row is not None and shown.row.body == "[1]"
 
 
 def test_an_item_that_somebody_has_taken_is_not_taken_from_what_was_read_before(cassandra: Ring) -> None:
     with connect(cassandra) as locks:
         locks.pool("jobs").add("a")
-        shelf = locks._desk.backend.store.items  # type: ignore[attr-defined]
-        seen = run(shelf.get("jobs", "a"))
+        item_store = locks._session.backend.store.items  # type: ignore[attr-defined]
+        seen = run(item_store.get("jobs", "a"))
         assert locks.pool("jobs").acquire(blocking=False)
         mine = seen.item._replace(ticket="me", fence=seen.item.fence + 1)
-        assert run(shelf.put("jobs", "a", mine, seen)) is False
-        assert run(shelf._take("jobs", seen, Take("me", 5_000_000))) is None
+        assert run(item_store.put("jobs", "a", mine, seen)) is False
+        assert run(item_store._take("jobs", seen, Take("me", 5_000_000))) is None
 
 
 def test_a_removed_item_keeps_its_fence_whatever_the_clock_does(cassandra: Ring) -> None:
     with connect(cassandra) as locks:
         pool = locks.pool("jobs")
         pool.add("a")
-        shelf = locks._desk.backend.store.items  # type: ignore[attr-defined]
-        seen = run(shelf.get("jobs", "a"))
+        item_store = locks._session.backend.store.items  # type: ignore[attr-defined]
+        seen = run(item_store.get("jobs", "a"))
         tomorrow = int((time.time() + 86_400) * 1e6)  # when a clock was ahead
-        assert run(shelf.put("jobs", "a", seen.item._replace(fence=tomorrow), seen))
+        assert run(item_store.put("jobs", "a", seen.item._replace(fence=tomorrow), seen))
         assert pool.remove("a")
         assert pool.add("a")
         item = pool.acquire(blocking=False)
@@ -127,7 +128,7 @@ def test_reads_at_serial_only_after_an_unknown_outcome(cassandra: Ring) -> None:
         assert locks.lock("x").acquire(timeout=0.1) is None
         assert session.levels("SELECT") == {"QUORUM"}
         lossy = Lossy(session, WriteTimeout("x", write_type=WriteType.CAS))
-        locks._desk.backend.store.wire._session = lossy  # type: ignore[attr-defined]
+        locks._session.backend.store.wire._session = lossy  # type: ignore[attr-defined]
         lossy.after = 1
         assert locks.lock("y").acquire(timeout=10)
         assert session.levels("SELECT") == {"QUORUM", "SERIAL"}
@@ -146,7 +147,7 @@ def test_of_one_data_centre(cassandra: Ring) -> None:
         session.sent = sent
         assert session.levels("UPDATE") == {"LOCAL_QUORUM", "LOCAL_SERIAL"}
     url = f"{cassandra.url}?consistency=local_serial&local_dc=datacenter1"
-    with holdfast.connect(url) as locks, locks.lock("x").hold(timeout=10):
+    with fairlock.connect(url) as locks, locks.lock("x").hold(timeout=10):
         assert locks.lock("x").locked()
 
 
@@ -172,18 +173,18 @@ def test_nothing_has_an_end(cassandra: Ring) -> None:
         assert item is not None
         item.done()
         pool.remove("b")
-    for table in ("holdfast_locks", "holdfast_items"):
-        rows = list(cassandra.session().execute(f"SELECT ttl(score), ttl(body) FROM holdfast.{table}"))
+    for table in ("fairlock_locks", "fairlock_items"):
+        rows = list(cassandra.session().execute(f"SELECT ttl(score), ttl(body) FROM fairlock.{table}"))
         assert rows and {end for row in rows for end in row} == {None}, table
 
 
 def test_a_lease_is_considered_lost_earlier_by_what_clocks_may_differ(cassandra: Ring) -> None:
     def left(skew: float) -> float:
         with connect(cassandra, skew=skew, lease=10) as locks:
-            before = locks._desk.clock()
+            before = locks._session.clock()
             with locks.lock("x").hold(timeout=10):
-                (seat,) = locks._desk.seats.values()
-                return seat.deadline - before
+                (grant,) = locks._session.grants.values()
+                return grant.deadline - before
 
     exact, careful = left(0.0), left(2.0)
     assert careful <= 8.0 + 1.0  # it begins when the request was sent, and a busy machine takes its time
@@ -196,13 +197,13 @@ MUTANTS = [
     Mutant("any version will do", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((CQL, "IF version = ? AND body", "IF version >= ? AND body"),
             (STORE, "key, expected, since_1970(now))", "key, 0, since_1970(now))"))),
-    Mutant("a refusal does not show what is there", test_of_two_who_make_a_row_one_has_made_it,
+    Mutant("a refusal does not show the row", test_of_two_who_make_a_row_one_has_made_it,
            ((STORE, 'if sample is None or done.get("body") is None:', "if True:"),)),
     Mutant("any state of an item will do",
            test_an_item_that_somebody_has_taken_is_not_taken_from_what_was_read_before,
            ((CQL, "IF score = ? AND fence = ? AND ticket = ? AND zero",
              "IF score >= ? AND fence >= ? AND ticket >= ? AND zero"),
-            (SHELF, "same = (before.score, before.fence, before.ticket)", "same = (-9, 0, '')"))),
+            (ITEM_STORE, "same = (before.score, before.fence, before.ticket)", "same = (-9, 0, '')"))),
     Mutant("a read settles nothing", test_reads_at_serial_only_after_an_unknown_outcome,
            ((WIRE, "self._serial if settle else self._quorum", "self._quorum"),)),
     Mutant("every read takes part in the agreement", test_reads_at_serial_only_after_an_unknown_outcome,
@@ -212,14 +213,14 @@ MUTANTS = [
     Mutant("the driver tries again as it likes", test_the_driver_says_nothing_twice_by_itself,
            ((WIRE, "statement.retry_policy = RETHROW\n", "pass\n"),)),
     Mutant("locks end by themselves", test_nothing_has_an_end,
-           ((CQL, "holdfast_locks SET score", "holdfast_locks USING TTL 86400 SET score"),)),
+           ((CQL, "fairlock_locks SET score", "fairlock_locks USING TTL 86400 SET score"),)),
     Mutant("items end by themselves", test_nothing_has_an_end,
-           ((CQL, "holdfast_items SET score = ?, fence = ?, ticket = ?",
-             "holdfast_items USING TTL 86400 SET score = ?, fence = ?, ticket = ?"),)),
+           ((CQL, "fairlock_items SET score = ?, fence = ?, ticket = ?",
+             "fairlock_items USING TTL 86400 SET score = ?, fence = ?, ticket = ?"),)),
     Mutant("clocks are taken to agree", test_a_lease_is_considered_lost_earlier_by_what_clocks_may_differ,
            ((STORE, "self.skew = skew", "self.skew = 0.0"),)),
     Mutant("an item that comes back has no past", test_a_removed_item_keeps_its_fence_whatever_the_clock_does,
-           ((SHELF, "item._replace(fence=seen.version.fence)", "item"),)),
+           ((ITEM_STORE, "item._replace(fence=seen.version.fence)", "item"),)),
 ]  # fmt: skip
 
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import pytest
 
-import holdfast
-from holdfast import BackendError
-from holdfast.flow.run import run
+import fairlock
+from fairlock import StoreError
+from fairlock.engine.run_sync import run
 from tests.servers.cassandra import Ring
 from tests.sqlite.test_drain import drain
 
@@ -23,7 +23,7 @@ class Crowd:
     the names is for those who are slow, two more workers with 2.2 s each: that is more than a grant lasts that was only
     seen and not confirmed."""
 
-    def __init__(self, clients: list[holdfast.Locks], workers: int, names: int, slow: bool = False) -> None:
+    def __init__(self, clients: list[fairlock.Locks], workers: int, names: int, slow: bool = False) -> None:
         self.over = threading.Event()
         self.errors: list[BaseException] = []
         self.rounds = [0] * workers
@@ -33,7 +33,7 @@ class Crowd:
         works += [(locks, -1, names) for locks in clients[:2] if slow]
         self._threads = [threading.Thread(target=self._work, args=work) for work in works]
 
-    def _work(self, locks: holdfast.Locks, me: int, name: int) -> None:
+    def _work(self, locks: fairlock.Locks, me: int, name: int) -> None:
         lock = locks.lock(f"crowd-{name}", local_handoff=False)
         try:
             while not self.over.is_set():
@@ -50,7 +50,7 @@ class Crowd:
             self.errors.append(error)
 
     def all_go_on(self, rounds: int, within: float = 90.0) -> None:
-        """Each of them gets in so many times more."""
+        """Wait until each of them has acquired the lock `rounds` times more."""
         goal = [number + rounds for number in self.rounds]
         limit = time.monotonic() + within
         while any(number < wanted for number, wanted in zip(self.rounds, goal, strict=True)):
@@ -70,8 +70,8 @@ class Crowd:
 
 
 @pytest.fixture
-def clients(cassandra_three: Ring) -> Iterator[list[holdfast.Locks]]:
-    made = [holdfast.connect(cassandra_three.url, owner=f"client-{n}") for n in range(4)]
+def clients(cassandra_three: Ring) -> Iterator[list[fairlock.Locks]]:
+    made = [fairlock.connect(cassandra_three.url, owner=f"client-{n}") for n in range(4)]
     yield made
     for locks in made:
         locks.close()
@@ -83,16 +83,16 @@ def test_a_pool_is_drained_although_workers_are_killed(cassandra_three: Ring, tm
     assert found["killed"] >= 1
 
 
-def test_the_doctor_compares_copies_and_clocks(cassandra_three: Ring, clients: list[holdfast.Locks]) -> None:
-    told = [text for level, text in run(clients[0]._desk.backend.doctor()) if level in ("ok", "warning")]
+def test_the_doctor_compares_copies_and_clocks(cassandra_three: Ring, clients: list[fairlock.Locks]) -> None:
+    told = [text for level, text in run(clients[0]._session.backend.doctor()) if level in ("ok", "warning")]
     assert any("enough copies" in text for text in told)
     assert any("clocks of 3 nodes differ by" in text for text in told)
 
 
 def test_eight_who_want_the_same_need_few_transactions(cassandra_three: Ring) -> None:
-    """On three nodes, with sections of 5 ms, from the first: to stand in line, and to leave; the rest are conflicts."""
-    clients = [holdfast.connect(cassandra_three.url, owner=f"client-{n}") for n in range(8)]
-    wires: list[Any] = [locks._desk.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
+    """Three nodes, sections of 5 ms: one transaction to join the queue, one to release; the rest are conflicts."""
+    clients = [fairlock.connect(cassandra_three.url, owner=f"client-{n}") for n in range(8)]
+    wires: list[Any] = [locks._session.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
     with Crowd(clients, workers=8, names=1) as crowd:
         crowd.all_go_on(10)
     assert crowd.errors == []
@@ -104,15 +104,15 @@ def test_eight_who_want_the_same_need_few_transactions(cassandra_three: Ring) ->
 
 
 def test_two_nodes_are_gone_and_come_back(cassandra_three: Ring) -> None:
-    with holdfast.connect(cassandra_three.url, timeout=1) as locks:
+    with fairlock.connect(cassandra_three.url, timeout=1) as locks:
         _two_nodes_are_gone_and_come_back(cassandra_three, locks)
 
 
-def _two_nodes_are_gone_and_come_back(cassandra_three: Ring, locks: holdfast.Locks) -> None:
+def _two_nodes_are_gone_and_come_back(cassandra_three: Ring, locks: fairlock.Locks) -> None:
     locks.lock("x").acquire(timeout=30).release()
     for node in cassandra_three.nodes[1:]:
         node.stop()
-    with pytest.raises(BackendError, match=r"too few replicas|does not answer"):
+    with pytest.raises(StoreError, match=r"too few replicas|does not answer"):
         locks.lock("x").acquire(timeout=1)
     for node in cassandra_three.nodes[1:]:
         node.cont()
@@ -121,7 +121,7 @@ def _two_nodes_are_gone_and_come_back(cassandra_three: Ring, locks: holdfast.Loc
         try:
             with locks.lock("x").hold(timeout=20):
                 break
-        except BackendError:
+        except StoreError:
             assert time.monotonic() < limit, "it does not recover"
             time.sleep(0.2)
 
@@ -136,7 +136,7 @@ def test_sixteen_workers_drain_five_hundred_items_although_some_are_killed(
 
 
 def test_one_node_hangs_and_then_dies_and_everybody_goes_on(
-    cassandra_three: Ring, clients: list[holdfast.Locks]
+    cassandra_three: Ring, clients: list[fairlock.Locks]
 ) -> None:
     with Crowd(clients, workers=20, names=5, slow=True) as crowd:
         crowd.all_go_on(1)

@@ -1,4 +1,4 @@
-"""What can be said to the store: encryption, the data centre, how far clocks may differ; and what the doctor makes of
+"""The options of the store: encryption, the data centre, how far clocks may differ; and what the doctor makes of
 nodes whose clocks do."""
 
 import datetime
@@ -16,9 +16,9 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy
 
-import holdfast
-from holdfast import ConfigError
-from holdfast.backends.cassandra import address, doctor
+import fairlock
+from fairlock import ConfigError
+from fairlock.stores.cassandra import doctor, url
 from tests.servers.cassandra import Ring
 
 
@@ -88,41 +88,41 @@ def test_encrypted_and_only_if_the_certificate_is_good(
     pem = certificate(tmp_path)
     with encrypted(cassandra.port, pem) as port:
         url = cassandra.url.replace(f":{cassandra.port}", f":{port}") + "?ssl=true"
-        with holdfast.connect(url) as locks, pytest.raises(ConfigError, match=r"Nobody .* vouches .* SSL_CERT_FILE"):
+        with fairlock.connect(url) as locks, pytest.raises(ConfigError, match=r"does not trust .* SSL_CERT_FILE"):
             locks.lock("x").acquire()
-        monkeypatch.setenv("SSL_CERT_FILE", str(pem))  # now somebody vouches for it
-        with holdfast.connect(url) as locks, locks.lock("x"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(pem))  # now it is trusted
+        with fairlock.connect(url) as locks, locks.lock("x"):
             assert locks.lock("x").locked()
 
 
 def test_a_node_that_does_not_encrypt_is_told_from_one_that_is_not_there(cassandra: Ring) -> None:
-    with holdfast.connect(f"{cassandra.url}?ssl=true") as locks, pytest.raises(ConfigError, match="does not encrypt"):
+    with fairlock.connect(f"{cassandra.url}?ssl=true") as locks, pytest.raises(ConfigError, match="does not encrypt"):
         locks.lock("x").acquire()
 
 
 def test_a_data_centre_is_asked_and_no_other() -> None:
-    def asked(url: str) -> Any:
-        return address.read(url, {}).route._child_policy  # type: ignore[union-attr]
+    def asked(target: str) -> Any:
+        return url.read(target, {}).route._child_policy  # type: ignore[union-attr]
 
     assert isinstance(asked("cassandra://h1/k"), RoundRobinPolicy)
     near = asked("cassandra://h1/k?local_dc=east&consistency=local_serial")
     assert isinstance(near, DCAwareRoundRobinPolicy)
     assert near.local_dc == "east"
     assert near.used_hosts_per_remote_dc == 0
-    assert address.read("cassandra://h1/k?skew=0.4", {"timeout": 7}).skew == 0.4
+    assert url.read("cassandra://h1/k?skew=0.4", {"timeout": 7}).skew == 0.4
 
 
 def test_what_schema_prints_is_enough_for_a_role_with_these_rights_only(cassandra: Ring) -> None:
-    with holdfast.connect(cassandra.url.replace("/holdfast", "/printed?replication=1")) as locks:
-        printed = locks._desk.backend.schema()
+    with fairlock.connect(cassandra.url.replace("/fairlock", "/printed?replication=1")) as locks:
+        printed = locks._session.backend.schema()
     statements = [line.removeprefix("-- ") if line.endswith(";") else line for line in printed.splitlines()]
     session = cassandra.session()
     session.execute("CREATE ROLE IF NOT EXISTS locker WITH PASSWORD = 'open-sesame' AND LOGIN = true")
     for statement in "\n".join([*statements, ""]).split(";\n"):
         if words := [line for line in statement.splitlines() if line and not line.startswith("--")]:
             session.execute("\n".join(words))
-    url = cassandra.url.replace("cassandra:cassandra", "locker:open-sesame").replace("/holdfast", "/printed")
-    with holdfast.connect(url) as locks, locks.lock("x"):
+    url = cassandra.url.replace("cassandra:cassandra", "locker:open-sesame").replace("/fairlock", "/printed")
+    with fairlock.connect(url) as locks, locks.lock("x"):
         locks.pool("jobs").add("a")
         assert locks.pool("jobs").acquire(blocking=False) is not None
 
@@ -134,12 +134,12 @@ def test_what_schema_prints_is_enough_for_a_role_with_these_rights_only(cassandr
      ("?replication=east:3,us-west_2:2", "{'class': 'NetworkTopologyStrategy', 'east': 3, 'us-west_2': 2}")],
 )  # fmt: skip
 def test_three_copies_unless_something_else_is_said(said: str, copies: str) -> None:
-    with holdfast.connect(f"cassandra://h1/k{said}") as locks:
-        assert f"-- CREATE KEYSPACE IF NOT EXISTS k WITH replication = {copies};" in locks._desk.backend.schema()
+    with fairlock.connect(f"cassandra://h1/k{said}") as locks:
+        assert f"-- CREATE KEYSPACE IF NOT EXISTS k WITH replication = {copies};" in locks._session.backend.schema()
 
 
 class Nodes:
-    """A session whose nodes tell these times, in milliseconds from ours; None does not answer."""
+    """A session whose nodes return these times, in milliseconds from ours; None does not answer."""
 
     def __init__(self, *apart: int | None) -> None:
         hosts = [SimpleNamespace(address=f"h{number}", apart=one) for number, one in enumerate(apart)]
@@ -164,5 +164,5 @@ class Nodes:
 )  # fmt: skip
 def test_the_doctor_tells_how_far_the_clocks_of_nodes_are_apart(apart: Any, told: Any) -> None:
     nodes = Nodes(*apart)
-    wire = SimpleNamespace(colour=SimpleNamespace(clock=lambda: nodes.here))
+    wire = SimpleNamespace(runtime=SimpleNamespace(clock=lambda: nodes.here))
     assert doctor._clocks(SimpleNamespace(wire=wire, skew=0.1), nodes) == told  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A node that is slow to answer, and one that hangs: told apart by a sign of life. No server and no time is needed."""
+"""A sign of life distinguishes a node that is slow to answer from one that hangs. No server and no time is needed."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from cassandra import OperationTimedOut
 
-from holdfast.backends import cassandra
-from holdfast.backends.cassandra import address
-from holdfast.backends.cassandra.wire import ALIVE, GRACE, QUIET
-from holdfast.backends.contract import Unknown
-from holdfast.client.colour import ThreadColour
-from holdfast.flow.run import run
-from tests.broken import rebuild
+from fairlock.engine.run_sync import run
+from fairlock.stores import cassandra
+from fairlock.stores.base import OutcomeUnknown
+from fairlock.stores.cassandra import url
+from fairlock.stores.cassandra.cluster_session import ALIVE, GRACE, QUIET
+from fairlock.sync.runtime import ThreadRuntime
+from tests.mutate_source import rebuild
 
 
-class Patient(ThreadColour):
-    """Whoever waits does not: what it would have waited for is written down, and time makes things happen."""
+class Patient(ThreadRuntime):
+    """A runtime that never sleeps: it records how long it would have waited, and runs what happens meanwhile."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Patient(ThreadColour):
         self.later: list[Any] = []
 
     def event(self) -> Any:
-        colour = self
+        runtime = self
 
         class Event:
             happened = False
@@ -34,9 +34,9 @@ class Patient(ThreadColour):
 
             async def wait(self, seconds: float) -> bool:
                 if not self.happened:
-                    colour.waited.append(seconds)
-                    if colour.later:
-                        colour.later.pop(0)()
+                    runtime.waited.append(seconds)
+                    if runtime.later:
+                        runtime.later.pop(0)()
                 return self.happened
 
         return Event()
@@ -45,8 +45,8 @@ class Patient(ThreadColour):
 class Nodes:
     """A session with one node. `signs`: whether it gives a sign of life; `answers`: whether it answers in the end."""
 
-    def __init__(self, colour: Patient, signs: bool, answers: bool) -> None:
-        self.colour, self.signs, self.answers = colour, signs, answers
+    def __init__(self, runtime: Patient, signs: bool, answers: bool) -> None:
+        self.runtime, self.signs, self.answers = runtime, signs, answers
         self.asked_for_a_sign: list[Any] = []
 
     def execute_async(self, statement: Any, timeout: float, host: Any = None) -> Any:
@@ -57,7 +57,7 @@ class Nodes:
         else:
             row = SimpleNamespace(_asdict=lambda: {"applied": True})
             later = [lambda: None, *([lambda: self.came([row])] if self.answers else [])]
-            self.colour.later = later
+            self.runtime.later = later
 
             def wait(came: Any, failed: Any) -> None:
                 self.came = came
@@ -67,45 +67,45 @@ class Nodes:
 
 
 def asked(signs: bool, answers: bool, **options: float) -> tuple[Any, Patient, Nodes, Any]:
-    colour = Patient()
-    found = address.read("cassandra://h1/k", options)
-    wire = cassandra.Wire(found, colour)
-    nodes = Nodes(colour, signs, answers)
+    runtime = Patient()
+    found = url.read("cassandra://h1/k", options)
+    wire = cassandra.Wire(found, runtime)
+    nodes = Nodes(runtime, signs, answers)
     wire._session = nodes
     wire._prepared = {"UPDATE": SimpleNamespace(bind=lambda values: SimpleNamespace())}
     try:
-        return run(wire.transact("UPDATE", ())), colour, nodes, found.route
-    except Unknown as doubt:
-        return doubt, colour, nodes, found.route
+        return run(wire.transact("UPDATE", ())), runtime, nodes, found.route
+    except OutcomeUnknown as doubt:
+        return doubt, runtime, nodes, found.route
 
 
 def test_one_that_is_slow_and_lives_is_waited_for() -> None:
-    told, colour, nodes, route = asked(signs=True, answers=True)
+    told, runtime, nodes, route = asked(signs=True, answers=True)
     assert told == {"applied": True}
     assert nodes.asked_for_a_sign == ["h1"]
-    assert colour.waited == [QUIET, 3.0 - QUIET + GRACE]
+    assert runtime.waited == [QUIET, 3.0 - QUIET + GRACE]
     assert not route._suspects
 
 
 def test_one_that_lives_and_never_answers_is_an_unknown_outcome_after_the_timeout() -> None:
-    told, colour, _, route = asked(signs=True, answers=False)
-    assert isinstance(told, Unknown)
-    assert colour.waited == [QUIET, 3.0 - QUIET + GRACE]
+    told, runtime, _, route = asked(signs=True, answers=False)
+    assert isinstance(told, OutcomeUnknown)
+    assert runtime.waited == [QUIET, 3.0 - QUIET + GRACE]
     assert list(route._suspects) == ["h1"]
 
 
 def test_one_that_gives_no_sign_of_life_is_not_waited_for() -> None:
-    told, colour, nodes, route = asked(signs=False, answers=True)
-    assert isinstance(told, Unknown), "what was sent may yet be done"
+    told, runtime, nodes, route = asked(signs=False, answers=True)
+    assert isinstance(told, OutcomeUnknown), "what was sent may yet be done"
     assert nodes.asked_for_a_sign == ["h1"]
-    assert sum(colour.waited) <= QUIET + ALIVE, "less than a grant lasts that was only seen"
+    assert sum(runtime.waited) <= QUIET + ALIVE, "less than a grant lasts that was only seen"
     assert list(route._suspects) == ["h1"], "others are asked first"
 
 
 def test_whose_patience_is_short_asks_for_no_sign() -> None:
-    _, colour, nodes, _ = asked(signs=False, answers=False, timeout=1.0)
+    _, runtime, nodes, _ = asked(signs=False, answers=False, timeout=1.0)
     assert nodes.asked_for_a_sign == []
-    assert colour.waited == [QUIET, 1.0 - QUIET + GRACE]
+    assert runtime.waited == [QUIET, 1.0 - QUIET + GRACE]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,6 @@ def test_whose_patience_is_short_asks_for_no_sign() -> None:
      (test_one_that_is_slow_and_lives_is_waited_for, "False")],
 )  # fmt: skip
 def test_the_mistake_is_noticed(test: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rebuild(monkeypatch, ("backends/cassandra/wire.py", "await self._lives(future._current_host)", words))
+    rebuild(monkeypatch, ("stores/cassandra/cluster_session.py", "await self._lives(future._current_host)", words))
     with pytest.raises(AssertionError):
         test()

@@ -10,19 +10,19 @@ from functools import partial
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-import holdfast
-from holdfast import aio
-from holdfast.backends.cassandra import cql, shelf
-from holdfast.pool.wire import encode_body
+import fairlock
+from fairlock import aio
+from fairlock.rules.pools.codec import encode_body
+from fairlock.stores.cassandra import cql, pool_items
 from tests.servers.cassandra import Ring
 
 
-def wire(locks: holdfast.Locks):  # type: ignore[no-untyped-def]
-    return locks._desk.backend.store.wire  # type: ignore[attr-defined]
+def wire(locks: fairlock.Locks):  # type: ignore[no-untyped-def]
+    return locks._session.backend.store.wire  # type: ignore[attr-defined]
 
 
 def test_a_cycle_that_nobody_disturbs_is_two_transactions(cassandra: Ring) -> None:
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         lock = locks.lock("x")
         with lock:
             pass
@@ -34,8 +34,8 @@ def test_a_cycle_that_nobody_disturbs_is_two_transactions(cassandra: Ring) -> No
 
 
 def test_one_row_tells_who_holds_it(cassandra: Ring) -> None:
-    with holdfast.connect(cassandra.session(), keyspace="holdfast", owner="web-3") as locks, locks.lock("x") as lease:
-        row = cassandra.session().execute("SELECT owner, score FROM holdfast.holdfast_locks WHERE key='x'").one()
+    with fairlock.connect(cassandra.session(), keyspace="fairlock", owner="web-3") as locks, locks.lock("x") as lease:
+        row = cassandra.session().execute("SELECT owner, score FROM fairlock.fairlock_locks WHERE key='x'").one()
         assert row.owner == "web-3"
         assert lease.fence <= row.score < lease.fence + 100
 
@@ -45,7 +45,7 @@ def test_a_url_is_enough_for_threads_and_for_tasks(cassandra: Ring) -> None:
         async with aio.connect(cassandra.url) as locks, locks.lock("x") as lease:
             return lease.fence
 
-    with holdfast.connect(cassandra.url) as locks:
+    with fairlock.connect(cassandra.url) as locks:
         assert "cassandra:cassandra" not in locks.store
         with locks.lock("x") as lease:
             first = lease.fence
@@ -53,11 +53,11 @@ def test_a_url_is_enough_for_threads_and_for_tasks(cassandra: Ring) -> None:
 
 
 def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandra: Ring) -> None:
-    """With sections of 5 ms: to stand in line, and to leave; the rest are conflicts."""
+    """With sections of 5 ms: to stand in the queue, and to leave; the rest are conflicts."""
     rounds, count, fences = 6, 0, []
-    clients = [holdfast.connect(cassandra.session(), keyspace="holdfast", lease=10) for _ in range(8)]
+    clients = [fairlock.connect(cassandra.session(), keyspace="fairlock", lease=10) for _ in range(8)]
 
-    def work(locks: holdfast.Locks) -> None:
+    def work(locks: fairlock.Locks) -> None:
         nonlocal count
         for _ in range(rounds):
             with locks.lock("x", local_handoff=False).hold(timeout=60) as lease:
@@ -80,29 +80,29 @@ def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandr
 
 
 def test_items_are_spread_over_buckets_and_each_is_had_once(cassandra: Ring) -> None:
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         pool = locks.pool("jobs")
         keys = [f"job-{number}" for number in range(12)]
         assert pool.add_many([(key, None) for key in keys]) == 12
-        found = cassandra.session().execute("SELECT bucket FROM holdfast.holdfast_items")
+        found = cassandra.session().execute("SELECT bucket FROM fairlock.fairlock_items")
         assert len({row.bucket for row in found}) > 4
         had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
         assert sorted(had) == sorted(keys)
-        for bucket in range(shelf.BUCKETS):  # within a bucket: first come, first served
-            mine = [key for key in had if shelf.bucket_of(key) == bucket]
-            assert mine == [key for key in keys if shelf.bucket_of(key) == bucket]
+        for bucket in range(pool_items.BUCKETS):  # within a bucket: first come, first served
+            mine = [key for key in had if pool_items.bucket_of(key) == bucket]
+            assert mine == [key for key in keys if pool_items.bucket_of(key) == bucket]
 
 
 def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are known to be next; and what is added meanwhile comes behind them."""
-    monkeypatch.setattr(shelf, "AHEAD", 16)
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
-        pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(shelf.AHEAD + 20)]
-        insert = cassandra.session().prepare(cql.ADD.format(keyspace="holdfast").removesuffix(" IF NOT EXISTS"))
+    monkeypatch.setattr(pool_items, "AHEAD", 16)
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
+        pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(pool_items.AHEAD + 20)]
+        insert = cassandra.session().prepare(cql.ADD.format(keyspace="fairlock").removesuffix(" IF NOT EXISTS"))
         null = partial(encode_body, "null", "jobs")
-        rows = [("jobs", shelf.bucket_of(key), key, number, null(key)) for number, key in enumerate(keys)]
+        rows = [("jobs", pool_items.bucket_of(key), key, number, null(key)) for number, key in enumerate(keys)]
         execute_concurrent_with_args(cassandra.session(), insert, rows)  # at once, for this is not about adding
-        for number, key in enumerate(keys[: shelf.AHEAD + 5]):
+        for number, key in enumerate(keys[: pool_items.AHEAD + 5]):
             item = pool.acquire(blocking=False)
             assert item is not None and item.key == key
             if number == 3:
@@ -117,24 +117,24 @@ def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch:
 def test_in_a_crowd_items_come_in_the_order_of_their_bucket(
     cassandra: Ring, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """Whether there are few in it or more than are read at once."""
-    monkeypatch.setattr(shelf, "FEW", few)
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
-        store = locks._desk.backend.store  # type: ignore[attr-defined]
+    """The order holds for a bucket of few items and for one of more than are read at once."""
+    monkeypatch.setattr(pool_items, "FEW", few)
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
+        store = locks._session.backend.store  # type: ignore[attr-defined]
         pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(40, 0, -1)]
         pool.add_many([(key, None) for key in keys])
-        store.crowded = locks._desk.clock() + 60
+        store.crowded = locks._session.clock() + 60
         had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
-        assert had != keys, "by lot"
-        for bucket in range(shelf.BUCKETS):
-            assert [key for key in had if shelf.bucket_of(key) == bucket] == [
-                key for key in keys if shelf.bucket_of(key) == bucket
+        assert had != keys, "at random"
+        for bucket in range(pool_items.BUCKETS):
+            assert [key for key in had if pool_items.bucket_of(key) == bucket] == [
+                key for key in keys if pool_items.bucket_of(key) == bucket
             ]
 
 
 def test_who_waits_for_an_item_writes_nothing_into_the_log(cassandra: Ring, caplog: pytest.LogCaptureFixture) -> None:
     """Cassandra warns of some questions, and the driver passes it on."""
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         assert locks.pool("jobs").acquire(timeout=0.3) is None
         locks.pool("jobs").add("a")
         assert locks.pool("jobs").acquire(timeout=5) is not None
@@ -143,7 +143,7 @@ def test_who_waits_for_an_item_writes_nothing_into_the_log(cassandra: Ring, capl
 
 
 def test_a_removed_item_is_gone_and_its_fence_is_not(cassandra: Ring) -> None:
-    with holdfast.connect(cassandra.session(), keyspace="holdfast") as locks:
+    with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         pool = locks.pool("jobs")
         pool.add("a")
         item = pool.acquire()
@@ -154,12 +154,12 @@ def test_a_removed_item_is_gone_and_its_fence_is_not(cassandra: Ring) -> None:
         assert pool.add("a") is True
         again = pool.acquire(blocking=False)
         assert again is not None and again.fence > item.fence
-        assert cassandra.session().execute("SELECT count(*) FROM holdfast.holdfast_items").one()[0] == 1
+        assert cassandra.session().execute("SELECT count(*) FROM fairlock.fairlock_items").one()[0] == 1
 
 
 def test_the_tool_works_by_its_url_alone(cassandra: Ring) -> None:
     def tool(*args: str) -> "subprocess.CompletedProcess[str]":
-        words = [sys.executable, "-m", "holdfast", "-u", cassandra.url, *args]
+        words = [sys.executable, "-m", "fairlock", "-u", cassandra.url, *args]
         return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
     ran = tool("run", "x", "--", "echo", "in")
@@ -173,5 +173,5 @@ def test_the_tool_works_by_its_url_alone(cassandra: Ring) -> None:
     ]
     assert "CREATE TABLE" in tool("schema").stdout
     assert tool("pool", "add", "jobs", "one").returncode == 0
-    assert tool("pool", "run", "jobs", "-c", "echo $HOLDFAST_ITEM").stdout == "one\n"
+    assert tool("pool", "run", "jobs", "-c", "echo $FAIRLOCK_ITEM").stdout == "one\n"
     assert "1 done" in tool("pool", "ls", "jobs").stdout

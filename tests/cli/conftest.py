@@ -1,4 +1,4 @@
-"""The tool as a user meets it: a process of its own, a store of its own, no terminal (test_terminal.py brings one)."""
+"""Runs the tool as a user does: in its own process, with its own store, without a terminal (see test_terminal.py)."""
 
 import os
 import signal
@@ -10,34 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.undertaker import look
+from fairlock.cli.process_tree import read_stat
 
-TOOL = [sys.executable, "-m", "holdfast"]
+TOOL = [sys.executable, "-m", "fairlock"]
 
 
 def alive(pid: int) -> bool:
-    seen = look(pid)
+    seen = read_stat(pid)
     return seen is not None and seen.state not in "ZX"
 
 
 def until(what: Callable[[], object], seconds: float = 15) -> float:
-    """Wait for it; how long that took."""
+    """Wait for it and return how long that took."""
     began = time.monotonic()
     while not what():
-        assert time.monotonic() - began < seconds, "it never came"
+        assert time.monotonic() - began < seconds, "it did not happen in time"
         time.sleep(0.002)
     return time.monotonic() - began
 
 
 class Tool:
-    """Runs `holdfast ARGS` in a folder of its own, with a store of its own or, by -u alone, with the one at a URL."""
+    """Runs `fairlock ARGS` in its own folder, with its own store or, by -u alone, with the one at a URL."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
         self.url = url or f"sqlite:///{folder}/locks.db"
         self.always = ["-u", url] if url else []
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-        self.env = {**kept, "HOME": str(folder), "SHELL": "/bin/sh", **({} if url else {"HOLDFAST_URL": self.url})}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("FAIRLOCK_")}
+        self.env = {**kept, "HOME": str(folder), "SHELL": "/bin/sh", **({} if url else {"FAIRLOCK_URL": self.url})}
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
@@ -53,34 +53,33 @@ class Tool:
         out, err = it.communicate(stdin, timeout=60)
         return subprocess.CompletedProcess(args, it.returncode, out, err)
 
-    def inside(self, name: str) -> list[str]:
-        """The owners inside."""
-        return [one.owner for one in self.record(name)[0]]
+    def holders(self, name: str) -> list[str]:
+        """Return the owners of the holders."""
+        return [one.owner for one in self.state(name)[0]]
 
-    def line(self, name: str) -> list[str]:
-        return [one.owner for one in self.record(name)[1]]
+    def queue(self, name: str) -> list[str]:
+        return [one.owner for one in self.state(name)[1]]
 
-    def record(self, name: str):  # type: ignore[no-untyped-def]
-        import holdfast
+    def state(self, name: str):  # type: ignore[no-untyped-def]
+        import fairlock
 
-        with holdfast.connect(self.url) as locks:
+        with fairlock.connect(self.url) as locks:
             found = [r for r in locks.snapshot(name).resources if r.name == name]
-        return (found[0].inside, found[0].line) if found else ((), ())
+        return (found[0].holders, found[0].queue) if found else ((), ())
 
     def holding(self, *args: str, name: str = "x", **env: str) -> subprocess.Popen[str]:
-        """Start a run and wait until it is inside."""
+        """Start a run and wait until it holds the lock."""
         it = self.start(*args, **env)
-        until(lambda: it.poll() is not None or self.inside(name))
+        until(lambda: it.poll() is not None or self.holders(name))
         assert it.poll() is None, it.communicate()
         return it
 
     def pids(self, *names: str) -> list[int]:
-        """The pids that processes wrote to files of these names."""
+        """Return the pids that processes wrote to files of these names."""
         for name in names:
             file = self.folder / name
             until(lambda file=file: file.exists() and file.read_text().endswith("\n"))
         return [int((self.folder / name).read_text()) for name in names]
-
 
     def end(self) -> None:
         for it in self.started:
@@ -94,7 +93,7 @@ class Tool:
 
 
 @pytest.fixture
-def holdfast(tmp_path: Path) -> Iterator[Tool]:
+def fairlock(tmp_path: Path) -> Iterator[Tool]:
     tool = Tool(tmp_path)
     yield tool
     tool.end()

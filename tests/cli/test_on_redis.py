@@ -1,7 +1,7 @@
-"""The tool against Redis, by -u alone: what does not depend on the store is the same, and what does is said here.
+"""The tool with Redis, by -u alone: the tests that do not depend on the store, and those that do.
 
-A server in the network cannot see a process die, so a wrapper that is killed costs the others its lease, where a store
-on this machine knows at once. Its command dies with it all the same: that is the guard's work, not the store's.
+A server in the network cannot see a process die. If a wrapper is killed, others wait until its lease ends; a store on
+this machine notices at once. The command dies with its wrapper in both cases: the watchdog does that, not the store.
 """
 
 import json
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.busy import within
-from tests.cli import test_commands, test_loss, test_orders, test_pool, test_run, test_terminal
+from tests.cli import test_commands, test_evict_resize, test_loss, test_pool, test_run, test_terminal
 from tests.cli.conftest import Tool, alive, until
+from tests.machine_load import within
 from tests.servers.server import Server
 
 terminal = test_terminal.terminal
@@ -23,58 +23,58 @@ THE_SAME = {
     test_run: """
         it_runs_the_command
         fences_rise
-        who_does_not_wait_is_told_who_holds_it
-        who_waits_runs_as_soon_as_the_first_ends
-        who_has_waited_long_enough_says_so
+        without_waiting_the_error_names_the_holder
+        a_waiter_runs_as_soon_as_the_holder_ends
+        after_its_timeout_a_waiter_reports_its_position
         readers_share_and_a_writer_waits
         slots
         a_short_job_can_keep_the_others_out_for_a_while
         a_broken_binary_gives_the_lock_back
         the_command_inherits_no_descriptor_of_ours
         stop_and_continue_reach_the_command
-        a_signal_in_line_ends_the_wait_and_leaves_nothing_behind
+        a_signal_ends_the_wait_and_leaves_nothing_behind
         what_runs_on_in_the_background_keeps_neither_the_lock_nor_us
         a_second_term_does_not_cost_the_others_the_lease
     """,
     test_commands: """
-        ls_names_the_store_and_says_who_holds_what
-        ls_shows_lines_and_slots
+        ls_names_the_store_and_the_holders
+        ls_shows_waiters_and_slots
         json_has_the_keys_of_the_snapshot
-        show_tells_everything_about_one_name
+        show_prints_one_name_in_detail
         a_name_with_a_star_is_a_name_to_show_and_a_pattern_to_ls
-        a_lease_that_lives_without_a_process
+        a_lease_without_a_process
         it_ends_by_itself
         acquire_in_json
         with_a_ticket_of_its_own_an_acquire_may_be_repeated
         readers_and_slots_can_be_acquired_too
         ctrl_c_while_acquiring_leaves_nothing
     """,
-    test_orders: """
+    test_evict_resize: """
         evict_stops_renewals_and_at_once_frees
         evict_one_of_many_by_the_ticket_that_show_prints
-        evicting_nobody_is_no_error
-        evict_by_pattern_meets_what_matches_and_no_other
+        evicting_a_free_name_is_no_error
+        evict_by_pattern_affects_only_what_matches
         resize
     """,
     test_loss: """
         a_stopped_wrapper_loses_its_command_before_its_lease
-        killing_the_guard_does_not_end_the_protection
+        killing_the_watchdog_does_not_end_the_protection
         a_command_that_holds_too_long_is_stopped
-        an_evicted_command_is_told_to_stop
+        an_evicted_command_gets_term
         with_warn_the_command_runs_on_and_keeps_its_exit_code
-        a_family_outside_the_lease_is_gone_before_the_next_one_comes
-        a_wrapper_killed_in_line_leaves_no_place_behind
+        descendants_are_dead_before_the_next_command_starts
+        a_wrapper_killed_while_it_waits_leaves_the_queue
         an_evicted_command_is_dead_before_the_next_one_comes
     """,
     test_pool: """
-        items_are_added_from_stdin_one_a_line
-        what_somebody_has_is_neither_done_nor_removed_but_by_force
+        items_are_added_from_stdin_one_per_line
+        a_taken_item_is_neither_done_nor_removed_without_force
         a_command_that_fails_gives_the_item_back_for_later
-        forever_goes_on_until_nothing_is_left
+        forever_continues_until_no_item_is_left
     """,
     test_terminal: """
         ctrl_c_ends_the_command_once_and_then_us
-        ctrl_c_in_line_leaves_it
+        ctrl_c_while_waiting_leaves_the_queue
         ctrl_z_and_fg
         ctrl_z_past_the_lease_costs_the_command
         watching
@@ -85,29 +85,29 @@ for _module, _names in THE_SAME.items():
 
 
 @pytest.fixture
-def holdfast(tmp_path: Path, redis_alone: Server) -> Iterator[Tool]:
+def fairlock(tmp_path: Path, redis_alone: Server) -> Iterator[Tool]:
     tool = Tool(tmp_path, redis_alone.url)
     yield tool
     tool.end()
 
 
-def test_killing_the_wrapper_ends_its_family_at_once_and_the_lock_with_its_lease(holdfast: Tool) -> None:
-    first = holdfast.holding("run", "--lease", "2", "x", "-c", test_loss.FAMILY)
-    pids = holdfast.pids("child", "near", "far", "naked")
-    second = holdfast.start("run", "x", "-c", "date +%s%N > began")
-    until(lambda: holdfast.line("x"))
+def test_killing_the_wrapper_ends_its_family_at_once_and_the_lock_with_its_lease(fairlock: Tool) -> None:
+    first = fairlock.holding("run", "--lease", "2", "x", "-c", test_loss.FAMILY)
+    pids = fairlock.pids("child", "near", "far", "naked")
+    second = fairlock.start("run", "x", "-c", "date +%s%N > began")
+    until(lambda: fairlock.queue("x"))
     killed = time.time_ns()
     first.kill()
     took = until(lambda: not any(map(alive, pids)))
     assert took < within(1, below=10)
     assert second.wait(20) == 0
-    (began,) = holdfast.pids("began")
+    (began,) = fairlock.pids("began")
     assert 1 < (began - killed) / 1e9 < within(4, below=15)  # renewed at every third, so 1.3 to 2 s of it are left
 
 
-def test_a_server_that_hangs_costs_the_command_in_time(holdfast: Tool, redis_alone: Server) -> None:
-    first = holdfast.holding("run", "--lease", "1.5", "x", "-c", test_loss.FAMILY)
-    pids = holdfast.pids("child", "near", "far", "naked")
+def test_a_server_that_hangs_costs_the_command_in_time(fairlock: Tool, redis_alone: Server) -> None:
+    first = fairlock.holding("run", "--lease", "1.5", "x", "-c", test_loss.FAMILY)
+    pids = fairlock.pids("child", "near", "far", "naked")
     redis_alone.stop()
     assert until(lambda: not any(map(alive, pids))) < 1.5 + 0.5  # the lease may have been renewed just before
     redis_alone.cont()
@@ -116,8 +116,8 @@ def test_a_server_that_hangs_costs_the_command_in_time(holdfast: Tool, redis_alo
     assert "was stopped." in err
 
 
-def test_a_server_that_is_back_in_time_costs_nothing(holdfast: Tool, redis_durable: Server) -> None:
-    tool = Tool(holdfast.folder, redis_durable.url)
+def test_a_server_that_is_back_in_time_costs_nothing(fairlock: Tool, redis_durable: Server) -> None:
+    tool = Tool(fairlock.folder, redis_durable.url)
     first = tool.holding("run", "--lease", "6", "x", "-c", "read line; exit 4")
     redis_durable.kill()
     time.sleep(0.5)
@@ -130,28 +130,28 @@ def test_a_server_that_is_back_in_time_costs_nothing(holdfast: Tool, redis_durab
     tool.end()
 
 
-def test_a_server_that_is_not_there_is_a_sentence_and_69(holdfast: Tool, redis_alone: Server) -> None:
+def test_a_server_that_is_not_there_is_a_sentence_and_69(fairlock: Tool, redis_alone: Server) -> None:
     redis_alone.kill()
     for command in (["run", "x", "true"], ["ls"], ["show", "x"], ["acquire", "-n", "x"], ["doctor"]):
-        done = holdfast(*command)
+        done = fairlock(*command)
         assert done.returncode == 69, command
         assert redis_alone.address in done.stderr + done.stdout, command
         assert "Traceback" not in done.stderr
 
 
-def test_it_reaches_other_machines(holdfast: Tool) -> None:
-    assert holdfast("--span", "machines", "run", "x", "echo", "in").stdout == "in\n"
-    assert json.loads(holdfast("doctor", "--json").stdout)["span"] == "machines"
+def test_it_reaches_other_machines(fairlock: Tool) -> None:
+    assert fairlock("--scope", "machines", "run", "x", "echo", "in").stdout == "in\n"
+    assert json.loads(fairlock("doctor", "--json").stdout)["scope"] == "machines"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_nothing_on_the_server(holdfast: Tool, number: signal.Signals) -> None:
-    it = holdfast.holding("run", "x", "-c", "echo $$ > up; exec sleep 60")
-    holdfast.pids("up")
+def test_a_signal_leaves_nothing_on_the_server(fairlock: Tool, number: signal.Signals) -> None:
+    it = fairlock.holding("run", "x", "-c", "echo $$ > up; exec sleep 60")
+    fairlock.pids("up")
     it.send_signal(number)
     assert it.wait(20) == 128 + number
-    assert holdfast.inside("x") == []
-    assert holdfast("run", "-n", "x", "echo", "in").stdout == "in\n"
+    assert fairlock.holders("x") == []
+    assert fairlock("run", "-n", "x", "echo", "in").stdout == "in\n"
 
 
 @pytest.mark.parametrize("store", ["valkey", "redis_sentinel", "redis_cluster"])
@@ -161,10 +161,10 @@ def test_valkey_sentinel_and_cluster_by_their_urls(request: pytest.FixtureReques
         for name in ("a", "b", "c{d}"):  # a Cluster has them in different places
             tool.holding("run", "--owner", "web-3", name, "sleep", "60", name=name)
         tool.start("run", "a", "sh", "-c", "echo > done")
-        until(lambda: tool.line("a"))
+        until(lambda: tool.queue("a"))
         seen = json.loads(tool("ls", "--json").stdout)
         assert seen["store"] == tool.url
-        assert [(one["name"], one["inside"][0]["owner"]) for one in seen["resources"]] == [
+        assert [(one["name"], one["holders"][0]["owner"]) for one in seen["resources"]] == [
             ("a", "web-3"), ("b", "web-3"), ("c{d}", "web-3"),
         ]  # fmt: skip
         assert tool("run", "-n", "b", "true").returncode == 75

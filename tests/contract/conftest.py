@@ -2,7 +2,7 @@
 
 Those that can live by a clock turned by hand do, and the suite takes them seconds. SQLite is there twice: by hand,
 and in real time with its own clock. Of what lives in real time, the other kinds of lock are left to the long runs; but
-not on Redis, whose doorman is another one than everybody else's: there everything is always played. Of Cassandra and
+not on Redis, which has its own implementation of the rules: there everything is always played. Of Cassandra and
 OCI NoSQL, whose steps are the slowest, only a part is: the engine above them is the same everywhere. OCI NoSQL is a
 fake of the service, and Oracle a stand-in for the database.
 """
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.cas import CasBackend
-from holdfast.backends.contract import Backend, Colour
-from holdfast.backends.sqlite import SqliteStore
-from holdfast.testing.clock import HandClock
-from holdfast.testing.sites import DictSite, MemorySite, OpenSite, UrlSite
-from holdfast.testing.suite import matrix
+from fairlock.stores.base import Backend, Runtime
+from fairlock.stores.cas import CasBackend
+from fairlock.stores.sqlite import SqliteStore
+from fairlock.testing.clock import ManualClock
+from fairlock.testing.store_factories import DictSite, MemorySite, OpenSite, Site, UrlSite
+from fairlock.testing.suite import matrix
 from tests.servers.cassandra import Ring
 from tests.servers.fake_nosql import FakeNosql
 from tests.servers.groups import Cluster, Sentinels
@@ -28,20 +28,17 @@ from tests.servers.server import Server
 from tests.servers.sql import Database, MariaDB, PgBouncer, PostgreSQL
 
 
-class SqliteByHand:
-    """A real file, real statements and real datagrams; only what time it is is told by the test."""
-
-    url = ""
+class SqliteByHand(Site):
+    """A real file, real statements and real datagrams; only the clock is set by the test."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock: HandClock | None = HandClock()
+        self.clock = ManualClock()
         self.path = folder / "locks.db"
 
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        assert self.clock is not None
-        store = SqliteStore(self.path, colour)
+    def backend(self, runtime: Runtime, namespace: str) -> Backend:
+        store = SqliteStore(self.path, runtime)
         store._db.now = self.clock.micros  # type: ignore[method-assign]
-        return CasBackend(store, colour, namespace)
+        return CasBackend(store, runtime, namespace)
 
     def damage(self, name: str, item: str) -> bool:
         return item != "" and damage_in_a_file(self.path, item)
@@ -49,7 +46,7 @@ class SqliteByHand:
 
 def damage_in_a_file(path: Path, item: str) -> bool:
     with sqlite3.connect(path, timeout=5) as db:
-        done = db.execute("UPDATE holdfast_items SET body='x' WHERE key=?", (item,)).rowcount == 1
+        done = db.execute("UPDATE fairlock_items SET body='x' WHERE key=?", (item,)).rowcount == 1
     db.close()
     return done
 
@@ -72,7 +69,7 @@ class SqlSite(UrlSite):
 
     def damage(self, name: str, item: str) -> bool:
         if item:
-            self.operator.run(f"UPDATE holdfast_items SET body='x' WHERE \"key\"='{item}'".replace('"', self.quote))
+            self.operator.run(f"UPDATE fairlock_items SET body='x' WHERE \"key\"='{item}'".replace('"', self.quote))
         return item != ""
 
     @property
@@ -80,32 +77,28 @@ class SqlSite(UrlSite):
         return "`" if isinstance(self.operator, MariaDB) else '"'
 
 
-class RedisSite:
+class RedisSite(Site):
     """One or several servers that are whole and empty, in real time."""
-
-    clock: HandClock | None = None
 
     def __init__(self, servers: Server | Sentinels | Cluster) -> None:
         self.servers = servers
         self.url = servers.url
 
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        raise NotImplementedError("a store with a URL is opened by connect()")
-
-    def forget(self, name: str) -> None:
+    def forget(self, name: str) -> bool:
         masters = [self.servers] if isinstance(self.servers, Server) else self.servers.masters
-        assert sum(master.ask("DEL", *found) for master in masters if (found := master.ask("KEYS", f"*{{{name}}}*")))
+        assert sum(master.call("DEL", *found) for master in masters if (found := master.call("KEYS", f"*{{{name}}}*")))
+        return True
 
     def damage(self, name: str, item: str) -> bool:
         masters = [self.servers] if isinstance(self.servers, Server) else self.servers.masters
-        key = f"holdfast:{{{name}}}"
+        key = f"fairlock:{{{name}}}"
         for master in masters:
-            if master.ask("KEYS", f"{key}*"):
+            if master.call("KEYS", f"{key}*"):
                 if item:
-                    master.ask("HSET", f"{key}:pool:items", f"={item}", "x")
+                    master.call("HSET", f"{key}:pool:items", f"={item}", "x")
                 else:
-                    master.ask("DEL", key)
-                    master.ask("SET", key, "x")
+                    master.call("DEL", key)
+                    master.call("SET", key, "x")
         return True
 
 
@@ -129,27 +122,23 @@ def on_cluster(redis_cluster: Cluster) -> RedisSite:
     return RedisSite(redis_cluster)
 
 
-class FakeNosqlSite:
+class FakeNosqlSite(Site):
     """A table of the fake, with a URL; all its clients have the same clock."""
-
-    clock: HandClock | None = None
 
     def __init__(self, fake: FakeNosql) -> None:
         self.fake = fake
         self.url = f"{fake.url()}&skew=0"
 
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        raise NotImplementedError("a store with a URL is opened by connect()")
-
-    def forget(self, name: str) -> None:
+    def forget(self, name: str) -> bool:
         with self.fake.mutex:
             del self.fake.tables["locks"].rows[name]
+        return True
 
 
 @pytest.fixture
 def on_oci_nosql(request: pytest.FixtureRequest) -> str | FakeNosqlSite:
-    """A fake of the service, unless HOLDFAST_TEST_OCI_URL names a table of the real one, which is emptied each time."""
-    if url := os.environ.get("HOLDFAST_TEST_OCI_URL"):
+    """A fake of the service, unless FAIRLOCK_TEST_OCI_URL names a table of the real one, which is emptied each time."""
+    if url := os.environ.get("FAIRLOCK_TEST_OCI_URL"):
         from tests.servers.nosql_table import empty
 
         empty(url)
@@ -157,30 +146,30 @@ def on_oci_nosql(request: pytest.FixtureRequest) -> str | FakeNosqlSite:
     return FakeNosqlSite(request.getfixturevalue("fake_nosql"))
 
 
-class CassandraSite:
+class CassandraSite(Site):
     """One node, by one session for all clients of a test: to connect takes longer than most tests."""
 
     url = ""
-    clock: HandClock | None = None
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
 
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        from holdfast.backends.cassandra import open_cassandra
+    def backend(self, runtime: Runtime, namespace: str) -> Backend:
+        from fairlock.stores.cassandra import open_cassandra
 
-        return open_cassandra(self.ring.session(), colour, namespace, {"keyspace": "holdfast", "skew": 0})
+        return open_cassandra(self.ring.session(), runtime, namespace, {"keyspace": "fairlock", "skew": 0})
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str) -> bool:
         """Which nobody does in Cassandra, but a restore from an old copy does."""
-        assert self.ring.session().execute(f"DELETE FROM holdfast.holdfast_locks WHERE key='{name}' IF EXISTS").one()[0]
+        assert self.ring.session().execute(f"DELETE FROM fairlock.fairlock_locks WHERE key='{name}' IF EXISTS").one()[0]
+        return True
 
     def damage(self, name: str, item: str) -> bool:
         if item:
-            from holdfast.backends.cassandra.shelf import bucket_of
+            from fairlock.stores.cassandra.pool_items import bucket_of
 
             where = f"pool='{name}' AND bucket={bucket_of(item)} AND key='{item}'"
-            self.ring.session().execute(f"UPDATE holdfast.holdfast_items SET body='x' WHERE {where} IF EXISTS")
+            self.ring.session().execute(f"UPDATE fairlock.fairlock_items SET body='x' WHERE {where} IF EXISTS")
         return item != ""
 
 
@@ -206,8 +195,8 @@ def on_mariadb(mariadb: MariaDB) -> SqlSite:
 
 @pytest.fixture
 def on_oracle(request: pytest.FixtureRequest) -> str | SqlSite:
-    """A stand-in, unless HOLDFAST_TEST_ORACLE_URL names a real one."""
-    url = os.environ.get("HOLDFAST_TEST_ORACLE_URL")
+    """A stand-in, unless FAIRLOCK_TEST_ORACLE_URL names a real one."""
+    url = os.environ.get("FAIRLOCK_TEST_ORACLE_URL")
     if not url:
         oracle: Database = request.getfixturevalue("oracle")
         return SqlSite(oracle.url, oracle)
@@ -216,7 +205,7 @@ def on_oracle(request: pytest.FixtureRequest) -> str | SqlSite:
     engine = sqlalchemy.create_engine(url.replace("oracle://", "oracle+oracledb://"))
     with engine.begin() as connection:
         for table in sqlalchemy.inspect(engine).get_table_names():
-            if table.startswith("holdfast_"):
+            if table.startswith("fairlock_"):
                 connection.exec_driver_sql(f"DELETE FROM {table}")
     engine.dispose()
     return url
@@ -239,14 +228,14 @@ STORES: dict[str, OpenSite | str] = {
     "oracle": "on_oracle",
 }
 
-world = matrix(STORES)
+harness = matrix(STORES)
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     """In memory where that is possible: a thousand databases are made here, and a busy disk takes a second for each."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="holdfast-", dir=memory) as name:
+    with tempfile.TemporaryDirectory(prefix="fairlock-", dir=memory) as name:
         yield Path(name)
 
 
@@ -303,11 +292,11 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         called = getattr(item, "callspec", None)
-        if called is None or "world" not in called.params:
+        if called is None or "harness" not in called.params:
             continue
         assert isinstance(item, pytest.Function)
         kind = called.params.get("kind")
-        store, _ = called.params["world"]
+        store, _ = called.params["harness"]
         group = item.cls.__name__ if item.cls is not None else ""
         if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
             item.add_marker(pytest.mark.soak)

@@ -1,3 +1,3 @@
 """Every behaviour of the kit, over every store and both faces of this house."""
 
-from holdfast.testing.suite import *  # noqa: F403
+from fairlock.testing.suite import *  # noqa: F403

@@ -1,31 +1,30 @@
-"""A store cannot exist without being in the matrix: what lies under backends/ is compared with what is played."""
+"""A store cannot exist without being in the matrix: the modules under stores/ are compared with the tested ones."""
 
 import pkgutil
 from pathlib import Path
 
 import pytest
 
-import holdfast.backends
-from holdfast.testing import suite
-from holdfast.testing.sites import UrlSite
-from holdfast.testing.suite.stage import PoolBehaviours
-from holdfast.testing.world import ThreadWorld
+import fairlock.stores
+from fairlock.testing import suite
+from fairlock.testing.harness import ThreadHarness
+from fairlock.testing.store_factories import UrlSite
+from fairlock.testing.suite.parametrize import PoolBehaviours
 from tests.contract.conftest import SQL, STORES
 
 NO_STORES = {
-    "contract": "what a store has to be",
-    "cas": "the engine; it is played over a dict, as the store 'cas'",
-    "turns": "how steps of one client at one row are made together",
-    "names": "how names are kept and found",
-    "pool_contract": "what a store of pools has to be",
-    "cas_pool": "the engine of pools; it is played over the same dict",
-    "item_rows": "items as rows of any store; played there, too",
-    "damage": "what is said of a record that cannot be read",
-    "urls": "how URLs are read",
-    "item_damage": "what is said of an item that cannot be read",
-    "patience": "until when a caller waits",
-    "in_time": "the same for tasks",
-    "polling": "how one waits where nothing is pushed",
+    "base": "the classes that a store derives from",
+    "cas": "the engine; it is tested over a dict, as the store 'cas'",
+    "shared_steps": "how steps of one client at one row are made together",
+    "keys": "how names are kept and found",
+    "cas_pools": "the engine of pools; it is tested over the same dict",
+    "pool_items_as_rows": "items as rows of any store; tested there, too",
+    "damaged_records": "the error for a record that cannot be decoded",
+    "damaged_items": "the error for an item that cannot be decoded",
+    "urls": "how URLs are parsed",
+    "deadline": "until when a caller waits",
+    "async_deadline": "the same for tasks",
+    "polling": "how waiters poll a store without notifications",
 }
 
 
@@ -35,14 +34,14 @@ def unplayed(folder: Path, played: set[str]) -> set[str]:
 
 
 def test_every_store_is_in_the_matrix() -> None:
-    folder = Path(holdfast.backends.__path__[0])
-    assert unplayed(folder, set(STORES)) == set(), "say in tests/contract/conftest.py where a test finds these stores"
+    folder = Path(fairlock.stores.__path__[0])
+    assert unplayed(folder, set(STORES)) == set(), "add these stores to STORES in tests/contract/conftest.py"
 
 
 def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "etcd").mkdir()
     (tmp_path / "etcd" / "__init__.py").touch()
-    (tmp_path / "contract.py").touch()
+    (tmp_path / "base.py").touch()
     (tmp_path / "memory.py").touch()
     assert unplayed(tmp_path, {"memory"}) == {"etcd"}
 
@@ -52,9 +51,9 @@ def test_every_store_keeps_pools(store: str, tmp_path: Path, request: pytest.Fix
     """The suite skips what it plays of pools where there are none. That is for the stores of others."""
     opened = STORES[store]
     site = request.getfixturevalue(opened) if isinstance(opened, str) else opened(tmp_path)
-    world = ThreadWorld(UrlSite(site) if isinstance(site, str) else site)
-    assert world.keeps_pools()
-    world.run(world.rest())
+    harness = ThreadHarness(UrlSite(site) if isinstance(site, str) else site)
+    assert harness.keeps_pools()
+    harness.run(harness.rest())
 
 
 def test_much_is_played_of_pools() -> None:

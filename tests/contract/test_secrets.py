@@ -19,10 +19,10 @@ from urllib.parse import quote
 
 import pytest
 
-import holdfast
-from holdfast import LockError, aio
-from holdfast.cli.reach import examine
-from holdfast.connect import SCHEMES
+import fairlock
+from fairlock import LockError, aio
+from fairlock.cli.client_internals import examine
+from fairlock.connect import SCHEMES
 
 MARKS = ("Xq7Zw", "Kj3Vp")
 GLUE = [
@@ -72,7 +72,14 @@ def clean(*texts: str) -> list[str]:
 
 def what_is_shown(locks: Any) -> list[str]:
     lock, pool = locks.lock("x"), locks.pool("p")
-    return [locks.store, repr(locks), repr(lock), repr(pool), locks._desk.backend.schema(), repr(locks._desk.backend)]
+    return [
+        locks.store,
+        repr(locks),
+        repr(lock),
+        repr(pool),
+        locks._session.backend.schema(),
+        repr(locks._session.backend),
+    ]
 
 
 def opened(url: str) -> list[str]:
@@ -80,7 +87,7 @@ def opened(url: str) -> list[str]:
     shown: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for connect in (holdfast.connect, aio.connect):
+        for connect in (fairlock.connect, aio.connect):
             try:
                 shown += what_is_shown(connect(url))
             except LockError as error:
@@ -105,7 +112,7 @@ def test_no_server_that_cannot_be_reached_shows_it(scheme: str, caplog: pytest.L
     place = PLACES.get(scheme, USUAL)[0]
     url = f"{scheme}://user:{MARKS[0]}@密{MARKS[1]}@{place}"
     shown = []
-    locks = holdfast.connect(url)
+    locks = fairlock.connect(url)
     for ask in (lambda: locks.lock("x").acquire(timeout=0.1), locks.ping, lambda: examine(locks)):
         try:
             shown.append(repr(ask()))
@@ -125,7 +132,7 @@ def test_no_server_that_cannot_be_reached_shows_it(scheme: str, caplog: pytest.L
 
 
 def test_the_tool_shows_nothing_of_it() -> None:
-    from holdfast.cli import main
+    from fairlock.cli import main
 
     for scheme in SCHEMES:
         for glue in ("", "@", "/", "?"):

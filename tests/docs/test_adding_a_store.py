@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.backends.cas import CasBackend
-from holdfast.backends.contract import Backend, Colour
-from holdfast.testing import HandClock, suite
-from tests.house import snippets
+from fairlock.stores.base import Backend, Runtime
+from fairlock.stores.cas import CasBackend
+from fairlock.testing import ManualClock, suite
+from fairlock.testing.store_factories import Site
+from tests.project_rules import snippets
 
 PAGE = snippets.ROOT / "docs" / "adding-a-store.md"
 QUICK = {"TestGettingIn", "TestTheLine"}
@@ -29,16 +30,14 @@ def page() -> dict[str, Any]:
     return names
 
 
-class PageSite:
-    url = ""
-
-    def __init__(self, store: str, clock: HandClock | None) -> None:
+class PageSite(Site):
+    def __init__(self, store: str, clock: ManualClock | None) -> None:
         self.clock = clock
         self.drawer = page()["Drawer"](clock.micros) if clock is not None else page()["Drawer"]()
         self.store = page()[store]
 
-    def backend(self, colour: Colour, namespace: str) -> Backend:
-        return CasBackend(self.store(self.drawer, colour), colour, namespace)
+    def backend(self, runtime: Runtime, namespace: str) -> Backend:
+        return CasBackend(self.store(self.drawer, runtime), runtime, namespace)
 
 
 def smallest(folder: Path) -> PageSite:
@@ -46,14 +45,14 @@ def smallest(folder: Path) -> PageSite:
 
 
 def listening(folder: Path) -> PageSite:
-    return PageSite("ListeningStore", HandClock())
+    return PageSite("ListeningStore", ManualClock())
 
 
 def pooling(folder: Path) -> PageSite:
-    return PageSite("PoolingStore", HandClock())
+    return PageSite("PoolingStore", ManualClock())
 
 
-world = suite.matrix({"smallest": smallest, "listening": listening, "pooling": pooling})
+harness = suite.matrix({"smallest": smallest, "listening": listening, "pooling": pooling})
 
 for _name in suite.__all__:
     if _name.startswith("Test"):

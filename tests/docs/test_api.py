@@ -1,4 +1,4 @@
-"""docs/api.md names everything that is public, with the parameters that it really has, and nothing else."""
+"""docs/api*.md name everything that is public, with the parameters that it really has, and nothing else."""
 
 import inspect
 import re
@@ -7,22 +7,22 @@ from typing import Any, get_args
 
 import pytest
 
-import holdfast
-from holdfast import aio
-from holdfast.flow.check import KEEP, OWN
-from holdfast.flow.events import EventKind
-from tests.house import faces
-from tests.house.snippets import ROOT
+import fairlock
+from fairlock import aio
+from fairlock.engine.events import EventKind
+from fairlock.engine.validate import KEEP, OWN
+from tests.project_rules import two_faces
+from tests.project_rules.snippets import ROOT
 
-PAGE = (ROOT / "docs" / "api.md").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("api*.md")))
 PROSE = re.sub(r"(?ms)^```.*?^```$", "", PAGE)
 SECTIONS = dict(re.findall(r"(?ms)^## (\w+)\n(.*?)(?=^## |\Z)", PROSE))
-CLASSES = [name for name in holdfast.__all__ if inspect.isclass(getattr(holdfast, name))]
-ERRORS = [name for name in CLASSES if issubclass(getattr(holdfast, name), Exception)]
+CLASSES = [name for name in fairlock.__all__ if inspect.isclass(getattr(fairlock, name))]
+ERRORS = [name for name in CLASSES if issubclass(getattr(fairlock, name), Exception)]
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """As the page writes it: without annotations, … for the object's own timeout, and for the body there is."""
+    """Return the signature as the page shows it: without annotations, … for the timeout and the body of the object."""
     words: list[str] = []
     for p in list(inspect.signature(function).parameters.values()):
         if p.name == "self":
@@ -36,19 +36,19 @@ def signature(name: str, function: Callable[..., Any]) -> str:
 
 
 def expected(cls: type) -> set[str]:
-    """What a section must name: methods with their parameters, everything else by its name."""
-    inherited = set(faces.members(cls.__mro__[1])) if cls.__mro__[1].__name__ == "Lock" else set()
+    """Return what a section must name: methods with their parameters, everything else by its name."""
+    inherited = set(two_faces.members(cls.__mro__[1])) if cls.__mro__[1].__name__ == "Lock" else set()
     found = set()
-    for name, member in faces.members(cls).items():
+    for name, member in two_faces.members(cls).items():
         if name.startswith("_") or (name in inherited and name not in vars(cls)):
             continue
-        function = faces.function_of(member)
+        function = two_faces.function_of(member)
         found.add(signature(name, function) if function else name)
     return found
 
 
 def described(text: str) -> set[str]:
-    """The names and signatures that a section is about: the code with which its list items begin."""
+    """Return the names and signatures that a section describes: the code with which its list items begin."""
     spans = set()
     for item in re.findall(r"(?ms)^- (.*?)(?=^- |^$|^\||\Z)", text):
         beginning = re.match(r"(`[^`]+`(, )?)+", re.sub(r"\s+", " ", item))
@@ -59,33 +59,33 @@ def described(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", ["connect", "safe_name"])
 def test_a_function_is_described_as_it_is(name: str) -> None:
-    assert described(SECTIONS[name]) == {signature(name, getattr(holdfast, name))}
-    assert signature(name, getattr(aio, name)) == signature(name, getattr(holdfast, name))
+    assert described(SECTIONS[name]) == {signature(name, getattr(fairlock, name))}
+    assert signature(name, getattr(aio, name)) == signature(name, getattr(fairlock, name))
 
 
 @pytest.mark.parametrize("name", ["Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item"])
 def test_a_class_is_described_as_it_is(name: str) -> None:
-    assert described(SECTIONS[name]) == expected(getattr(holdfast, name))
+    assert described(SECTIONS[name]) == expected(getattr(fairlock, name))
 
 
-@pytest.mark.parametrize("name", ["Snapshot", "Resource", "Insider", "Waiter", "Event", "PoolItem", "PoolCounts"])
+@pytest.mark.parametrize("name", ["Snapshot", "Resource", "Holder", "Waiter", "Event", "PoolItem", "PoolCounts"])
 def test_a_named_tuple_is_described_with_all_its_fields(name: str) -> None:
-    text = re.sub(r"\([^)]*\)", "", SECTIONS[name].partition(". Kinds:")[0])  # what is said about a field is no field
-    fields = getattr(holdfast, name)._fields
+    text = re.sub(r"\([^)]*\)", "", SECTIONS[name].partition(". Kinds:")[0])  # what describes a field is not a field
+    fields = getattr(fairlock, name)._fields
     assert tuple(re.findall(r"`(\w+)`", text))[: len(fields)] == fields
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_an_error_is_described_with_what_it_carries(name: str) -> None:
     (row,) = re.findall(rf"(?m)^\| `{name}` \|.*$", SECTIONS["Errors"])
-    error = getattr(holdfast, name)
+    error = getattr(fairlock, name)
     builtin = [b.__name__ for b in error.__bases__ if b.__module__ == "builtins" and b is not Exception]
     assert row.split("|")[2].strip(" `") == "".join(builtin)
     assert all(f"`{field}`" in row for field in inspect.get_annotations(error))
 
 
 def test_every_public_name_is_on_the_page() -> None:
-    assert [name for name in holdfast.__all__ if f"`{name}`" not in PROSE and name not in SECTIONS] == []
+    assert [name for name in fairlock.__all__ if f"`{name}`" not in PROSE and name not in SECTIONS] == []
 
 
 def test_every_kind_of_event_is_on_the_page() -> None:
@@ -94,15 +94,15 @@ def test_every_kind_of_event_is_on_the_page() -> None:
     assert [kind for kind in kinds if f"`{kind}`" not in SECTIONS["Event"]] == []
 
 
-def test_what_is_awaited_is_told() -> None:
+def test_the_awaited_calls_are_listed() -> None:
     sentence = SECTIONS["asyncio"].partition("Awaited are:")[2].partition(".")[0]
-    told = set(re.findall(r"`(\w+)`", sentence))
+    listed = set(re.findall(r"`(\w+)`", sentence))
     classes = [getattr(aio, name) for name in aio.__all__ if inspect.isclass(getattr(aio, name))]
-    real = {name for cls in classes for name, member in faces.members(cls).items() if faces.awaited(member)}
-    assert told == {name for name in real if not name.startswith("_")}
+    real = {name for cls in classes for name, member in two_faces.members(cls).items() if two_faces.awaited(member)}
+    assert listed == {name for name in real if not name.startswith("_")}
 
 
 def test_connecting_once_leaves_connect_a_function() -> None:
     """A submodule of that name would take its place when it is first imported inside the function."""
-    holdfast.connect("memory://").close()
-    holdfast.connect("memory://").close()
+    fairlock.connect("memory://").close()
+    fairlock.connect("memory://").close()

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import commands, exits, words
-from holdfast.cli.run import Run
-from tests.house.snippets import ROOT
+from fairlock.cli import arguments, commands, exit_codes
+from fairlock.cli.run import Run
+from tests.project_rules.snippets import ROOT
 
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 HEAD, *REST = re.split(r"(?m)^## ", PAGE)
@@ -25,24 +25,24 @@ def options_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", commands.COMMANDS)
-def test_every_option_of_a_command_is_told(name: str) -> None:
-    told = options_in(SECTIONS[name])
-    assert [o for option in commands.COMMANDS[name].options for o in option.names if o not in told] == []
+def test_every_option_of_a_command_is_documented(name: str) -> None:
+    documented = options_in(SECTIONS[name])
+    assert [o for option in commands.COMMANDS[name].options for o in option.names if o not in documented] == []
 
 
 @pytest.mark.parametrize("name", commands.COMMANDS)
-def test_a_command_has_every_option_that_is_told(name: str) -> None:
+def test_a_command_has_every_option_that_is_documented(name: str) -> None:
     shown = re.sub(r"(?ms)^```.*?^```$", "", SECTIONS[name])
-    everywhere = {o for option in words.GLOBAL + words.HELP for o in option.names}
+    everywhere = {o for option in arguments.GLOBAL + arguments.HELP for o in option.names}
     own = {o for option in commands.COMMANDS[name].options for o in option.names} | {"-c"}
     if name in ("acquire", "renew", "release"):
         own |= {o for n in ("acquire", "renew", "release") for opt in commands.COMMANDS[n].options for o in opt.names}
     assert options_in(shown) - own - everywhere == set()
 
 
-def test_what_every_command_has_is_told() -> None:
-    told = options_in(HEAD)
-    assert [o for option in words.GLOBAL + words.HELP for o in option.names if o not in told] == []
+def test_what_every_command_has_is_documented() -> None:
+    documented = options_in(HEAD)
+    assert [o for option in arguments.GLOBAL + arguments.HELP for o in option.names if o not in documented] == []
 
 
 def test_the_overview_is_what_the_tool_prints() -> None:
@@ -50,20 +50,21 @@ def test_the_overview_is_what_the_tool_prints() -> None:
         assert line.strip() in HEAD
 
 
-def test_every_exit_code_is_told() -> None:
-    codes = {value for name, value in vars(exits).items() if name.isupper() and value != exits.BY_SIGNAL}
+def test_every_exit_code_is_documented() -> None:
+    codes = {code for code in vars(exit_codes).values() if isinstance(code, int) and code < exit_codes.BY_SIGNAL}
+    assert set(exit_codes.MEANINGS) == codes
     rows = re.findall(r"(?m)^\| ([\d, ]+) \|", SECTIONS["Exit codes"])
     assert {int(number) for row in rows for number in row.split(",")} == codes
 
 
-def test_the_variables_of_the_command_are_told() -> None:
-    given = set(re.findall(r'"(HOLDFAST_\w+)"', inspect.getsource(Run.environment)))
+def test_the_variables_of_the_command_are_documented() -> None:
+    given = set(re.findall(r'"(FAIRLOCK_\w+)"', inspect.getsource(Run.environment)))
     assert len(given) == 5
-    assert set(re.findall(r"(?m)^\| `(HOLDFAST_\w+)` \|", PAGE)) == given
+    assert set(re.findall(r"(?m)^\| `(FAIRLOCK_\w+)` \|", PAGE)) == given
 
 
 def keys(row: str) -> set[str]:
-    """What the table says about this."""
+    """Return the keys that the table names."""
     (cell,) = re.findall(rf"(?m)^\| (?:`\w+`, )?(?:in )?`{row}`(?:, `\w+`)? \| (.*) \|$", SECTIONS["JSON"])
     names = cell if row == "checks" else re.sub(r":.*", "", cell)
     return set(re.findall(r"`(\w+)`", names)) - ({"ok", "note", "warning", "error"} if row == "checks" else set())
@@ -71,10 +72,10 @@ def keys(row: str) -> set[str]:
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    env = {**os.environ, "HOLDFAST_URL": f"sqlite:///{tmp_path}/locks.db"}
+    env = {**os.environ, "FAIRLOCK_URL": f"sqlite:///{tmp_path}/locks.db"}
 
     def call(*argv: str) -> Any:
-        command = [sys.executable, "-m", "holdfast", "--json", *argv]
+        command = [sys.executable, "-m", "fairlock", "--json", *argv]
         done = subprocess.run(command, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -82,7 +83,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return call
 
 
-def test_the_keys_of_json_are_told(tool: Any) -> None:
+def test_the_keys_of_json_are_documented(tool: Any) -> None:
     taken = tool("acquire", "x")
     assert set(taken) == keys("acquire")
     assert set(tool("renew", "x", "--ticket", taken["ticket"])) == keys("renew")
@@ -92,7 +93,7 @@ def test_the_keys_of_json_are_told(tool: Any) -> None:
         seen = tool(command, "x")
         assert set(seen) == keys(command)
         assert set(seen["resources"][0]) == keys("resources")
-        assert set(seen["resources"][0]["inside"][0]) == keys("inside")
+        assert set(seen["resources"][0]["holders"][0]) == keys("holders")
     assert set(tool("release", "x", "--ticket", taken["ticket"])) == keys("release")
     assert set(tool("evict", "x", "--reason", "none", "-y")) == keys("evict")
     assert set(tool("resize", "x", "4")) == keys("resize")
@@ -106,7 +107,7 @@ def test_the_keys_of_json_are_told(tool: Any) -> None:
     assert set(health["checks"][0]) == keys("checks")
 
 
-def test_the_keys_of_those_who_wait_are_told() -> None:
-    import holdfast
+def test_the_keys_of_waiters_are_documented() -> None:
+    import fairlock
 
-    assert set(holdfast.Waiter._fields) == keys("line")
+    assert set(fairlock.Waiter._fields) == keys("queue")

@@ -1,4 +1,4 @@
-"""The guards of docs/fences.md against a real sleeper: a process stopped past its lease, continued, and turned away.
+"""The guards of docs/fences.md against a real sleeper: a process stopped past its lease, continued, and refused.
 
 The guards are read from the page, so what is tested is what is shown.
 """
@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from tests.house import snippets
+import fairlock
+from tests.project_rules import snippets
 
 PAGE = snippets.ROOT / "docs" / "fences.md"
-LEASE = 0.5  # the smallest there is
+LEASE = 0.5  # the smallest allowed
 
 SLEEPER = """
 import sys
-import holdfast
+import fairlock
 from tests.docs.test_fences import guards, write
 
-locks = holdfast.connect(sys.argv[2])
+locks = fairlock.connect(sys.argv[2])
 lease = locks.lock("thing", lease=float(sys.argv[3])).acquire()
 write(sys.argv[1], "early", lease.fence)
 print(lease.fence, flush=True)
@@ -41,7 +41,7 @@ except guards()["StaleWrite"]:
 
 @cache
 def guards() -> dict[str, Any]:
-    """What the page defines, without what it does."""
+    """Return the functions that the page defines, without running its examples."""
     names: dict[str, Any] = {}
     for block in snippets.blocks(PAGE.read_text()):
         if block.language == "python" and "\ndef " in block.text:
@@ -96,7 +96,7 @@ def test_a_holder_that_slept_past_its_lease_is_refused_by_the_guard(
     its_fence = int(sleeper.stdout.readline())
     assert read(what) == "early"
     sleeper.send_signal(signal.SIGSTOP)
-    with holdfast.connect(url) as locks, locks.lock("thing", timeout=30) as lease:
+    with fairlock.connect(url) as locks, locks.lock("thing", timeout=30) as lease:
         assert lease.fence > its_fence
         write(what, "new", lease.fence)
         sleeper.send_signal(signal.SIGCONT)

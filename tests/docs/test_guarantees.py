@@ -1,4 +1,4 @@
-"""Every cell of docs/guarantees.md has a note that names a test which exists, or says that there is none."""
+"""Every cell of docs/guarantees.md has a note that names an existing test, or admits that there is none."""
 
 import ast
 import re
@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from tests.house.snippets import ROOT
+from tests.project_rules.snippets import ROOT
 
 PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 TEST = re.compile(r"`(S|[\w/]+)/(\w+\.py)::((?:Test\w+::)?\w+)`")
-SUITE = "src/holdfast/testing/suite"
+SUITE = "src/fairlock/testing/suite"
 
 
 def notes(page: str) -> dict[str, str]:
@@ -22,13 +22,13 @@ def cited(text: str) -> set[str]:
 
 
 def rows(page: str) -> list[list[str]]:
-    """The rows of all tables, without their heads: what happens, then a cell for each store."""
+    """Return the rows of all tables, without their heads: the fault, then a cell for each store."""
     lines = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| | ")]
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
 
 
 def unproven(page: str) -> list[str]:
-    """Cells that promise something and neither have a note nor admit that nobody has tried."""
+    """Return the cells that promise something and neither have a note nor admit that it is not tested."""
     return [
         f"{fault}: {cell}"
         for fault, *cells in rows(page)
@@ -38,8 +38,8 @@ def unproven(page: str) -> list[str]:
 
 
 @cache
-def cases_of(file: str) -> set[str]:
-    """All tests of a file: test_x, TestX::test_x, or, in a file of scenes, a_scene."""
+def read_tests(file: str) -> set[str]:
+    """Return all tests of a file: test_x, TestX::test_x, or, in a file of scenes, a_scene."""
     path = ROOT / file
     if not path.is_file():
         return set()
@@ -54,10 +54,10 @@ def cases_of(file: str) -> set[str]:
 
 def unknown_tests(text: str) -> list[str]:
     found = [(SUITE if folder == "S" else folder, file, name) for folder, file, name in TEST.findall(text)]
-    return [f"{folder}/{file}::{name}" for folder, file, name in found if name not in cases_of(f"{folder}/{file}")]
+    return [f"{folder}/{file}::{name}" for folder, file, name in found if name not in read_tests(f"{folder}/{file}")]
 
 
-def test_every_cell_has_a_note_or_says_that_there_is_no_test() -> None:
+def test_every_cell_has_a_note_or_admits_that_there_is_no_test() -> None:
     assert len(rows(PAGE)) > 40
     assert unproven(PAGE) == []
 
@@ -79,16 +79,16 @@ def test_every_note_names_a_test_that_exists() -> None:
         "tests/docs/test_guarantees.py::test_nobody_wrote",
         "tests/docs/test_guarantees.py::unproven",
         "tests/no.py::test_x",
-        "src/holdfast/testing/suite/line.py::TestNobody::test_x",
+        "src/fairlock/testing/suite/queue.py::TestNobody::test_x",
     ],
 )
 def test_a_test_that_does_not_exist_is_noticed(name: str) -> None:
-    there = ["tests/docs/test_guarantees.py::test_every_note_is_there_and_is_used", "S/line.py::TestTheLine::"]
+    there = ["tests/docs/test_guarantees.py::test_every_note_is_there_and_is_used", "S/queue.py::TestTheLine::"]
     there[1] += "test_a_try_does_not_pass_the_line"
     assert unknown_tests(f"`{there[0]}` `{there[1]}` and `{name}`") == [name]
 
 
 def test_a_cell_that_only_promises_is_noticed() -> None:
-    good = "| a | — none | goes on: not tested | is told [^x] |"
+    good = "| a | — none | goes on: not tested | learns of it [^x] |"
     assert unproven(good) == []
-    assert unproven(good.replace("[^x]", "")) == ["a: is told"]
+    assert unproven(good.replace("[^x]", "")) == ["a: learns of it"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
-from .holds import FOREVER, Event, Hold, read
+from .holds import FOREVER, Event, LeaseBase, read
 from .plan import LEASE
 
 CAPACITY = {"sem": 2, "rw": 100}  # of all others: 1
@@ -22,8 +22,8 @@ ASIDE = 2.0  # seconds after a fault in which somebody may still be silent becau
 IN_LINE = 0.6  # seconds after which one who asked stands in the queue
 SLOW = 8.0  # seconds by which an acquire may be late on a busy machine
 DISTURBS = {"cancel", "interrupt", "close", "fork", "resize", "evict", "evict at once"}
-"""Faults that silence nobody: whoever is met ends by an exception, and all others go on."""
-ONLY_THESE = {"LockTimeout", "LeaseLost", "BackendError", "interrupted", ""}
+"""Faults that silence nobody: a process that one meets ends by an exception, and all others go on."""
+ONLY_THESE = {"LockTimeout", "LeaseLost", "StoreError", "interrupted", ""}
 BY_CLOSING = {"ConfigError", "NotHeld"}
 BAD_EXITS = {70}
 
@@ -51,7 +51,7 @@ def all_of(history: list[Event], memory: bool = False) -> list[str]:
 
 
 def spans(history: Iterable[Event], without: Collection[str] = ()) -> Iterator[Span]:
-    """When whom a fault met, or the machine gave no time."""
+    """Yield when a fault met a process, or the machine gave it no time: from, until, pid."""
     begun: dict[int, Event] = {}
     for event in history:
         if event.get("kind") in without:
@@ -94,10 +94,10 @@ def forgotten(some: Iterable[Gap], name: str, at: float) -> float:
     return max([until for whose, since, until in some if whose in (None, name) and since <= at <= until], default=0.0)
 
 
-def by_name(holds: Iterable[Hold]) -> dict[str, list[Hold]]:
+def by_name(holds: Iterable[LeaseBase]) -> dict[str, list[LeaseBase]]:
     found = defaultdict(list)
     for hold in holds:
-        if hold.inside:
+        if hold.holders:
             found[hold.name].append(hold)
     return found
 
@@ -118,7 +118,7 @@ def capacity(history: list[Event], name: str, since: float, until: float) -> int
     return most
 
 
-def two_at_once(holds: list[Hold], history: list[Event]) -> Iterator[str]:
+def two_at_once(holds: list[LeaseBase], history: list[Event]) -> Iterator[str]:
     excused = gaps(history)
     for name, some in by_name(holds).items():
         some = sorted((hold for hold in some if hold.believed), key=lambda hold: hold.start)
@@ -130,14 +130,14 @@ def two_at_once(holds: list[Hold], history: list[Event]) -> Iterator[str]:
                 yield f"too many believe: {hold} — beside {'; '.join(map(str, beside))}"
 
 
-def fences(holds: list[Hold]) -> Iterator[str]:
+def fences(holds: list[LeaseBase]) -> Iterator[str]:
     for some in by_name(holds).values():
-        inside = sorted(some, key=lambda hold: hold.start)
+        holders = sorted(some, key=lambda hold: hold.start)
         asking = sorted(some, key=lambda hold: hold.asked)
-        highest: Hold | None = None
+        highest: LeaseBase | None = None
         for hold in asking:
-            while inside and inside[0].start < hold.asked:
-                first = inside.pop(0)
+            while holders and holders[0].start < hold.asked:
+                first = holders.pop(0)
                 highest = first if highest is None or first.fence > highest.fence else highest
             if highest is not None and hold.fence <= highest.fence:
                 yield f"a fence did not rise: {hold} — after {highest}"
@@ -146,7 +146,7 @@ def fences(holds: list[Hold]) -> Iterator[str]:
             yield f"a fence was given twice: {sorted(n for n in set(numbers) if numbers.count(n) > 1)}"
 
 
-def stale_writes(holds: list[Hold], history: list[Event]) -> Iterator[str]:
+def stale_writes(holds: list[LeaseBase], history: list[Event]) -> Iterator[str]:
     """A write by a lease that is held is accepted; one by a lost lease is refused once the next holder has written."""
     known = {(hold.hold, hold.name): hold for hold in holds}
     written: dict[str, set[str]] = defaultdict(set)
@@ -168,12 +168,12 @@ def stale_writes(holds: list[Hold], history: list[Event]) -> Iterator[str]:
             written[event["name"]].add(event["hold"])
 
 
-def out_of_turn(holds: list[Hold], faults: list[Span]) -> Iterator[str]:
+def out_of_turn(holds: list[LeaseBase], faults: list[Span]) -> Iterator[str]:
     """First come, first served, among those that were never silent."""
     for name in FIRST_COME:
         some = [hold for hold in holds if hold.name == name]
         for first in some:
-            end = first.start if first.inside else first.ended if first.how == "LockTimeout" else 0.0
+            end = first.start if first.holders else first.ended if first.how == "LockTimeout" else 0.0
             if not first.queued or end == FOREVER or met(faults, first.asked - ASIDE, end, first.pid):
                 continue
             for other in some:
@@ -181,7 +181,7 @@ def out_of_turn(holds: list[Hold], faults: list[Span]) -> Iterator[str]:
                     yield f"passed by one that came later: {first} — by {other}"
 
 
-def items(holds: list[Hold], history: list[Event]) -> Iterator[str]:
+def items(holds: list[LeaseBase], history: list[Event]) -> Iterator[str]:
     done: dict[str, Event] = {}
     for event in history:
         if event["what"] == "done":
@@ -190,7 +190,7 @@ def items(holds: list[Hold], history: list[Event]) -> Iterator[str]:
             done[event["key"]] = event
     for hold in holds:
         ended = done.get(hold.name.removeprefix("pool/"))
-        if hold.inside and ended is not None and ended["at"] < hold.asked:
+        if hold.holders and ended is not None and ended["at"] < hold.asked:
             yield f"an item that is done was taken again: {hold}"
 
 
@@ -199,25 +199,25 @@ def exceptions(history: list[Event], memory: bool) -> Iterator[str]:
         if event["what"] == "ended":
             allowed = ONLY_THESE | (BY_CLOSING if event.get("closed") else set())
             if memory:
-                allowed = allowed - {"BackendError"}
+                allowed = allowed - {"StoreError"}
             if event["how"] not in allowed:
                 yield f"undocumented: {event['how']}: {event.get('text', '')} ({event['hold']})"
         elif event["what"] == "order failed" and not event["documented"]:
             yield f"undocumented: {event['text']} by {event['order']!r}"
         elif event["what"] == "exit" and event["code"] in BAD_EXITS:
-            yield f"holdfast run ended with {event['code']}: {event['text']}"
+            yield f"fairlock run ended with {event['code']}: {event['text']}"
 
 
-def lost_without_a_fault(holds: list[Hold], faults: list[Span], history: list[Event]) -> Iterator[str]:
+def lost_without_a_fault(holds: list[LeaseBase], faults: list[Span], history: list[Event]) -> Iterator[str]:
     """A lease renews itself for as long as nothing happens to its process or to the store."""
-    down = [e["at"] for e in history if e["what"] == "ended" and e["how"] == "BackendError"]
+    down = [e["at"] for e in history if e["what"] == "ended" and e["how"] == "StoreError"]
     for hold in holds:
         if hold.how == "LeaseLost" and not met(faults, hold.asked - ASIDE, hold.ended, hold.pid):
             if not any(hold.asked - ASIDE <= at <= hold.ended + ASIDE for at in down):
                 yield f"lost, although nothing had happened: {hold}"
 
 
-def late(holds: list[Hold], faults: list[Span], history: list[Event]) -> Iterator[str]:
+def late(holds: list[LeaseBase], faults: list[Span], history: list[Event]) -> Iterator[str]:
     """An acquire ends within its timeout, and a bit; a fault that meets it gives it as much more."""
     now = history[-1]["at"] if history else 0.0
     killed = {event["pid"]: event["at"] for event in history if event["what"] == "killed"}
@@ -228,5 +228,5 @@ def late(holds: list[Hold], faults: list[Span], history: list[Event]) -> Iterato
 
 
 def longest() -> float:
-    """Seconds after which nothing of the dead is left: their lease, or the patience of a place far back."""
+    """Seconds after which nothing of the dead is left: their lease, or the poll_ttl of a place far back."""
     return LEASE + 15.0

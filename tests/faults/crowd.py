@@ -2,7 +2,7 @@
 
     python crowd.py URL THREADS TASKS SECONDS
 
-It prints a line when it is ready and begins when it reads one. Everybody asks again as soon as it has released. At the
+It prints a queue when it is ready and begins when it reads one. Everybody asks again as soon as it has released. At the
 end it prints what it saw as JSON: of each wait when it was asked for, when it was granted, and its ticket; and the
 tickets that lost their place.
 """
@@ -19,9 +19,9 @@ from typing import Any
 
 from faces import TaskFace, ThreadFace
 
-import holdfast
-from holdfast.flow.events import short
-from holdfast.flow.run import run
+import fairlock
+from fairlock.engine.events import short
+from fairlock.engine.run_sync import run
 
 LEASE = 10.0
 HOLD = 0.005  # seconds
@@ -37,7 +37,7 @@ class Crowd:
     def connect(self, face: Any) -> Any:
         return face.connect(self.url, lease=LEASE, on_event=self.note)
 
-    def note(self, event: holdfast.Event) -> None:
+    def note(self, event: fairlock.Event) -> None:
         if event.kind == "place_lost":
             self.lost.append(event.ticket)
 
@@ -50,7 +50,7 @@ class Crowd:
                 self.waits.append((asked, time.monotonic(), short(lease.ticket)))
                 await face.sleep(HOLD)
                 await face.call(lease.release())
-            except (holdfast.BackendError, holdfast.LeaseLost):  # its server was cut off just then
+            except (fairlock.StoreError, fairlock.LeaseLost):  # its server was cut off just then
                 await face.sleep(HOLD)
 
     async def tasks(self, number: int) -> None:

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import holdfast
-from holdfast import aio
+import fairlock
+from fairlock import aio
 
 Stay = Callable[[Any], Coroutine[Any, Any, None]]
 
 
 class ThreadFace:
-    connect = staticmethod(holdfast.connect)
+    connect = staticmethod(fairlock.connect)
 
     @staticmethod
     async def hold(context: Any, stay: Stay) -> None:

@@ -11,7 +11,7 @@ FOREVER = float("inf")
 
 
 @dataclass
-class Hold:
+class LeaseBase:
     hold: str
     pid: int
     name: str
@@ -31,7 +31,7 @@ class Hold:
     """'' released, 'interrupted', or the name of the exception. None: it never ended."""
 
     @property
-    def inside(self) -> bool:
+    def holders(self) -> bool:
         return self.start < FOREVER
 
     @property
@@ -43,13 +43,13 @@ class Hold:
         return f"{self.name} by {self.hold} ({self.owner}): asked {self.asked:.3f}, {until}, ended {self.how!r}"
 
 
-def read(history: Iterable[Event]) -> list[Hold]:
-    found: dict[tuple[str, str], Hold] = {}
+def read(history: Iterable[Event]) -> list[LeaseBase]:
+    found: dict[tuple[str, str], LeaseBase] = {}
     for event in history:
         what, hold = event["what"], event.get("hold", "")
         if what == "asked":
             facts = {key: event[key] for key in ("weight", "timeout", "queued", "owner")}
-            found[hold, event["name"]] = Hold(hold, event["pid"], event["name"], event["at"], **facts)
+            found[hold, event["name"]] = LeaseBase(hold, event["pid"], event["name"], event["at"], **facts)
         elif what in ("in", "write"):
             key = hold, event["name"].partition("/")[0]
             each = found.get(key)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import holdfast
+import fairlock
 
 
 def leftovers(url: str, gone: set[str], done: dict[str, int], seconds: float) -> list[str]:
     """Sentences about what should not be there. `gone`: owners that ended in order, which leave nothing for even a
     second; the killed may leave something for `seconds`. `done`: items whose end was acknowledged, with the fence."""
     wrong: list[str] = []
-    with holdfast.connect(url, lease=5) as locks:
+    with fairlock.connect(url, lease=5) as locks:
         start = time.monotonic()
         while found := [entry for entry in _entries(locks) if entry[0] in gone or time.monotonic() < start + seconds]:
             late = time.monotonic() - start
@@ -36,6 +36,6 @@ def _entries(locks: Any) -> list[tuple[str, str]]:
     return [
         (one.owner, f"{one.owner} {where} {resource.name}")
         for resource in locks.snapshot().resources
-        for where, some in (("inside", resource.inside), ("in the queue of", resource.line))
+        for where, some in (("holders", resource.holders), ("in the queue of", resource.queue))
         for one in some
     ]

@@ -1,4 +1,4 @@
-"""Plays a plan: starts the workers, makes the faults happen, ends everything, and hands the history to the checks."""
+"""Play a plan: start the workers, make the faults happen, end everything, and pass the history to the checks."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ OUTCRY = ("Traceback", "never retrieved", "was destroyed but", "Exception ignore
 
 class Nemesis:
     def __init__(self, target: Target, plan: Plan, folder: Path, source: Path | None = None) -> None:
-        """source: a folder with another holdfast than ours, for the workers."""
+        """source: a folder with another fairlock than ours, for the workers."""
         self.target, self.plan, self.folder = target, plan, folder
         self.env = dict(os.environ)
         if source is not None:
             self.env["PYTHONPATH"] = f"{source}{os.pathsep}{self.env.get('PYTHONPATH', '')}"
         self.referee = Referee(folder)
-        self.dice = Random(f"nemesis {plan.seed}")
+        self.rng = Random(f"nemesis {plan.seed}")
         self.numbers = count()
         self.wrong: list[str] = []
         self.over = threading.Event()
@@ -46,7 +46,7 @@ class Nemesis:
         self.commands: dict[int, subprocess.Popen[str]] = {}
 
     def play(self, until_wrong: bool = False) -> list[str]:
-        """What was wrong. until_wrong: end as soon as anything is."""
+        """Run the plan and return what was wrong. until_wrong: end as soon as anything is."""
         runners = [threading.Thread(target=self.run_commands, args=(n,)) for n in range(self.target.commands)]
         observer = Observer(self.target.direct, self.referee, self.over)
         try:
@@ -104,12 +104,12 @@ class Nemesis:
         return process
 
     def run_commands(self, number: int) -> None:
-        """One `holdfast run` after the other."""
+        """One `fairlock run` after the other."""
         for turn in count():
             if self.over.is_set():
                 return
-            hold, seconds = f"run/{number}/{turn}", str(self.dice.choice(self.target.visits))
-            tool = [sys.executable, "-m", "holdfast", "-u", self.target.url, "run", "--lease", f"{LEASE}s", "-w", "5s"]
+            hold, seconds = f"run/{number}/{turn}", str(self.rng.choice(self.target.visits))
+            tool = [sys.executable, "-m", "fairlock", "-u", self.target.url, "run", "--lease", f"{LEASE}s", "-w", "5s"]
             command = [sys.executable, "-S", str(HERE / "visitor.py"), self.referee.path, hold, seconds]
             process = subprocess.Popen(
                 [*tool, "lock", "--", *command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -188,13 +188,13 @@ class Nemesis:
                 self.workers[place] = self.start(*self.target.processes[place])
         elif fault.kind in ("evict", "evict at once"):
             for each in self.workers:
-                self.tell(each, f"{fault.kind.replace(' ', '_')} {self.dice.choice(('lock', 'handoff', 'rw'))}")
+                self.tell(each, f"{fault.kind.replace(' ', '_')} {self.rng.choice(('lock', 'handoff', 'rw'))}")
             return None, nothing
         elif fault.kind == "file limit":
             self.limit_files(process, SMALL)
             return process.pid, lambda: self.limit_files(process)
         elif fault.kind == "resize":
-            self.tell(self.workers[0], f"resize {self.dice.choice((1, 2, 3))}")
+            self.tell(self.workers[0], f"resize {self.rng.choice((1, 2, 3))}")
         elif worker:
             self.tell(process, fault.kind)
         return process.pid, nothing
@@ -209,8 +209,8 @@ class Nemesis:
     def holder(self, processes: list[subprocess.Popen[str]], otherwise: int) -> int:
         """Which of these holds a lock at this moment: nobody else is worth a pause."""
         holds = read(self.referee.seen())
-        inside = [hold.pid for hold in holds if hold.inside and hold.how is None and hold.weight == 1]
-        found = [place for place, process in enumerate(processes) if process.pid in inside[-1:]]
+        holders = [hold.pid for hold in holds if hold.holders and hold.how is None and hold.weight == 1]
+        found = [place for place, process in enumerate(processes) if process.pid in holders[-1:]]
         return found[0] if found else otherwise
 
     # -- the end
@@ -244,7 +244,7 @@ class Nemesis:
         self.referee.note("stopped")
 
     def look_back(self) -> None:
-        """What the processes printed, and what the store still has."""
+        """Check what the processes printed and what is left in the store."""
         for path in sorted(self.folder.glob("stderr-*")):
             text = path.read_text()
             if any(word in text for word in OUTCRY) or "File " in text:
@@ -262,9 +262,9 @@ class Nemesis:
         """The plan and the end of the history, for people."""
         events = self.referee.seen()
         first = events[0]["at"] if events else 0.0
-        lines = []
+        queues = []
         for event in events:
             facts = " ".join(f"{k}={v}" for k, v in event.items() if k not in ("what", "at"))
-            lines.append(f"{event['at'] - first:8.3f} {event['what']} {facts}")
-        (self.folder / "history").write_text("\n".join(lines))
-        return f"{self.plan}\nthe whole history: {self.folder}/history; its end:\n" + "\n".join(lines[-150:])
+            queues.append(f"{event['at'] - first:8.3f} {event['what']} {facts}")
+        (self.folder / "history").write_text("\n".join(queues))
+        return f"{self.plan}\nthe whole history: {self.folder}/history; its end:\n" + "\n".join(queues[-150:])

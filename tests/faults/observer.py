@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
-import holdfast
+import fairlock
 
 from . import checks
 from .referee import Referee
@@ -23,18 +23,18 @@ class Observer(threading.Thread):
         self.url, self.referee, self.over = url, referee, over
 
     def _watch(self) -> None:
-        with holdfast.connect(self.url) as locks:
+        with fairlock.connect(self.url) as locks:
             while not self.over.wait(0.25):
                 try:
                     since = time.monotonic()
                     found = locks.snapshot().resources
-                except holdfast.LockError:
+                except fairlock.LockError:
                     continue
                 history = self.referee.seen()
                 gone = {event["owner"]: event for event in history if event["what"] == "gone"}
                 faults = list(checks.spans(history, checks.DISTURBS))
                 for resource in found:
-                    for one in (*resource.inside, *resource.line):
+                    for one in (*resource.holders, *resource.queue):
                         event = gone.get(one.owner)
                         if event and event["at"] + MOMENT < since:
                             if not checks.met(faults, event["at"] - checks.ASIDE, since, event["pid"]):

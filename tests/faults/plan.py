@@ -1,4 +1,4 @@
-"""What is going to happen in a run, made from a seed: which faults, when, to whom and for how long.
+"""The plan of a run, made from a seed: which faults, when, in which process and for how long.
 
 The same seed gives the same plan. What the workers then do in between is theirs: their choices come from the seed, too,
 but the moments are those of real processes on a real machine, so a replay is likely to show the same, not certain.
@@ -35,8 +35,8 @@ class Plan(NamedTuple):
     faults: tuple[Fault, ...]
 
     def __str__(self) -> str:
-        lines = [f"{f.at:6.2f} {f.kind} {f.victim} {f.length:.2f} s" for f in self.faults]
-        return "\n".join([f"seed {self.seed}, {self.seconds:g} s", *lines])
+        queues = [f"{f.at:6.2f} {f.kind} {f.victim} {f.length:.2f} s" for f in self.faults]
+        return "\n".join([f"seed {self.seed}, {self.seconds:g} s", *queues])
 
 
 def make(
@@ -44,7 +44,7 @@ def make(
 ) -> Plan:
     """Faults of processes and of the store alternate. Each kind comes once before any comes again. Those of the store
     never overlap, because a server that is dead cannot be stopped; nor do pauses, or nobody would be left to go on."""
-    dice = Random(f"plan {seed}")
+    rng = Random(f"plan {seed}")
     faults = []
     at, healed, awake = 0.3, 0.0, 0.0
     bags: list[list[str]] = [[], []]
@@ -53,15 +53,15 @@ def make(
         kinds = store_faults if which and store_faults and at >= healed else process_faults
         bag = bags[kinds is store_faults]
         if not bag:
-            bag += dice.sample(kinds, len(kinds))
+            bag += rng.sample(kinds, len(kinds))
         kind = bag.pop()
-        length = LEASE * 1.7 if kind == "pause" else dice.uniform(0.3, 1.2)
+        length = LEASE * 1.7 if kind == "pause" else rng.uniform(0.3, 1.2)
         if kind == "pause":
             at = max(at, awake)
             awake = at + length + 0.5
-        faults.append(Fault(at, kind, dice.randrange(processes), length))
+        faults.append(Fault(at, kind, rng.randrange(processes), length))
         if kinds is store_faults:
             healed = at + length + 0.3
-        at += dice.uniform(0.2, 0.6)
+        at += rng.uniform(0.2, 0.6)
         which = 1 - which
     return Plan(seed, seconds, tuple(faults))

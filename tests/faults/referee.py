@@ -2,7 +2,7 @@
 
 Every worker reports "I ask", "I am in, with this fence", "I write" and "I am out". The referee keeps everything in the
 order of arrival. As a resource that is protected by fences, it refuses a write whose fence is smaller than one that has
-written the same name before; docs/fences.md tells users to do exactly this.
+written the same name before; docs/fences.md advises users to do exactly this.
 """
 
 import json

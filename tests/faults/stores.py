@@ -29,12 +29,12 @@ class Target:
     processes: tuple[tuple[int, int], ...] = ((2, 0), (0, 3), (1, 2))
     """Threads and tasks of each process."""
     commands = 1
-    """How many `holdfast run` at a time."""
+    """How many `fairlock run` at a time."""
     jobs: tuple[str, ...] = (*(("lock", "handoff", "sem", "pool") * 2), "read", "write", "both")
     long = 0.06
     """How many of a worker's stays take longer than its lease."""
     visits: tuple[float, ...] = (0.1, 0.1, 0.1, 0.1, plan.LEASE * 1.4)
-    """How many seconds the command of a `holdfast run` may take."""
+    """How many seconds the command of a `fairlock run` may take."""
     process_faults: tuple[str, ...] = (
         "kill", "pause", "interrupt", "close", "cancel", "fork", "evict", "evict at once", "resize"
     )  # fmt: skip
@@ -89,14 +89,14 @@ class Behind(Target):
     def __init__(self, server: Any, seed: int, options: str = "") -> None:
         self.server = server
         self.proxy = Proxy(server.port)
-        dice = Random(f"wire {seed}")
+        rng = Random(f"wire {seed}")
         through = server.url.replace(f":{server.port}", f":{self.proxy.port}")
         super().__init__(through + options, server.url)
 
         def fails(how: str | float) -> Pair:
-            chance = 0.1 if how in ("mute", "swallow") else 0.3
+            probability = 0.1 if how in ("mute", "swallow") else 0.3
             return (
-                lambda: setattr(self.proxy, "fate", lambda request: how if dice.random() < chance else ""),
+                lambda: setattr(self.proxy, "fate", lambda request: how if rng.random() < probability else ""),
                 lambda: setattr(self.proxy, "fate", lambda request: ""),
             )
 
@@ -116,16 +116,16 @@ class Redis(Behind):
         super().__init__(server, seed, "?socket_timeout=1")
         self.faults |= {
             "connections killed": (self.cut, nothing),
-            "scripts flushed": (lambda: server.ask("SCRIPT", "FLUSH", "SYNC"), nothing),
+            "scripts flushed": (lambda: server.call("SCRIPT", "FLUSH", "SYNC"), nothing),
             "memory full": (
-                lambda: server.ask("CONFIG", "SET", "maxmemory", 1),
-                lambda: server.ask("CONFIG", "SET", "maxmemory", 0),
+                lambda: server.call("CONFIG", "SET", "maxmemory", 1),
+                lambda: server.call("CONFIG", "SET", "maxmemory", 0),
             ),
         }
 
     def cut(self) -> None:
         for kind in ("normal", "pubsub"):
-            self.server.ask("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+            self.server.call("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
 
 
 class Sql(Behind):

@@ -21,13 +21,13 @@ class Story:
         self.events.append({"what": what, "at": at, "pid": 1, **facts})
 
     def hold(self, hold: str, asked: float, start: float, last: float, fence: int, name: str = "lock") -> None:
-        self.ask(hold, asked, name)
+        self.call(hold, asked, name)
         self.add("in", start, hold=hold, name=name, fence=fence)
         for at in (start, last):
             self.add("write", at, hold=hold, name=name, fence=fence)
         self.add("ended", last, hold=hold, how="")
 
-    def ask(self, hold: str, asked: float, name: str = "lock", timeout: float = 4.0) -> None:
+    def call(self, hold: str, asked: float, name: str = "lock", timeout: float = 4.0) -> None:
         self.add("asked", asked, hold=hold, name=name, weight=1, timeout=timeout, queued=True, owner="o")
 
     def wrong(self) -> list[str]:
@@ -58,7 +58,7 @@ def refused() -> Story:
 def passed_over() -> Story:
     story = Story()
     story.hold("holder", 9.0, 9.1, 13.0, 7)
-    story.ask("first", 10.0)
+    story.call("first", 10.0)
     story.hold("later", 12.0, 13.1, 13.2, 8)
     story.hold("first", 10.0, 13.3, 13.4, 9)
     return story
@@ -79,7 +79,7 @@ def done_twice() -> Story:
 
 def hangs() -> Story:
     story = Story()
-    story.ask("a", 10.0)
+    story.call("a", 10.0)
     story.add("end", 10.0 + 4 + checks.SLOW + 1)
     return story
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-import holdfast
+import fairlock
 from tests.redis.proxy import Proxy
 from tests.servers.server import until
 from tests.servers.sql import Database, PostgreSQL
@@ -42,7 +42,7 @@ class Wait(NamedTuple):
 def waits_of(
     server: Database, processes: int, threads: int, tasks: int, seconds: float, faults: list[Callable[[], None]]
 ) -> tuple[list[Wait], set[str]]:
-    """What the crowd saw, and which tickets lost their place. The faults come one after the other, evenly spread."""
+    """Return the crowd's waits and the tickets that lost their place. The faults come one by one, evenly spread."""
     words = [sys.executable, "-W", "ignore", str(WORKER), server.url, str(threads), str(tasks), str(seconds)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     crowd = [subprocess.Popen(words, **pipes) for _ in range(processes)]
@@ -78,7 +78,7 @@ def check(waits: list[Wait], lost: set[str], waiters: int, hung: float) -> None:
 
 
 def cut_listeners(server: PostgreSQL) -> None:
-    server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast ear'")
+    server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlock listener'")
 
 
 def test_nobody_is_left_behind(postgresql: PostgreSQL) -> None:
@@ -93,22 +93,22 @@ def test_a_hang_that_costs_a_place_is_told_to_the_one_that_lost_it(postgresql: P
     told: dict[int, list[str]] = {number: [] for number in range(3)}
 
     def wait(number: int, url: str) -> None:
-        with holdfast.connect(url, on_event=lambda event: told[number].append(event.kind)) as locks:
+        with fairlock.connect(url, on_event=lambda event: told[number].append(event.kind)) as locks:
             with locks.lock("x"):
                 granted.append(number)
 
-    with Proxy(postgresql.port) as slow, holdfast.connect(postgresql.url) as locks:
+    with Proxy(postgresql.port) as slow, fairlock.connect(postgresql.url) as locks:
         urls = [postgresql.url.replace(f":{postgresql.port}", f":{slow.port}"), postgresql.url, postgresql.url]
         waiters = [threading.Thread(target=wait, args=each) for each in enumerate(urls)]
         with locks.lock("x"):
             for number, one in enumerate(waiters, 1):
                 one.start()
-                until(lambda n=number: len(locks.snapshot("x").resources[0].line) == n, "it waits")  # type: ignore[misc]
+                until(lambda n=number: len(locks.snapshot("x").resources[0].queue) == n, "it waits")  # type: ignore[misc]
             slow.fate = lambda request: 4.5
             postgresql.stop()
             time.sleep(4.0)
             postgresql.cont()
-            until(lambda: len(locks.snapshot("x").resources[0].line) == 2, "the others have gone on")
+            until(lambda: len(locks.snapshot("x").resources[0].queue) == 2, "the others have gone on")
             slow.fate = lambda request: ""
             until(lambda: "place_lost" in told[0], "the first is told that it lost its place")
         for one in waiters:

@@ -1,7 +1,7 @@
 """The nemesis: a crowd of workers and one fault after another, on every store. What must hold is in checks.py.
 
 A tenth of it in every run, one seed for each store but Cassandra; ten seeds in the long runs. To see one again:
-HOLDFAST_FAULTS_SEED=7 ./dev soak tests/faults -k redis
+FAIRLOCK_FAULTS_SEED=7 ./dev soak tests/faults -k redis
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.servers.server import Server
 DAILY = ("memory", "sqlite", "redis", "postgresql", "mariadb", "oci_nosql")
 ALL = (*DAILY, "cassandra")  # which needs half a minute to start
 SEEDS = range(1, 11)
-CHOSEN = os.environ.get("HOLDFAST_FAULTS_SEED")
+CHOSEN = os.environ.get("FAIRLOCK_FAULTS_SEED")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def survives(target: stores.Target, seed: int, folder: Path) -> None:
 
 
 def test_the_faults_of_sqlite_include_a_full_disk(tmp_path: Path) -> None:
-    """Where they do not, the report names it; a file that may not grow is among them in any case."""
+    """If no disk can be mounted, the report names that; a file that may not grow is among the faults in any case."""
     target = stores.Sqlite(tmp_path)
     target.close()
     assert "file limit" in target.process_faults

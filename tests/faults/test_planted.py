@@ -1,4 +1,4 @@
-"""Bugs that are planted on purpose, one at a time, into the holdfast that the workers use: the nemesis reports each.
+"""Bugs that are planted on purpose, one at a time, into the fairlock that the workers use: the nemesis reports each.
 
 It plays until the first thing is wrong, so most of them take a few seconds. Each names the faults that bring it to
 light, so that no seed has to wait for them, and the words that its report must contain.
@@ -10,12 +10,15 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.broken import SOURCE, rewritten
 from tests.faults.nemesis import Nemesis
 from tests.faults.stores import Sqlite
+from tests.mutate_source import SOURCE, rewritten
 
-RULES, SEAT, LOCK, PARTY, KEEP, ITEMS = (
-    f"{name}.py" for name in ("doorman/rules", "flow/seat", "client/lock", "flow/party", "flow/keep", "pool/rules")
+RULES, GRANT, LOCK, LOCAL_QUEUE, RENEWAL, ITEMS = (
+    f"{name}.py"
+    for name in (
+        "rules/locks/step", "engine/grant", "sync/lock", "engine/local_queue", "engine/renewal", "rules/pools/step",
+    )
 )
 
 
@@ -36,42 +39,43 @@ class Planted(NamedTuple):
 PLANTED = [
     Planted(
         "others are let in beside the holder", RULES,
-        "return self.capacity - sum([e.weight for e in self.inside])", "return self.capacity", "too many believe",
+        "return self.capacity - sum([e.weight for e in self.holders])", "return self.capacity", "too many believe",
     ),
     Planted(
         "a semaphore has a slot more", RULES, "or not c.fair) and c.weight <= self.room()",
         "or not c.fair) and c.weight <= self.room() + (self.capacity < 9)", "too many believe", jobs=("sem",),
     ),
     Planted(
-        "a writer comes in as a reader", LOCK, "Lock(locks, wish.but(weight=ALL)", "Lock(locks, wish.but(weight=1)",
+        "a writer comes in as a reader", LOCK,
+        "Lock(locks, request.but(weight=EXCLUSIVE)", "Lock(locks, request.but(weight=1)",
         "too many believe", jobs=("read", "write"),
     ),
     Planted(
-        "a stopped holder believes for longer than its lease", SEAT,
+        "a stopped holder believes for longer than its lease", GRANT,
         "deadline = at + seconds - margin", "deadline = at + seconds * 3",
         "believe", ("pause",), jobs=("lock",), long=0.5, processes=((1, 0), (0, 1), (1, 0)),
-        too=((KEEP, "    if seat.leaving or seat.reason:\n        return\n    reply", "    return\n    reply"),),
+        too=((RENEWAL, "    if grant.leaving or grant.reason:\n        return\n    reply", "    return\n    reply"),),
     ),
     Planted(
         "a fence does not rise", RULES, "fence = max(self.fence + 1, self.now)", "fence = self.now // 3_000_000",
         "a fence",
     ),
     Planted(
-        "a lock is handed on with the same fence", PARTY, "seat.give(heir, seat.fence + seat.given, clock)",
-        "seat.give(heir, seat.fence, clock)", "a fence was given twice", jobs=("handoff",),
+        "a lock is handed on with the same fence", LOCAL_QUEUE, "grant.give(heir, grant.fence + grant.given, clock)",
+        "grant.give(heir, grant.fence, clock)", "a fence was given twice", jobs=("handoff",),
     ),
     Planted(
         "the last that comes is served first", RULES,
-        "self.line.append(e._replace(place=self.places))", "self.line.insert(0, e._replace(place=self.places))",
+        "self.queue.append(e._replace(place=self.places))", "self.queue.insert(0, e._replace(place=self.places))",
         "passed by one that came later", jobs=("lock",), long=0.2,
-        too=((RULES, "elif record.line and not (record.graves or dead or deaf):", "elif False:"),),
+        too=((RULES, "elif record.queue and not (record.tombstones or dead or unreachable):", "elif False:"),),
     ),
     Planted(
-        "leases are not renewed", KEEP, "    in_time = desk.clock() < seat.deadline\n", "    return\n",
+        "leases are not renewed", RENEWAL, "    in_time = session.clock() < grant.deadline\n", "    return\n",
         "lost, although nothing had happened", jobs=("lock", "sem"), long=0.6,
     ),
     Planted(
-        "a forked child goes on to believe", "flow/fork.py", "        desk.forked()", "        pass",
+        "a forked child goes on to believe", "engine/fork.py", "        session.forked()", "        pass",
         "a forked child", ("fork",),
     ),
     Planted(
@@ -83,32 +87,32 @@ PLANTED = [
         "return item._replace(score=1), Touched", "too many believe", jobs=("pool",), long=0.5,
     ),
     Planted(
-        "closing releases nothing", "flow/close.py", "        await _give_up(desk)\n", "        pass\n",
+        "closing releases nothing", "engine/close.py", "        await _give_up(session)\n", "        pass\n",
         "was closed, and is left", ("close",), long=0.5,
     ),
     Planted(
-        "a closed client raises what nobody expects", "flow/acquire.py",
-        "                raise desk.over()\n", "                raise KeyError('closed')\n",
+        "a closed client raises what nobody expects", "engine/acquire.py",
+        "                raise session.over()\n", "                raise KeyError('closed')\n",
         "undocumented: KeyError", ("close",), jobs=("handoff",), long=0.3,
     ),
     Planted(
-        "a holder that was evicted at once goes on to believe", KEEP,
-        "    why = reply.why if isinstance(reply, NotInside) else None\n",
-        "    return seat.confirm(answer.at, seat.wish.span)\n", "too many believe", ("evict at once",), jobs=("lock",),
-        long=1.0, processes=((2, 0), (0, 2)),
+        "a holder that was evicted at once goes on to believe", RENEWAL,
+        "    why = reply.why if isinstance(reply, NotHolder) else None\n",
+        "    return grant.confirm(answer.at, grant.request.lease_us)\n", "too many believe", ("evict at once",),
+        jobs=("lock",), long=1.0, processes=((2, 0), (0, 2)),
     ),
     Planted(
-        "a disk that takes no more is told by SQLite's own exception", "backends/sqlite/sentences.py",
+        "a disk that takes no more is told by SQLite's own exception", "stores/sqlite/errors.py",
         "    number = code(error)\n    kind = number & 0xFF\n", "    raise error\n", "OperationalError",
         ("file limit",),
     ),
     Planted(
-        "nobody ends the command of a `run` that is stopped", "cli/guard.py",
-        "if due and self.undertaker is not None:", "if False:", "believe", ("pause",), jobs=("lock",),
+        "nobody ends the command of a `run` that is stopped", "cli/watchdog.py",
+        "if due and self.process_tree is not None:", "if False:", "believe", ("pause",), jobs=("lock",),
         processes=((2, 0),), visits=(5.0,),
     ),
     Planted(
-        "a timeout is not kept", "flow/acquire.py", "            if until is not None and clock >= until:\n",
+        "a timeout is not kept", "engine/acquire.py", "            if until is not None and clock >= until:\n",
         "            if False:\n", "with a timeout of", jobs=("lock",), long=1.0,
     ),
 ]  # fmt: skip
@@ -129,9 +133,9 @@ def test_every_bug_can_still_be_planted() -> None:
 @pytest.mark.parametrize("planted", EACH)
 def test_it_is_reported(planted: Planted, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    shutil.copytree(SOURCE, source / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE, source / "fairlock", ignore=shutil.ignore_patterns("__pycache__"))
     for file, text in rewritten([(planted.file, planted.old, planted.new), *planted.too]).items():
-        (source / "holdfast" / file).write_text(text)
+        (source / "fairlock" / file).write_text(text)
     target = Sqlite(tmp_path)
     try:
         target.jobs, target.long = planted.jobs, planted.long

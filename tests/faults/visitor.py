@@ -1,4 +1,4 @@
-"""The command of a `holdfast run`: it works under the lock, and reports it. It knows nothing of holdfast but its
+"""The command of a `fairlock run`: it works under the lock, and reports it. It knows nothing of fairlock but its
 environment, and believes for as long as it runs.
 
     python visitor.py REFEREE HOLD SECONDS
@@ -11,7 +11,7 @@ import time
 from reports import Reporter
 
 report = Reporter(sys.argv[1])
-facts = {"hold": sys.argv[2], "name": os.environ["HOLDFAST_NAME"], "fence": int(os.environ["HOLDFAST_FENCE"])}
+facts = {"hold": sys.argv[2], "name": os.environ["FAIRLOCK_NAME"], "fence": int(os.environ["FAIRLOCK_FENCE"])}
 report("in", **facts)
 end = time.monotonic() + float(sys.argv[3])
 while True:

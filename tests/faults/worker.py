@@ -26,8 +26,8 @@ from leftovers import leftovers
 from plan import JOBS, LEASE
 from reports import Reporter
 
-import holdfast
-from holdfast.flow.run import run
+import fairlock
+from fairlock.engine.run_sync import run
 
 WRITER = 100
 STALL = 0.4  # a thread that sleeps for a tenth of a second and wakes so late was not let run
@@ -62,7 +62,7 @@ class Crew:
             await worker.turn()
 
     async def close(self, again: bool = True) -> None:
-        """Under whoever is at work; they go on with another client."""
+        """Close the client while workers use it; they go on with another one."""
         old, owner = self.client, self.owner
         if again:
             self.client = self.connect()
@@ -74,12 +74,12 @@ class Worker:
     def __init__(self, crew: Crew, number: str) -> None:
         self.crew, self.face, self.report = crew, crew.face, crew.report
         self.number = number
-        self.dice = Random(number)
+        self.rng = Random(number)
 
     async def turn(self) -> None:
-        await self.face.sleep(self.dice.uniform(0.002, 0.06))
-        client, timeout = self.crew.client, self.dice.choice((0, 1, 4, 4, 4))
-        job = self.dice.choice(self.crew.jobs)
+        await self.face.sleep(self.rng.uniform(0.002, 0.06))
+        client, timeout = self.crew.client, self.rng.choice((0, 1, 4, 4, 4))
+        job = self.rng.choice(self.crew.jobs)
         hold = f"{self.crew.owner}/{self.number}/{next(self.crew.turns)}"
         asks = {"hold": hold, "timeout": timeout, "owner": self.crew.owner}
         context, names = None, JOBS[job]
@@ -117,14 +117,14 @@ class Worker:
         except BaseException as error:
             closed = client is not self.crew.client
             self.report("ended", hold=hold, how=type(error).__name__, text=str(error)[:300], closed=closed)
-            if not isinstance(error, holdfast.LockTimeout):
+            if not isinstance(error, fairlock.LockTimeout):
                 await self.face.sleep(0.05)
 
     async def stay(self, hold: str, leases: dict[str, Any]) -> None:
         """Inside. A write is reported with the time *before* `held` was read, the entry with the time after it: so what
         lies between an entry and a later write with held=True was believed all along."""
-        how_long = self.dice.choice((0.01, 0.1, 0.2, 0.4) if "lock" in leases else (0.01, 0.03, 0.1, 0.1, 0.2))
-        if self.dice.random() < self.crew.long:
+        how_long = self.rng.choice((0.01, 0.1, 0.2, 0.4) if "lock" in leases else (0.01, 0.03, 0.1, 0.1, 0.2))
+        if self.rng.random() < self.crew.long:
             how_long = LEASE * 1.4
         names = {name: self.place(name, lease) for name, lease in leases.items()}
         for name, lease in leases.items():
@@ -162,8 +162,8 @@ class Worker:
             if self.face is ThreadFace:
                 with self.crew.client.lock("forked").hold(timeout=5):
                     pass
-        except holdfast.LockError as error:
-            if not isinstance(error, (holdfast.LockTimeout, holdfast.BackendError, holdfast.LeaseLost)):
+        except fairlock.LockError as error:
+            if not isinstance(error, (fairlock.LockTimeout, fairlock.StoreError, fairlock.LeaseLost)):
                 wrong.append(f"in a forked child: {error!r}")
         except BaseException as error:
             wrong.append(f"in a forked child: {error!r}")
@@ -179,7 +179,7 @@ def reap(child: int, report: Reporter) -> None:
 
 
 def watch_for_stalls(report: Reporter) -> None:
-    """A process that is stopped, or gets no time on a busy machine, is silent through no fault of holdfast."""
+    """A process that is stopped, or gets no time on a busy machine, is silent through no fault of fairlock."""
     while True:
         before = time.monotonic()
         time.sleep(0.1)
@@ -188,7 +188,7 @@ def watch_for_stalls(report: Reporter) -> None:
 
 
 async def supervise(crew: Crew, numbers: list[str]) -> None:
-    """Keep that many tasks at work: one that was cancelled is replaced."""
+    """Detach that many tasks at work: one that was cancelled is replaced."""
     crew.client = crew.connect()
     tasks = {number: asyncio.create_task(crew.work(number)) for number in numbers}
     crew.tasks, crew.loop = tasks, asyncio.get_running_loop()
@@ -207,7 +207,7 @@ class Process:
         self.threads = Crew(ThreadFace, url, self.report, "threads", *habits) if threads else None
         self.tasks = Crew(TaskFace, url, self.report, "tasks", *habits) if tasks else None
         self.crews = [crew for crew in (self.threads, self.tasks) if crew]
-        self.dice = Random(seed)
+        self.rng = Random(seed)
         self.thread_numbers = [f"{seed}/{number}" for number in range(threads)]
         self.task_numbers = [f"{seed}/{threads + number}" for number in range(tasks)]
 
@@ -248,15 +248,15 @@ class Process:
                 self.report("gone", owner=self.tasks.owner)
 
     def obey(self) -> None:
-        for line in sys.stdin:
-            order, _, what = line.strip().partition(" ")
+        for queue in sys.stdin:
+            order, _, what = queue.strip().partition(" ")
             try:
                 getattr(self, order)(what)
-            except (holdfast.LockError, RuntimeError) as error:
-                documented = isinstance(error, (holdfast.BackendError, holdfast.LeaseLost))
-                self.report("order failed", order=line.strip(), text=repr(error), documented=documented)
-            self.report("obeyed", order=line.strip())
-        os._exit(1)  # whoever ran us is gone
+            except (fairlock.LockError, RuntimeError) as error:
+                documented = isinstance(error, (fairlock.StoreError, fairlock.LeaseLost))
+                self.report("order failed", order=queue.strip(), text=repr(error), documented=documented)
+            self.report("obeyed", order=queue.strip())
+        os._exit(1)  # the process that ran us is gone
 
     # -- what it can be told
 
@@ -265,7 +265,7 @@ class Process:
             crew.stopping = True
 
     def close(self, _: str) -> None:
-        crew = self.dice.choice(self.crews)
+        crew = self.rng.choice(self.crews)
         if crew is self.threads:
             run(crew.close())
         elif crew.loop:
@@ -277,11 +277,11 @@ class Process:
 
     def cancel(self, _: str) -> None:
         if self.tasks and self.tasks.loop:
-            task = self.dice.choice(list(self.tasks.tasks.values()))
+            task = self.rng.choice(list(self.tasks.tasks.values()))
             self.tasks.loop.call_soon_threadsafe(task.cancel)
 
     def fork(self, _: str) -> None:
-        self.dice.choice(self.crews).forks += 1
+        self.rng.choice(self.crews).forks += 1
 
     def evict(self, name: str, at_once: bool = False) -> None:
         if self.threads:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.backends.oci_nosql import table as ours
+from fairlock.stores.oci_nosql import table as ours
 from tests.servers.fake_nosql import FakeNosql, FakeTable
 from tests.servers.nosql_sql import Column
 
@@ -119,8 +119,8 @@ def test_a_query_names_the_compartment(plane: Plane) -> None:
      ("DECLARE $a LONG; SELECT t.key FROM locks t WHERE t.score = $a", {"$a": "1"}),
      ("DECLARE $a LONG; SELECT t.key FROM locks t WHERE t.score = $a", {"$a": 1, "$b": 1}),
      ("SELECT t.key FROM locks t WHERE t.key = $a", {"$a": "x"}),
-     ("SELECT t.key FROM locks t WHERE t.colour = 1", {}),
-     ("SELECT t.colour FROM locks t", {}),
+     ("SELECT t.key FROM locks t WHERE t.runtime = 1", {}),
+     ("SELECT t.runtime FROM locks t", {}),
      ("SELECT t.key FROM locks t;", {}),
      ("SELECT t.key FROM locks t -- no comment", {})],
 )  # fmt: skip
@@ -221,8 +221,8 @@ def test_an_unknown_option_is_refused(plane: Plane) -> None:
 
 
 def test_unknown_columns_are_refused_only_where_all_must_match(plane: Plane) -> None:
-    plane.put({**ROW, "colour": "red"})
-    for value in ({**ROW, "colour": "red"}, {"key": "a", "score": 1}):
+    plane.put({**ROW, "runtime": "red"})
+    for value in ({**ROW, "runtime": "red"}, {"key": "a", "score": 1}):
         with refused(400, "InvalidParameter"):
             plane.put(value, is_exact_match=True)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.killed import a_holder_and_a_waiter_are_killed
+from tests.kill_helpers import a_holder_and_a_waiter_are_killed
 from tests.servers.fake_nosql import FakeNosql
 from tests.sqlite.test_drain import drain
 

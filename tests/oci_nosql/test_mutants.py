@@ -4,60 +4,61 @@ import time
 
 import pytest
 
-import holdfast
-from holdfast.backends.contract import Row, Seen, Written
-from holdfast.doorman import ALL, Admitted, Enter, Waiting
-from holdfast.flow.run import run
-from tests.broken import Mutant, put_to_the_test, rebuild
+import fairlock
+from fairlock.engine.run_sync import run
+from fairlock.errors import ConfigError, StoreError
+from fairlock.rules.locks import EXCLUSIVE, Acquire, Granted, Queued
+from fairlock.stores.base import Row, RowSnapshot, Written
+from tests.mutate_source import Mutant, put_to_the_test, rebuild
 from tests.oci_nosql import test_clock as clocks
+from tests.oci_nosql import test_errors as trouble
 from tests.oci_nosql import test_names as names
 from tests.oci_nosql import test_store as store
-from tests.oci_nosql import test_trouble as trouble
 from tests.servers.fake_nosql import FakeNosql
 
-TABLE, STORE, CLOCK, ROWS, SHELF, TROUBLE, ADDRESS = (
-    f"backends/oci_nosql/{name}.py" for name in ("table", "store", "clock", "rows", "shelf", "trouble", "address")
+TABLE, STORE, CLOCK, ROWS, ITEM_STORE, TROUBLE, ADDRESS = (
+    f"stores/oci_nosql/{name}.py" for name in ("table", "store", "clock", "rows", "pool_items", "errors", "url")
 )
 
 
-def enter(ticket: str, lease: int = 5_000_000) -> Enter:
-    return Enter(ticket, ALL, ALL, lease, True, True, 1, "", "somebody", "")
+def enter(ticket: str, lease: int = 5_000_000) -> Acquire:
+    return Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease, True, True, 1, "", "somebody", "")
 
 
 def test_nobody_is_dropped_by_a_guess_from_what_is_remembered(fake_nosql: FakeNosql) -> None:
-    """Whoever wrote last remembers the row, and would write it again without a look."""
-    with holdfast.connect(fake_nosql.url()) as locks:
-        backend = locks._desk.backend
-        assert isinstance(run(backend.ask("x", enter("a"))).reply, Admitted)
-        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
+    """The client that wrote last remembers the row, and would write it again without a read."""
+    with fairlock.connect(fake_nosql.url()) as locks:
+        backend = locks._session.backend
+        assert isinstance(run(backend.call("x", enter("a"))).reply, Granted)
+        assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
         ahead = int(time.time() * 1e6) + 60_000_000
-        backend.store.clock._known = (ahead, *[backend.colour.clock()] * 2)  # type: ignore[attr-defined]
-        assert isinstance(run(backend.ask("x", enter("b"))).reply, Waiting)
+        backend.store.clock._known = (ahead, *[backend.runtime.clock()] * 2)  # type: ignore[attr-defined]
+        assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
 
 
 def test_what_is_remembered_is_worth_nothing_once_others_have_written(fake_nosql: FakeNosql) -> None:
-    with holdfast.connect(fake_nosql.url()) as one, holdfast.connect(fake_nosql.url()) as other:
+    with fairlock.connect(fake_nosql.url()) as one, fairlock.connect(fake_nosql.url()) as other:
         one.lock("x").acquire().release()
         assert other.lock("x").acquire(blocking=False)
         assert one.lock("x").acquire(blocking=False) is None
 
 
 def test_of_two_who_make_a_row_one_has_made_it(fake_nosql: FakeNosql) -> None:
-    with holdfast.connect(fake_nosql.url()) as locks:
-        rows = locks._desk.backend.store  # type: ignore[attr-defined]
+    with fairlock.connect(fake_nosql.url()) as locks:
+        rows = locks._session.backend.store  # type: ignore[attr-defined]
         assert isinstance(run(rows.write(Row("x", 1, "me", "[1]"), None, 0, ())), Written)
         shown = run(rows.write(Row("x", 2, "you", "[2]"), None, 0, ()))
-        assert isinstance(shown, Seen) and shown.row is not None and shown.row.body == "[1]"
+        assert isinstance(shown, RowSnapshot) and shown.row is not None and shown.row.body == "[1]"
 
 
 def test_what_is_read_is_what_was_written_last(fake_nosql: FakeNosql) -> None:
-    """The service keeps copies, and unless told otherwise it shows one that may be old."""
-    with holdfast.connect(fake_nosql.url()) as locks:
+    """The service keeps copies, and without an option to the contrary it returns one that may be old."""
+    with fairlock.connect(fake_nosql.url()) as locks:
         for number in range(2):
             with locks.lock("x"):
-                assert locks.snapshot("x").resources[0].inside, "by a query"
+                assert locks.snapshot("x").resources[0].holders, "by a query"
                 assert locks.lock("x").locked(), "by its key"
-            assert not locks.snapshot("x").resources[0].inside
+            assert not locks.snapshot("x").resources[0].holders
             assert not locks.lock("x").locked(), number
 
 
@@ -77,40 +78,42 @@ MUTANTS = [
     Mutant("any copy of a row will do", test_what_is_read_is_what_was_written_last,
            ((TABLE, '{"consistency": "ABSOLUTE",', '{"consistency": "EVENTUAL",'),)),
     Mutant("any copy of all rows will do", test_what_is_read_is_what_was_written_last,
-           ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),)),
+           ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),), raises=(StoreError,)),
     Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
-           ((TROUBLE, "        if writes:\n            return Unknown(code + request)\n", ""),), (500,)),
+           ((TROUBLE, "        if writes:\n            return OutcomeUnknown(code + request)\n", ""),), (500,),
+           raises=(StoreError,)),
     Mutant("no answer is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
-           ((TROUBLE, "return Unknown(what) if writes else gone(where, what)", "return gone(where, what)"),),
-           ("lost",)),
+           ((TROUBLE, "return OutcomeUnknown(what) if writes else gone(where, what)", "return gone(where, what)"),),
+           ("lost",), raises=(StoreError,)),
     Mutant("too many requests are taken for a no", trouble.test_too_many_requests_are_waited_out,
-           ((TABLE, "return PATIENCE if status == 429 else 0.0", "return 0.0"),)),
+           ((TABLE, "return RETRY_FOR if status == 429 else 0.0", "return 0.0"),), raises=(StoreError,)),
     Mutant("another etag is an error", test_what_is_remembered_is_worth_nothing_once_others_have_written,
-           ((TABLE, "if error.status == 412:", "if error.status == 0:"),)),
+           ((TABLE, "if error.status == 412:", "if error.status == 0:"),), raises=(StoreError,)),
     Mutant("the SDK tries again by itself", store.test_somebody_elses_client_is_used_without_its_retries,
            ((ADDRESS, "retry_strategy=oci.retry.NoneRetryStrategy(),", "retry_strategy=None,"),)),
     Mutant("control characters are not allowed", store.test_names_with_separators_come_back_intact,
-           ((ADDRESS, "allow_control_chars=True", "allow_control_chars=False"),)),
-    Mutant("the time is told only by a reply within 20 ms", store.test_a_cycle_is_two_puts_however_slow_the_network_is,
+           ((ADDRESS, "allow_control_chars=True", "allow_control_chars=False"),), raises=(TypeError,)),
+    Mutant("only a reply within 20 ms gives the time", store.test_a_cycle_is_two_puts_however_slow_the_network_is,
            ((CLOCK, "VAGUE = 0.5", "VAGUE = 0.02"),), (0.05,)),
     Mutant("one slow reply is believed", believing,
            ((CLOCK, "OUTLIER = 3", "OUTLIER = 1000"),)),
     Mutant("a slow network is never believed", believing,
            ((CLOCK, "self._usual * 1.5", "self._usual"),)),
     Mutant("a table by OCID is looked for in the root", store.test_a_table_by_its_ocid_is_looked_up_once,
-           ((TABLE, "self.compartment, self.name = found.compartment_id, found.name", "self.name = found.name"),)),
-    Mutant("a new table is told as none", store.test_a_new_table_is_used_by_what_schema_prints,
-           ((TABLE, "if status == 404 and self._new:", "if False:"),)),
+           ((TABLE, "self.compartment, self.name = found.compartment_id, found.name", "self.name = found.name"),),
+           raises=(ConfigError,)),
+    Mutant("a new table is reported as missing", store.test_a_new_table_is_used_by_what_schema_prints,
+           ((TABLE, "if status == 404 and self._new:", "if False:"),), raises=(ConfigError,)),
     Mutant("a query asks for a sorted answer", store.test_items_come_in_the_order_of_adding,
-           ((SHELF, "AND t.score <= $until", "AND t.score <= $until ORDER BY t.score"),)),
+           ((ITEM_STORE, "AND t.score <= $until", "AND t.score <= $until ORDER BY t.score"),), raises=(ConfigError,)),
     Mutant("items are taken as they come", store.test_items_come_in_the_order_of_adding,
-           ((SHELF, "return sorted(rows, key=lambda row: (row.score, row.key))", "return rows"),)),
+           ((ITEM_STORE, "return sorted(rows, key=lambda row: (row.score, row.key))", "return rows"),)),
     Mutant("only the first page counts", store.test_items_come_in_the_order_of_adding,
            ((TABLE, "if not token or", "if True or"),)),
-    Mutant("what is inside the service is shown", trouble.test_a_fault_of_the_service_is_told_without_its_inside,
+    Mutant("what is holders the service is shown", trouble.test_a_fault_of_the_service_is_told_without_its_inside,
            ((TROUBLE, 'code = f"{error.status} {error.code}"', 'code = f"{error.status} {error.message}"'),)),
     Mutant("long keys are sent as they are", names.test_long_names_work_and_are_listed,
-           ((ROWS, "if size > room:", "if False:"),), ("",)),
+           ((ROWS, "if size > room:", "if False:"),), ("",), raises=(ConfigError,)),
     Mutant("a row is not asked for its name", names.test_two_names_with_one_digest_are_refused_and_not_mixed_up,
            ((ROWS, "if asked is not None and key != asked:\n            raise", "if False:\n            raise"),
             (ROWS, "if asked is not None and key != asked:\n        key,", "if False:\n        key,"))),

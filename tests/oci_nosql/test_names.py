@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast import BackendError
-from holdfast.backends.contract import Row
-from holdfast.backends.names import SEPARATOR, line_key
-from holdfast.backends.oci_nosql import rows
+import fairlock
+from fairlock import StoreError
+from fairlock.stores.base import Row
+from fairlock.stores.keys import SEPARATOR, queue_key
+from fairlock.stores.oci_nosql import rows
 from tests.servers.fake_nosql import FakeNosql
 
 LONG = "orders/" + "x" * 193
@@ -18,8 +18,8 @@ UMLAUTS = "ü" * 100
 LENGTHS = [1, 20, 21, 42, 43, 44, 63, 64, 65, 200]
 
 
-def connect(fake: FakeNosql, namespace: str = "") -> holdfast.Locks:
-    return holdfast.connect(fake.url(), namespace=namespace, owner="web-3")
+def connect(fake: FakeNosql, namespace: str = "") -> fairlock.Locks:
+    return fairlock.connect(fake.url(), namespace=namespace, owner="web-3")
 
 
 @pytest.mark.parametrize("namespace", ["", "prod", "n" * 200])
@@ -60,7 +60,7 @@ def test_pools_and_items_with_long_names_work(fake_nosql: FakeNosql, namespace: 
 
 
 def test_a_row_of_a_long_name_keeps_the_name(fake_nosql: FakeNosql) -> None:
-    """So that a plain SELECT tells an operator whose row it is."""
+    """A plain SELECT shows an operator whose row it is."""
     with connect(fake_nosql) as locks, locks.lock(LONG):
         (row,) = [row for key, (row, _) in fake_nosql.tables["locks"].rows.items() if key.startswith(rows.MARK)]
         assert row["body"]["name"] == LONG and row["owner"] == "web-3"
@@ -72,7 +72,7 @@ def test_two_names_with_one_digest_are_refused_and_not_mixed_up(fake_nosql: Fake
         row, version = kept[rows.table_key(LONG)]
         key = rows.table_key(UMLAUTS)
         kept[key] = {**row, "key": key}, version  # as if both had this digest
-        with pytest.raises(BackendError, match="Choose another name"):
+        with pytest.raises(StoreError, match="Choose another name"):
             locks.lock(UMLAUTS).acquire(blocking=False)
 
 
@@ -95,7 +95,7 @@ def key_of(parts: tuple[str, str, str, str]) -> str:
     """A lock, the line of a pool, or an item of it, with or without a namespace."""
     kind, namespace, name, item = parts
     whole = f"{namespace}{SEPARATOR}{name}" if "n" in kind else name
-    return whole if "l" in kind else line_key(whole) + (SEPARATOR + item if "i" in kind else "")
+    return whole if "l" in kind else queue_key(whole) + (SEPARATOR + item if "i" in kind else "")
 
 
 KEYS = st.tuples(st.sampled_from(["l", "nl", "p", "np", "pi", "npi"]), WORDS, WORDS, WORDS).map(key_of)
@@ -111,6 +111,6 @@ def test_every_key_fits_is_itself_and_lies_where_it_is_searched_for(keys: list[s
         assert rows.from_value(value, whole) == Row(whole, 1, "me", '["item1",1]')
         ends = [place + 1 for place, character in enumerate(whole) if character == SEPARATOR]
         for end in ends:
-            low, high = rows.span(whole[:end])
+            low, high = rows.key_range(whole[:end])
             for order in ("utf-8", "utf-16-be"):
                 assert low.encode(order) <= key.encode(order) < high.encode(order)

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-import holdfast
-from holdfast import ConfigError
+import fairlock
+from fairlock import ConfigError
 from tests.servers.fake_nosql import FakeNosql
 
 
@@ -15,7 +15,7 @@ from tests.servers.fake_nosql import FakeNosql
 def test_a_cycle_is_two_puts_however_slow_the_network_is(fake_nosql: FakeNosql, delay: float) -> None:
     """From another region a reply takes 50 ms, or 200."""
     fake_nosql.delay = delay
-    with holdfast.connect(fake_nosql.url()) as locks:
+    with fairlock.connect(fake_nosql.url()) as locks:
         lock = locks.lock("x")
         with lock:
             pass
@@ -28,7 +28,7 @@ def test_a_cycle_is_two_puts_however_slow_the_network_is(fake_nosql: FakeNosql, 
 
 def test_a_table_by_its_ocid_is_looked_up_once(fake_nosql: FakeNosql) -> None:
     ocid = fake_nosql.ocid("locks")
-    with holdfast.connect(fake_nosql.url(ocid)) as locks, holdfast.connect(fake_nosql.client(), table=ocid) as others:
+    with fairlock.connect(fake_nosql.url(ocid)) as locks, fairlock.connect(fake_nosql.client(), table=ocid) as others:
         with locks.lock("x"):
             assert others.lock("x").acquire(blocking=False) is None
         assert [each.name for each in others.snapshot().resources] == ["x"]
@@ -39,7 +39,7 @@ def test_a_table_by_its_ocid_is_looked_up_once(fake_nosql: FakeNosql) -> None:
 
 def test_names_with_separators_come_back_intact(fake_nosql: FakeNosql) -> None:
     """A namespace and a pool are kept with a control character in their keys, which the service sends raw."""
-    with holdfast.connect(fake_nosql.url(), namespace="prod") as locks:
+    with fairlock.connect(fake_nosql.url(), namespace="prod") as locks:
         with locks.lock("x"):
             assert [each.name for each in locks.snapshot().resources] == ["x"]
         locks.pool("jobs").add("a", {"n": "\x01"})
@@ -51,8 +51,8 @@ def test_a_new_table_is_used_by_what_schema_prints(fake_nosql: FakeNosql) -> Non
     """And at once, although the service does not find it for a moment."""
     from oci.nosql.models import CreateTableDetails, TableLimits
 
-    with holdfast.connect(fake_nosql.url("fresh")) as locks:
-        ddl, _, rights = locks._desk.backend.schema().partition("\n\n")
+    with fairlock.connect(fake_nosql.url("fresh")) as locks:
+        ddl, _, rights = locks._session.backend.schema().partition("\n\n")
         assert "INDEX" not in ddl and "nosql-rows" in rights
         limits = TableLimits(max_read_units=50, max_write_units=50, max_storage_in_g_bs=1)
         details = {"name": "fresh", "compartment_id": fake_nosql.compartment, "table_limits": limits}
@@ -62,7 +62,7 @@ def test_a_new_table_is_used_by_what_schema_prints(fake_nosql: FakeNosql) -> Non
 
 
 def test_one_row_tells_who_holds_it(fake_nosql: FakeNosql) -> None:
-    with holdfast.connect(fake_nosql.url(), owner="web-3") as locks, locks.lock("orders") as lease:
+    with fairlock.connect(fake_nosql.url(), owner="web-3") as locks, locks.lock("orders") as lease:
         row, _ = fake_nosql.tables["locks"].rows["orders"]
         assert row["owner"] == "web-3"
         assert lease.fence <= row["score"] < lease.fence + 100  # the last fence of those reserved for this client
@@ -72,10 +72,10 @@ def test_one_row_tells_who_holds_it(fake_nosql: FakeNosql) -> None:
 def test_somebody_elses_client_is_used_without_its_retries(fake_nosql: FakeNosql) -> None:
     """And its circuit breaker stays shut for us, whatever it does for others."""
     client = fake_nosql.client()
-    with holdfast.connect(client, table="locks", compartment=fake_nosql.compartment) as locks:
+    with fairlock.connect(client, table="locks", compartment=fake_nosql.compartment) as locks:
         fake_nosql.faults["PUT"].extend([429] * 4)
         with locks.lock("x"):
-            ours = locks._desk.backend.store.table._client  # type: ignore[attr-defined]
+            ours = locks._session.backend.store.table._client  # type: ignore[attr-defined]
             assert type(ours.retry_strategy).__name__ == "NoneRetryStrategy"
             assert ours.base_client.circuit_breaker_name is None
             assert ours is not client
@@ -84,16 +84,16 @@ def test_somebody_elses_client_is_used_without_its_retries(fake_nosql: FakeNosql
 @pytest.mark.parametrize(
     "options, said",
     [({}, "say which"), ({"table": "my-locks"}, "letters, digits and _"), ({"table": "t", "timeout": 0}, "timeout"),
-     ({"table": "t", "colour": "red"}, "not an option")],
+     ({"table": "t", "runtime": "red"}, "not an option")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_said_at_once(fake_nosql: FakeNosql, options: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        holdfast.connect(fake_nosql.client(), **options)
+        fairlock.connect(fake_nosql.client(), **options)
 
 
 def test_a_worker_alone_does_not_search_for_each_item(fake_nosql: FakeNosql) -> None:
     """All that is due comes with one search, and is remembered for a while."""
-    with holdfast.connect(fake_nosql.url()) as locks:
+    with fairlock.connect(fake_nosql.url()) as locks:
         pool = locks.pool("jobs")
         pool.add_many([(f"{number:02}", None) for number in range(40)])
         locks.ping()
@@ -109,13 +109,13 @@ def test_a_worker_alone_does_not_search_for_each_item(fake_nosql: FakeNosql) -> 
 )
 def test_a_url_that_cannot_be_read_is_told_without_its_secrets(url: str) -> None:
     with pytest.raises(ConfigError, match="oci-nosql://REGION/COMPARTMENT/TABLE") as no:
-        holdfast.connect(url)
+        fairlock.connect(url)
     assert "secret" not in str(no.value)
 
 
 def test_items_come_in_the_order_of_adding(fake_nosql: FakeNosql) -> None:
     fake_nosql.page_size = 2  # however many pages it takes
-    with holdfast.connect(fake_nosql.url()) as locks:
+    with fairlock.connect(fake_nosql.url()) as locks:
         pool = locks.pool("jobs")
         assert pool.add_many([(key, None) for key in "cabde"]) == 5
         assert [item.key for item in iter(lambda: pool.acquire(blocking=False), None)] == list("cabde")
@@ -123,7 +123,7 @@ def test_items_come_in_the_order_of_adding(fake_nosql: FakeNosql) -> None:
 
 
 def test_an_added_item_of_which_the_answer_was_lost_is_new(fake_nosql: FakeNosql) -> None:
-    with holdfast.connect(fake_nosql.url()) as locks:
+    with fairlock.connect(fake_nosql.url()) as locks:
         locks.ping()
         fake_nosql.faults["PUT"].append("lost")
         assert locks.pool("jobs").add("a") is True
@@ -132,7 +132,7 @@ def test_an_added_item_of_which_the_answer_was_lost_is_new(fake_nosql: FakeNosql
 
 def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     def tool(*args: str) -> "subprocess.CompletedProcess[str]":
-        words = [sys.executable, "-m", "holdfast", "-u", fake_nosql.url(), *args]
+        words = [sys.executable, "-m", "fairlock", "-u", fake_nosql.url(), *args]
         return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
     assert tool("run", "x", "--", "echo", "in").stdout == "in\n"
@@ -143,5 +143,5 @@ def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     assert "index" not in doctor.stdout
     assert "CREATE TABLE" in tool("schema").stdout
     assert tool("pool", "add", "jobs", "one").returncode == 0
-    assert tool("pool", "run", "jobs", "-c", "echo $HOLDFAST_ITEM").stdout == "one\n"
+    assert tool("pool", "run", "jobs", "-c", "echo $FAIRLOCK_ITEM").stdout == "one\n"
     assert "1 done" in tool("pool", "ls", "jobs").stdout

@@ -12,8 +12,8 @@ import pytest
 import redis
 import redis.asyncio
 
-from holdfast import recipes
-from holdfast.recipes import aio
+from fairlock import recipes
+from fairlock.recipes import aio
 from tests.servers.server import Server
 
 AWAITED = {"acquire", "release", "locked", "owned", "extend", "reacquire"}
@@ -30,10 +30,10 @@ class Awaited:
         if name not in AWAITED:
             return value
 
-        async def ask(*args: Any, **kwargs: Any) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
             return value(*args, **kwargs)
 
-        return ask
+        return call
 
     async def __aenter__(self) -> Self:
         self._lock.__enter__()
@@ -48,21 +48,21 @@ class Awaited:
 class Shop:
     """Makes locks the way programs do: `client.lock(name, lock_class=RedisPyLock)`."""
 
-    def __init__(self, server: Server, colour: str) -> None:
+    def __init__(self, server: Server, runtime: str) -> None:
         self.server = server
-        self.colour = colour
+        self.runtime = runtime
         self._clients: list[Any] = []
 
     def client(self, **settings: Any) -> Any:
         """One client for all who say nothing else."""
         if settings or not self._clients:
-            driver = redis if self.colour == "threads" else redis.asyncio
+            driver = redis if self.runtime == "threads" else redis.asyncio
             self._clients.append(driver.Redis(**{"port": self.server.port, **settings}))
         return self._clients[-1 if settings else 0]
 
     def lock(self, name: str = "x", client: Any = None, **options: Any) -> Any:
         client = client or self.client()
-        if self.colour == "threads":
+        if self.runtime == "threads":
             return Awaited(client.lock(name, lock_class=recipes.RedisPyLock, **options))
         return client.lock(name, lock_class=aio.RedisPyLock, **options)
 
@@ -82,11 +82,11 @@ def both(case: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         finally:
             await shop.close()
 
-    def test(redis_alone: Server, colour: str, **asked: Any) -> None:
-        asyncio.run(play(Shop(redis_alone, colour), asked))
+    def test(redis_alone: Server, runtime: str, **asked: Any) -> None:
+        asyncio.run(play(Shop(redis_alone, runtime), asked))
 
     own, wanted = inspect.signature(test), list(inspect.signature(case).parameters.values())[1:]
-    parameters = [own.parameters["redis_alone"], own.parameters["colour"], *wanted]
+    parameters = [own.parameters["redis_alone"], own.parameters["runtime"], *wanted]
     test.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     test.__name__, test.__doc__, test.__module__ = case.__name__, case.__doc__, case.__module__
-    return pytest.mark.parametrize("colour", ["threads", "tasks"])(test)
+    return pytest.mark.parametrize("runtime", ["threads", "tasks"])(test)

@@ -1,4 +1,4 @@
-"""A client of redis-py that loses answers: the server has done what it was told, and nobody hears of it."""
+"""A client of redis-py that loses replies: the server has carried out the command, and no reply arrives."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError
 
-from holdfast import AlreadyHeld, ConfigError, LockTimeout
-from holdfast.recipes import AlreadyAcquiredLockError, ExpLock, TooManyLockAttemptsError
+from fairlock import AlreadyHeld, ConfigError, LockTimeout
+from fairlock.recipes import AlreadyAcquiredLockError, ExpLock, TooManyLockAttemptsError
 from tests.servers.server import Server
 
 
@@ -49,16 +49,16 @@ def test_a_client_that_decodes_does_as_well(redis_alone: Server) -> None:
 
 
 def test_many_threads_never_meet(client: redis.Redis) -> None:
-    inside, met = [0], []
+    holders, met = [0], []
 
     def work() -> None:
         lock = ExpLock("x", redis=client, retries=10_000, interval=0.001)
         for _ in range(10):
             with lock.synchronize():
-                inside[0] += 1
-                met.append(inside[0])
+                holders[0] += 1
+                met.append(holders[0])
                 time.sleep(0.0005)
-                inside[0] -= 1
+                holders[0] -= 1
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
@@ -138,7 +138,7 @@ def test_one_that_expired_is_not_given_back(client: redis.Redis) -> None:
     one, other = ExpLock("x", redis=client, expiry=0.3), ExpLock("x", redis=client)
     one.lock()
     time.sleep(0.35)
-    assert one.locked  # as far as it has been told
+    assert one.locked  # as far as the client knows
     assert not one.key_owned()
     other.lock()
     assert not one.unlock()

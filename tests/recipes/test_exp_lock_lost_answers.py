@@ -6,8 +6,8 @@ import time
 import pytest
 from redis.exceptions import ConnectionError, TimeoutError
 
-from holdfast.recipes import ExpLock
-from holdfast.recipes.exp_lock import TRIES
+from fairlock.recipes import ExpLock
+from fairlock.recipes.exp_lock import TRIES
 from tests.recipes.losing import losing_client
 from tests.servers.server import Server
 
@@ -28,7 +28,7 @@ def test_its_own_token_is_a_success(redis_alone: Server, retries: int, error: Ex
 
 
 def test_redis_pys_own_lock_keeps_itself_out(redis_alone: Server) -> None:
-    """What the care is for. If this fails one day, the driver has learnt it too."""
+    """This is the defect that ExpLock avoids. If this test fails one day, the driver avoids it, too."""
     client, losses = losing_client(redis_alone, retries=3)
     losses.next(1, command="SET")
     assert not client.lock("x").acquire(blocking=False)
@@ -122,11 +122,11 @@ def test_a_ctrl_c_in_the_middle_leaves_nothing_behind(redis_alone: Server) -> No
 @BY_WHOM
 def test_a_hundred_lost_answers_refuse_nobody_and_leave_nothing(redis_alone: Server, retries: int) -> None:
     client, losses = losing_client(redis_alone, retries)
-    lock, chance = ExpLock("x", redis=client), random.Random(4)
+    lock, jitter = ExpLock("x", redis=client), random.Random(4)
     for _ in range(100):
-        losses.next(chance.randrange(TRIES))
+        losses.next(jitter.randrange(TRIES))
         assert lock.try_lock()
-        losses.next(chance.randrange(TRIES))
+        losses.next(jitter.randrange(TRIES))
         released = lock.unlock()
         assert released or retries  # hidden by the driver: see the docstring
         assert not lock.key_locked()

@@ -1,4 +1,4 @@
-"""FairMutex: first come, first served, and nobody who is dead stands in the way."""
+"""FairMutex: first come, first served, and a dead client is never in the way."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ import pytest
 import redis
 import redis.asyncio
 
-import holdfast
-from holdfast import BackendError, ConfigError, LeaseLost, NotHeld
-from holdfast.recipes import FairMutex
-from holdfast.recipes import aio as recipes
+import fairlock
+from fairlock import ConfigError, LeaseLost, NotHeld, StoreError
+from fairlock.recipes import FairMutex
+from fairlock.recipes import aio as recipes
 from tests.servers.server import Server, until
 
 
@@ -27,14 +27,14 @@ def client(redis_alone: Server) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def watch(redis_alone: Server) -> Iterator[holdfast.Locks]:
+def watch(redis_alone: Server) -> Iterator[fairlock.Locks]:
     """Somebody who only looks."""
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         yield locks
 
 
-def in_line(watch: holdfast.Locks, name: str) -> int:
-    return sum(len(resource.line) for resource in watch.snapshot(name).resources)
+def in_queue(watch: fairlock.Locks, name: str) -> int:
+    return sum(len(resource.queue) for resource in watch.snapshot(name).resources)
 
 
 class Waiter(threading.Thread):
@@ -74,7 +74,7 @@ def test_unlock_of_what_is_not_held_is_said(client: redis.Redis) -> None:
         FairMutex(client, "x").unlock()
 
 
-def test_unlock_of_what_was_lost_is_said(client: redis.Redis, watch: holdfast.Locks) -> None:
+def test_unlock_of_what_was_lost_is_said(client: redis.Redis, watch: fairlock.Locks) -> None:
     mutex = FairMutex(client, "x")
     mutex.lock()
     watch.evict("x", reason="maintenance", at_once=True)
@@ -83,7 +83,7 @@ def test_unlock_of_what_was_lost_is_said(client: redis.Redis, watch: holdfast.Lo
 
 
 def test_those_who_wait_get_it_in_the_order_of_asking(
-    redis_alone: Server, client: redis.Redis, watch: holdfast.Locks
+    redis_alone: Server, client: redis.Redis, watch: fairlock.Locks
 ) -> None:
     mutex, got_in, labels = FairMutex(client, "x"), [], list("abcdefgh")  # type: ignore[var-annotated]
     mutex.lock()
@@ -91,7 +91,7 @@ def test_those_who_wait_get_it_in_the_order_of_asking(
     for place, label in enumerate(labels, 1):
         waiters.append(Waiter(redis_alone, "x", got_in, label))
         waiters[-1].start()
-        until(lambda place=place: in_line(watch, "x") == place, f"{label} stands in line")  # type: ignore[misc]
+        until(lambda place=place: in_queue(watch, "x") == place, f"{label} stands in the queue")  # type: ignore[misc]
     mutex.unlock()
     for waiter in waiters:
         waiter.join(30)
@@ -99,17 +99,17 @@ def test_those_who_wait_get_it_in_the_order_of_asking(
 
 
 def test_a_waiter_is_queued_while_the_lock_is_held(
-    redis_alone: Server, client: redis.Redis, watch: holdfast.Locks
+    redis_alone: Server, client: redis.Redis, watch: fairlock.Locks
 ) -> None:
     """The first defect of the description: there a waiter joins the queue only if the lock happens to be free."""
     mutex, got_in = FairMutex(client, "x"), []  # type: ignore[var-annotated]
     mutex.lock()
     waiter = Waiter(redis_alone, "x", got_in, "the waiter")
     waiter.start()
-    until(lambda: in_line(watch, "x") == 1, "the waiter stands in line")
+    until(lambda: in_queue(watch, "x") == 1, "the waiter stands in the queue")
     assert mutex.acquire(blocking=False) is None
     mutex.unlock()
-    with mutex:  # at once, and still after the one who was there before
+    with mutex:  # at once, and still after the earlier waiter
         got_in.append("the newcomer")
     waiter.join(30)
     assert got_in == ["the waiter", "the newcomer"]
@@ -117,25 +117,25 @@ def test_a_waiter_is_queued_while_the_lock_is_held(
 
 DIES_IN_LINE = """
 import sys, redis
-from holdfast.recipes import FairMutex
+from fairlock.recipes import FairMutex
 FairMutex(redis.Redis(port=int(sys.argv[1])), "x", lock_time=60).lock()
 """
 
 
 @pytest.mark.parametrize("dead", [1, 3])
 def test_a_dead_head_of_the_line_does_not_stall_a_lease(
-    redis_alone: Server, client: redis.Redis, watch: holdfast.Locks, dead: int
+    redis_alone: Server, client: redis.Redis, watch: fairlock.Locks, dead: int
 ) -> None:
-    """The second defect: there the lock is handed to whoever is first in the queue, dead or alive, for a lease."""
+    """The second defect: there the first in the queue is granted the lock for a lease, dead or alive."""
     mutex, got_in = FairMutex(client, "x", lock_time=60), []  # type: ignore[var-annotated]
     mutex.lock()
     heads = []
     for place in range(1, dead + 1):
         heads.append(subprocess.Popen([sys.executable, "-c", DIES_IN_LINE, str(redis_alone.port)]))
-        until(lambda place=place: in_line(watch, "x") == place, "the one that will die stands in line")  # type: ignore[misc]
+        until(lambda place=place: in_queue(watch, "x") == place, "the one that will die stands in the queue")  # type: ignore[misc]
     waiter = Waiter(redis_alone, "x", got_in, "the living")
     waiter.start()
-    until(lambda: in_line(watch, "x") == dead + 1, "the living one stands behind")
+    until(lambda: in_queue(watch, "x") == dead + 1, "the living one stands behind")
     for head in heads:
         os.kill(head.pid, signal.SIGKILL)
         head.wait()
@@ -161,7 +161,7 @@ def test_a_living_holder_keeps_it_beyond_its_lock_time(client: redis.Redis) -> N
         assert FairMutex(client, "x").acquire(blocking=False) is None
 
 
-def test_it_is_a_lock_of_holdfast_by_another_name(client: redis.Redis, watch: holdfast.Locks) -> None:
+def test_it_is_a_lock_of_fairlock_by_another_name(client: redis.Redis, watch: fairlock.Locks) -> None:
     with FairMutex(client, "x"):
         assert watch.lock("x").locked()
 
@@ -188,7 +188,7 @@ def test_bad_input_is_refused_before_anything_is_sent() -> None:
 
 
 def test_a_server_that_cannot_be_reached_is_said() -> None:
-    with pytest.raises(BackendError):
+    with pytest.raises(StoreError):
         FairMutex(redis.Redis(port=1), "x").lock()
 
 
@@ -199,14 +199,14 @@ async def tasks_in_line(server: Server) -> list[int]:
         async with recipes.FairMutex(client, "x"):
             got_in.append(number)
 
-    async with redis.asyncio.Redis(port=server.port) as client, holdfast.aio.connect(server.url) as watch:
+    async with redis.asyncio.Redis(port=server.port) as client, fairlock.aio.connect(server.url) as watch:
         mutex = recipes.FairMutex(client, "x")
         lease = await mutex.lock()
         assert lease.held
         waiting = []
         for number in range(1, 6):
             waiting.append(asyncio.create_task(wait(number)))
-            while len((await watch.snapshot("x")).resources[0].line) < number:
+            while len((await watch.snapshot("x")).resources[0].queue) < number:
                 await asyncio.sleep(0.01)
         await mutex.unlock()
         await asyncio.gather(*waiting)

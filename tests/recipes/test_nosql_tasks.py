@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import BackendError, ConfigError
-from holdfast.recipes import NoSQLTasks
+from fairlock import ConfigError, StoreError
+from fairlock.recipes import NoSQLTasks
 from tests.servers.fake_nosql import FakeNosql, FakeTable
 
 
@@ -158,7 +158,7 @@ def test_a_lost_answer_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault:
 
 
 def test_what_goes_wrong_is_a_sentence(fake: FakeNosql) -> None:
-    with pytest.raises(ConfigError, match="no time"):
+    with pytest.raises(ConfigError, match="more than 0"):
         NoSQLTasks(client=fake.client(), table_name_or_id="tasks", timeout_seconds=0)
     with pytest.raises(ConfigError, match="NosqlClient"):
         NoSQLTasks(client=object(), table_name_or_id="tasks")
@@ -169,7 +169,7 @@ def test_what_goes_wrong_is_a_sentence(fake: FakeNosql) -> None:
         with pytest.raises(ConfigError, match="body is JSON"):
             tasks.create("a", body=body)
     fake.faults["PUT"].extend([500] * 9)
-    with pytest.raises(BackendError, match="may have been written or not"):
+    with pytest.raises(StoreError, match="may or may not have been written"):
         tasks.create("a")
 
 

@@ -10,9 +10,9 @@ import redis.asyncio
 from redis.asyncio.sentinel import Sentinel as TaskSentinel
 from redis.sentinel import Sentinel
 
-from holdfast import ConfigError, recipes
-from holdfast.recipes import aio
-from tests.busy import within
+from fairlock import ConfigError, recipes
+from fairlock.recipes import aio
+from tests.machine_load import within
 from tests.servers.groups import Cluster, Sentinels
 
 NAMES = ["x", "a{b}c", "}{", "käse"]  # braces would be a hash tag to a Cluster

@@ -11,7 +11,7 @@ import pytest
 import redis
 from redis.exceptions import LockError, LockNotOwnedError
 
-import holdfast
+import fairlock
 from tests.recipes.both import Shop, both
 
 
@@ -127,7 +127,7 @@ async def test_the_end_of_a_block_that_released_it_raises(shop: Shop) -> None:
 
 @both
 async def test_neither_raises_if_told_not_to(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "fairlock"):
         async with shop.lock(timeout=0.1, raise_on_release_error=False):
             await asyncio.sleep(0.15)
         async with shop.lock(timeout=10, raise_on_release_error=False) as lock:
@@ -152,7 +152,7 @@ async def test_release_of_what_was_never_locked_raises(shop: Shop) -> None:
 async def test_release_of_what_was_lost_raises_once(shop: Shop) -> None:
     lock = shop.lock()
     await lock.acquire()
-    with holdfast.connect(shop.server.url) as operator:
+    with fairlock.connect(shop.server.url) as operator:
         operator.evict("x", reason="test", at_once=True)
     with pytest.raises(LockNotOwnedError):
         await lock.release()
@@ -194,7 +194,7 @@ async def test_reacquire_starts_its_timeout_anew(shop: Shop) -> None:
 
 def end_of(lock) -> float:  # type: ignore[no-untyped-def]
     """In how many seconds it is over, if it is renewed until then."""
-    return lock.lease._seat.cap - lock.lease._desk.clock()  # type: ignore[no-any-return]
+    return lock.lease._grant.cap - lock.lease._session.clock()  # type: ignore[no-any-return]
 
 
 @both
@@ -228,7 +228,7 @@ async def test_neither_works_on_what_is_not_locked_or_has_no_timeout(shop: Shop)
 async def test_neither_brings_back_what_was_lost(shop: Shop) -> None:
     lock = shop.lock(timeout=10)
     await lock.acquire()
-    with holdfast.connect(shop.server.url) as operator:
+    with fairlock.connect(shop.server.url) as operator:
         operator.evict("x", reason="test", at_once=True)
     for ask in (lambda: lock.extend(10), lambda: lock.reacquire()):
         with pytest.raises(LockNotOwnedError):
@@ -284,7 +284,7 @@ async def test_what_another_client_extends_by_the_token_lasts_as_long_and_ends(s
 
 @both
 async def test_what_is_extended_by_the_token_ends_although_its_holder_is_gone(shop: Shop) -> None:
-    with holdfast.connect(shop.server.url) as gone:
+    with fairlock.connect(shop.server.url) as gone:
         gone.lock("x", note="chosen").acquire().detach(1.0)
     elsewhere = shop.lock(timeout=1, thread_local=False)
     elsewhere.local.token = b"chosen"

@@ -15,9 +15,9 @@ import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError, LockError, LockNotOwnedError
 
-import holdfast
-from holdfast.recipes import RedisPyLock
-from holdfast.recipes import aio as recipes
+import fairlock
+from fairlock.recipes import RedisPyLock
+from fairlock.recipes import aio as recipes
 from tests.recipes.both import Shop, both
 from tests.servers.server import Server, until
 
@@ -26,7 +26,7 @@ from tests.servers.server import Server, until
 
 @both
 async def test_who_waits_is_woken_and_does_not_sleep(shop: Shop) -> None:
-    with holdfast.connect(shop.server.url) as other:
+    with fairlock.connect(shop.server.url) as other:
         lease = other.lock("x").acquire()
         assert lease is not None
         threading.Timer(0.2, lease.release).start()
@@ -55,11 +55,11 @@ def test_acquire_false_tries_once(redis_alone: Server) -> None:
 
 @both
 async def test_who_asks_first_gets_it_first(shop: Shop) -> None:
-    with holdfast.connect(shop.server.url) as other:
+    with fairlock.connect(shop.server.url) as other:
         lease = other.lock("x").acquire()
         assert lease is not None
         got_in: list[int] = []
-        turn = asyncio.get_running_loop().run_in_executor if shop.colour == "threads" else None
+        turn = asyncio.get_running_loop().run_in_executor if shop.runtime == "threads" else None
 
         def thread(number: int) -> None:
             with redis.Redis(port=shop.server.port) as client, client.lock("x", lock_class=RedisPyLock):
@@ -72,7 +72,7 @@ async def test_who_asks_first_gets_it_first(shop: Shop) -> None:
         waiting = []
         for number in range(1, 5):
             waiting.append(turn(None, thread, number) if turn else asyncio.ensure_future(task(number)))
-            while len(other.snapshot("x").resources[0].line) < number:
+            while len(other.snapshot("x").resources[0].queue) < number:
                 await asyncio.sleep(0.01)
         lease.release()
         await asyncio.gather(*waiting)
@@ -92,9 +92,9 @@ async def test_a_timeout_that_makes_no_sense_is_refused(shop: Shop, timeout: obj
 @both
 async def test_without_a_timeout_a_crash_costs_half_a_minute(shop: Shop) -> None:
     await shop.lock().acquire()
-    with holdfast.connect(shop.server.url) as other:
-        (insider,) = other.snapshot("x").resources[0].inside
-        assert 20 < insider.left <= 30
+    with fairlock.connect(shop.server.url) as other:
+        (holder,) = other.snapshot("x").resources[0].holders
+        assert 20 < holder.expires_in <= 30
 
 
 @both
@@ -103,9 +103,9 @@ async def test_a_holder_that_stands_still_keeps_it_for_its_timeout(shop: Shop) -
     lock = shop.lock(timeout=10)
     await lock.acquire()
     assert lock.lease.remaining() > 9.9
-    with holdfast.connect(shop.server.url) as other:
-        (insider,) = other.snapshot("x").resources[0].inside
-        assert 10 < insider.left < 11.2
+    with fairlock.connect(shop.server.url) as other:
+        (holder,) = other.snapshot("x").resources[0].holders
+        assert 10 < holder.expires_in < 11.2
 
 
 @both
@@ -133,7 +133,7 @@ async def test_each_hold_has_a_greater_fence(shop: Shop) -> None:
 
 KEEPS_IT = """
 import sys, redis
-from holdfast.recipes import RedisPyLock
+from fairlock.recipes import RedisPyLock
 assert redis.Redis(port=int(sys.argv[1])).lock("x", timeout=2, lock_class=RedisPyLock).acquire(blocking=False)
 """
 
@@ -162,10 +162,10 @@ async def test_the_error_at_the_end_does_not_hide_what_the_body_raised(shop: Sho
     assert "was lost" in raised.value.__notes__[0]
 
 
-@pytest.mark.parametrize("colour", ["threads", "tasks"])
-def test_a_release_that_did_not_reach_the_server_may_be_repeated(redis_durable: Server, colour: str) -> None:
+@pytest.mark.parametrize("runtime", ["threads", "tasks"])
+def test_a_release_that_did_not_reach_the_server_may_be_repeated(redis_durable: Server, runtime: str) -> None:
     async def case() -> None:
-        shop = Shop(redis_durable, colour)
+        shop = Shop(redis_durable, runtime)
         lock = shop.lock()
         await lock.acquire()
         redis_durable.kill()
@@ -194,20 +194,20 @@ def test_ctrl_c_while_acquiring_leaves_nothing_behind(redis_alone: Server, way: 
             other = others.lock("x", lock_class=RedisPyLock)
             for turn in range(150):
                 lock = client.lock("x", lock_class=RedisPyLock)
-                inside = False
+                holders = False
                 try:
                     signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.00001, 0.001))
                     if way == "acquire":
                         lock.acquire()
                     else:
                         with lock:
-                            inside = True
+                            holders = True
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 except KeyboardInterrupt:
                     pressed += 1
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-                if lock.local.token is not None and (way == "acquire" or inside):
+                if lock.local.token is not None and (way == "acquire" or holders):
                     lock.release()
                 assert other.acquire(blocking_timeout=3), turn
                 other.release()
@@ -218,7 +218,7 @@ def test_ctrl_c_while_acquiring_leaves_nothing_behind(redis_alone: Server, way: 
 
 @both
 async def test_a_child_does_not_release_what_its_parent_has(shop: Shop) -> None:
-    if shop.colour == "tasks":
+    if shop.runtime == "tasks":
         return  # a loop does not survive a fork
     lock = shop.lock()
     await lock.acquire()
@@ -238,18 +238,18 @@ def test_a_server_that_cannot_be_reached_is_the_drivers_error() -> None:
     for ask in (lock.acquire, lock.locked, lock.__enter__):
         with pytest.raises(ConnectionError) as raised:
             ask()
-        assert isinstance(raised.value.__cause__, holdfast.BackendError)
+        assert isinstance(raised.value.__cause__, fairlock.StoreError)
 
 
 # What it is
 
 
 @both
-async def test_it_is_a_lock_of_holdfast_and_not_the_key_of_redis_py(shop: Shop) -> None:
+async def test_it_is_a_lock_of_fairlock_and_not_the_key_of_redis_py(shop: Shop) -> None:
     async with shop.lock():
-        with holdfast.connect(shop.server.url) as other:
+        with fairlock.connect(shop.server.url) as other:
             assert other.lock("x").locked()
-        assert shop.server.ask("GET", "x") is None
+        assert shop.server.call("GET", "x") is None
 
 
 @both
@@ -261,7 +261,7 @@ async def test_names_are_text_even_as_bytes(shop: Shop) -> None:
             shop.lock(name)
 
 
-def test_a_client_of_the_other_colour_is_refused() -> None:
+def test_a_client_of_the_other_runtime_is_refused() -> None:
     with pytest.raises(LockError, match="asyncio"):
         redis.asyncio.Redis().lock("x", lock_class=RedisPyLock)
     with pytest.raises(LockError, match="blocks"):

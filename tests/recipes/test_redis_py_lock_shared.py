@@ -8,8 +8,8 @@ import redis
 import redis.asyncio
 from redis.exceptions import LockError, LockNotOwnedError
 
-from holdfast.recipes import RedisPyLock
-from holdfast.recipes import aio as recipes
+from fairlock.recipes import RedisPyLock
+from fairlock.recipes import aio as recipes
 from tests.servers.server import Server
 
 
@@ -47,16 +47,16 @@ def test_without_thread_local_another_thread_may_release_it(redis_alone: Server)
 def test_threads_that_share_an_object_take_turns(redis_alone: Server) -> None:
     with redis.Redis(port=redis_alone.port) as client:
         lock = client.lock("x", timeout=30, lock_class=RedisPyLock)
-        inside, met, fences = [0], [], []
+        holders, met, fences = [0], [], []
 
         def work() -> None:
             for _ in range(20):
                 with lock:
-                    inside[0] += 1
-                    met.append(inside[0])
+                    holders[0] += 1
+                    met.append(holders[0])
                     assert lock.lease is not None
                     fences.append(lock.lease.fence)
-                    inside[0] -= 1
+                    holders[0] -= 1
 
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-import holdfast
-import holdfast.aio
-from holdfast.doorman import Leave
-from holdfast.flow.run import run
-from holdfast.recipes import RemoteLocks, aio, remote_holds
+import fairlock
+import fairlock.aio
+from fairlock.engine.run_sync import run
+from fairlock.recipes import RemoteLocks, aio, remote_lock_base
+from fairlock.rules.locks import Release
 
 STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb", "cassandra", "fake_nosql"]
 FOR_TASKS = ["memory", "redis_alone", "postgresql", "mariadb"]
@@ -66,17 +66,17 @@ class Dressed:
 
 
 def say(remote: Any, name: str, command: Any) -> None:
-    work = remote._locks._desk.ask(name, command)
+    work = remote._locks._session.call(name, command)
     remote._loop.run(work) if isinstance(remote, Dressed) else run(work)
 
 
-COLOURS = [(store, "threads") for store in STORES] + [(store, "tasks") for store in FOR_TASKS]
+RUNTIMES = [(store, "threads") for store in STORES] + [(store, "tasks") for store in FOR_TASKS]
 
 
-@pytest.fixture(params=COLOURS, ids="-".join)
+@pytest.fixture(params=RUNTIMES, ids="-".join)
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Each call is one more process that knows the store; to Cassandra by one session, for to connect takes long."""
-    store, colour = request.param
+    store, runtime = request.param
     more: dict[str, Any] = {}
     url: Any
     if store == "memory":
@@ -86,19 +86,19 @@ def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     elif store == "fake_nosql":
         url = request.getfixturevalue(store).url()
     elif store == "cassandra":
-        url, more = request.getfixturevalue(store).session(), {"keyspace": "holdfast"}
+        url, more = request.getfixturevalue(store).session(), {"keyspace": "fairlock"}
     else:
         url = request.getfixturevalue(store).url
     clients: list[Any] = []
-    loop = Loop() if colour == "tasks" else None
+    loop = Loop() if runtime == "tasks" else None
 
-    async def connect(**options: Any) -> holdfast.aio.Locks:
-        return holdfast.aio.connect(url, **options)
+    async def connect(**options: Any) -> fairlock.aio.Locks:
+        return fairlock.aio.connect(url, **options)
 
     def make(lease: float = 30, **options: float) -> Any:
         settings: dict[str, Any] = {"lease": lease, "owner": f"process {len(clients)}", **more}
         if loop is None:
-            clients.append(holdfast.connect(url, **settings))
+            clients.append(fairlock.connect(url, **settings))
             return RemoteLocks(clients[-1], **options)
         clients.append(loop.run(connect(**settings)))
         return Dressed(loop, aio.RemoteLocks(clients[-1], **options))
@@ -138,7 +138,7 @@ def test_a_late_message_of_an_earlier_hold_does_not_end_a_later_one(remote: Make
     earlier = one._held["foobar,1", "mutex t"].ticket
     assert one.release_mutex_lock("foobar", 1, "t")
     assert one.acquire_mutex_lock("foobar", 1, "t")
-    say(other, "foobar,1", Leave(earlier))
+    say(other, "foobar,1", Release(earlier))
     assert not other.acquire_mutex_lock("foobar", 1, "u")
 
 
@@ -194,19 +194,19 @@ def test_a_process_that_is_gone_holds_nothing_for_ever(remote: Make) -> None:
     assert one.acquire_readers_lock("foobar", 2, "t")
     time.sleep(0.8)
     assert not other.acquire_mutex_lock("foobar", 1, "u"), "while it lives, its keeper renews"
-    desk = one._locks._desk
-    desk.closing = desk.closed = True  # as if it were dead: no more renewals
+    session = one._locks._session
+    session.closing = session.closed = True  # as if it were dead: no more renewals
     assert other.acquire_mutex_lock("foobar", 1, "u", timeout=10)
     assert other.acquire_writer_lock("foobar", 2, "u", timeout=10)
-    desk.closing = desk.closed = False
+    session.closing = session.closed = False
 
 
 def test_what_has_been_held_for_long_is_found(remote: Make) -> None:
     one, other = remote(), remote()
     assert one.acquire_mutex_lock("foobar", 123, "old")
-    time.sleep(0.3)
+    time.sleep(0.9)
     assert one.acquire_readers_lock("foobar", 124, "young")
-    (found,) = other.stale(0.25)
+    (found,) = other.stale(0.8)
     assert (found.resource_type, found.resource_id, found.kind) == ("foobar", "123", "mutex")
     assert (found.ticket, found.owner) == ("old", "process 0")
     assert [each.ticket for each in other.stale(0.000001)] == ["old", "young"]
@@ -214,9 +214,9 @@ def test_what_has_been_held_for_long_is_found(remote: Make) -> None:
 
 
 def test_bad_words_are_told_of() -> None:
-    with holdfast.connect("memory://") as locks:
+    with fairlock.connect("memory://") as locks:
         for bad in ({"ticket": ""}, {"resource_id": "1,2"}, {"resource_type": "x" * 300}):
-            with pytest.raises(holdfast.ConfigError):
+            with pytest.raises(fairlock.ConfigError):
                 RemoteLocks(locks).acquire_mutex_lock(**{"resource_type": "a", "resource_id": 1, "ticket": "t", **bad})
 
 
@@ -224,18 +224,18 @@ def test_bad_words_are_told_of() -> None:
 def test_a_writer_whose_first_word_was_not_heard_gets_in_all_the_same(face: str, tmp_path: Path) -> None:
     url, loop = f"memory://{tmp_path.name}", Loop()
     try:
-        with holdfast.connect(url) as locks:
+        with fairlock.connect(url) as locks:
             other = RemoteLocks(locks)
-            theirs: Any = RemoteLocks(locks) if face == "threads" else aio.RemoteLocks(holdfast.aio.connect(url))
+            theirs: Any = RemoteLocks(locks) if face == "threads" else aio.RemoteLocks(fairlock.aio.connect(url))
             remote: Any = theirs if face == "threads" else Dressed(loop, theirs)
 
-            def silent(*_: object) -> None:
-                del theirs._enter  # the next one arrives
-                raise holdfast.BackendError("it does not answer")
+            def fail(*_: object) -> None:
+                del theirs._send_acquire  # the next one arrives
+                raise fairlock.StoreError("it does not answer")
 
-            theirs._enter = silent
+            theirs._send_acquire = fail
             assert other.acquire_mutex_lock("order", 1, "first")
-            with pytest.raises(holdfast.BackendError, match="does not answer"):
+            with pytest.raises(fairlock.StoreError, match="does not answer"):
                 remote.acquire_writer_lock("order", 1, "second")
             assert other.release_mutex_lock("order", 1, "first")
             assert remote.acquire_writer_lock("order", 1, "second", timeout=10)
@@ -253,11 +253,11 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
     loop = Loop() if request.param == "tasks" else None
     clients: list[Any] = []
 
-    async def connect() -> holdfast.aio.Locks:
-        return holdfast.aio.connect(url)
+    async def connect() -> fairlock.aio.Locks:
+        return fairlock.aio.connect(url)
 
     def make(**options: float) -> Any:
-        clients.append(holdfast.connect(url) if loop is None else loop.run(connect()))
+        clients.append(fairlock.connect(url) if loop is None else loop.run(connect()))
         if loop is None:
             return RemoteLocks(clients[-1], **options)
         return Dressed(loop, aio.RemoteLocks(clients[-1], **options))
@@ -270,14 +270,14 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
 
 
 def nothing_is_left(tmp_path: Path) -> None:
-    with holdfast.connect(f"memory://{tmp_path.name}") as locks:
-        assert [(r.name, r.inside, r.line) for r in locks.snapshot().resources if r.inside or r.line] == []
+    with fairlock.connect(f"memory://{tmp_path.name}") as locks:
+        assert [(r.name, r.holders, r.queue) for r in locks.snapshot().resources if r.holders or r.queue] == []
 
 
 def test_a_writer_that_calls_again_asks_the_store_itself(
     pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(remote_holds, "HEARTBEAT", 3.0)  # nobody asks in its place for now
+    monkeypatch.setattr(remote_lock_base, "HEARTBEAT", 3.0)  # nobody asks in its place for now
     one, other = pair(), pair()
     assert one.acquire_readers_lock("order", 1, "r")
     assert not other.acquire_writer_lock("order", 1, "w")
@@ -314,13 +314,13 @@ def test_one_ticket_used_by_many_calls_at_once_is_one_hold(pair: Callable[..., A
         with ThreadPoolExecutor(8) as threads:
             calls = [threads.submit(acquire, "order", turn, "t", timeout=2 if n % 2 else 0) for n in range(8)]
             time.sleep(0.05)
-            with holdfast.connect(f"memory://{tmp_path.name}") as locks:
+            with fairlock.connect(f"memory://{tmp_path.name}") as locks:
                 (resource,) = locks.snapshot(f"order,{turn}").resources
-                assert len(resource.line) <= 1, "one place in the queue"
+                assert len(resource.queue) <= 1, "one place in the queue"
             assert one.release_mutex_lock("order", turn, "first")
-            inside = sum(call.result() for call in calls)
-        assert inside == 1 if kind == "writer" else inside <= 1  # a try may have kept the others out
-        assert release("order", turn, "t") is bool(inside)
+            holders = sum(call.result() for call in calls)
+        assert holders == 1 if kind == "writer" else holders <= 1  # a try may have kept the others out
+        assert release("order", turn, "t") is bool(holders)
     nothing_is_left(tmp_path)
 
 
@@ -342,17 +342,17 @@ def test_a_call_that_hangs_in_the_store_keeps_no_other_back(pair: Callable[..., 
     one, other = pair(), pair()
     assert one.acquire_mutex_lock("slow", 1, "first")
     assert one.acquire_mutex_lock("quick", 1, "first")
-    desk, hung = other._locks._desk, threading.Event()
-    asks = desk.ask
+    session, hung = other._locks._session, threading.Event()
+    real_call = session.call
 
-    async def ask(name: str, command: Any, until: float | None = None) -> Any:
-        if name == "slow,1" and desk.colour.blocking:
+    async def call(name: str, command: Any, until: float | None = None) -> Any:
+        if name == "slow,1" and session.runtime.blocking:
             hung.wait(10)
         while name == "slow,1" and not hung.is_set():
-            await desk.colour.sleep(0.01)
-        return await asks(name, command, until)
+            await session.runtime.sleep(0.01)
+        return await real_call(name, command, until)
 
-    desk.ask = ask
+    session.call = call
     with ThreadPoolExecutor() as threads:
         slow = threads.submit(other.acquire_writer_lock, "slow", 1, "w")
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What holdfast.recipes offers: exactly these names, documented, the same for threads and tasks, and no driver yet."""
+"""What fairlock.recipes offers: exactly these names, documented, the same for threads and tasks, and no driver yet."""
 
 import inspect
 import subprocess
@@ -8,11 +8,11 @@ import pytest
 import redis.asyncio.lock
 import redis.lock
 
-from holdfast import recipes
-from holdfast.recipes import aio
-from tests.house import faces
-from tests.house.test_public_names import undocumented
-from tests.house.tree import SRC, imports
+from fairlock import recipes
+from fairlock.recipes import aio
+from tests.project_rules import two_faces
+from tests.project_rules.test_public_names import undocumented
+from tests.project_rules.tree import SRC, imports
 
 NAMES = {
     "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "RemoteLocks", "StaleLock",
@@ -32,14 +32,14 @@ def test_every_public_name_is_documented(face) -> None:  # type: ignore[no-untyp
 
 
 def test_threads_and_tasks_have_the_same_members() -> None:
-    assert faces.differences(recipes.FairMutex, aio.FairMutex) == []
-    assert faces.differences(recipes.RemoteLocks, aio.RemoteLocks) == []
-    (only_one,) = faces.differences(recipes.RedisPyLock, aio.RedisPyLock)
+    assert two_faces.differences(recipes.FairMutex, aio.FairMutex) == []
+    assert two_faces.differences(recipes.RemoteLocks, aio.RemoteLocks) == []
+    (only_one,) = two_faces.differences(recipes.RedisPyLock, aio.RedisPyLock)
     assert only_one.startswith("RedisPyLock.acquire takes")  # and in redis-py, too, only the one for threads has sleep
 
 
 def test_what_talks_to_the_server_is_awaited() -> None:
-    awaited = {name for name, member in faces.members(aio.RedisPyLock).items() if faces.awaited(member)}
+    awaited = {name for name, member in two_faces.members(aio.RedisPyLock).items() if two_faces.awaited(member)}
     assert awaited == {*REDIS_PY, "__enter__", "__exit__"}
 
 
@@ -56,7 +56,7 @@ def test_each_method_takes_what_redis_pys_takes(ours: type, theirs: type, method
 
 def test_importing_the_recipes_does_not_import_the_driver() -> None:
     """So that a program without it may import them, and one with it pays when it makes a client."""
-    code = "import sys, holdfast.recipes; assert not {'redis', 'oci', 'asyncio'} & set(sys.modules)"
+    code = "import sys, fairlock.recipes; assert not {'redis', 'oci', 'asyncio'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-    late = [each for path in (SRC / "holdfast/recipes").rglob("*.py") for each in imports(path) if each.eager]
+    late = [each for path in (SRC / "fairlock/recipes").rglob("*.py") for each in imports(path) if each.eager]
     assert [each.module for each in late if each.module.split(".")[0] in ("redis", "oci")] == []

@@ -11,10 +11,10 @@ import pytest
 import redis
 import redis.asyncio
 
-from holdfast import ConfigError
-from holdfast.recipes import ZMutexSet
-from holdfast.recipes import z_mutex_scripts as lua
-from tests.busy import within
+from fairlock import ConfigError
+from fairlock.recipes import ZMutexSet
+from fairlock.recipes import z_mutex_lua as lua
+from tests.machine_load import within
 from tests.recipes.losing import losing_client
 from tests.servers.server import Server
 
@@ -78,13 +78,13 @@ def now(client: redis.Redis) -> int:
 def by_script(client: redis.Redis, order: str, at: int, *words: Any, timeout: int = 1_000_000) -> Any:
     """One step at a time of our choice."""
     text = (lua.OPEN + order).replace("redis.call('TIME')", f"{{0, {at}}}")
-    keys = ["zmutex", "{zmutex}:holdfast"]
+    keys = ["zmutex", "{zmutex}:fairlock"]
     return client.eval(text, 2, *keys, words[0], timeout, "channel", *words[1:])
 
 
 def test_the_example_of_its_description_runs_as_written(redis_alone: Server, client: redis.Redis) -> None:
     """Its import, its server and a typo aside; and ten times as fast."""
-    text = EXAMPLE.replace("from redis_mutex import", "from holdfast.recipes import")
+    text = EXAMPLE.replace("from redis_mutex import", "from fairlock.recipes import")
     text = text.replace("port=6379", f"port={redis_alone.port}").replace("release(mutex)", "release(_mutex)")
     text = re.sub(r"(sleep\(|timeout=|timeout_seconds=)(\d+)", r"\1\2 / 10", text)
     saw: dict[str, Any] = {}
@@ -126,8 +126,8 @@ def test_the_data_is_the_sorted_set_of_the_description(client: redis.Redis) -> N
     assert mutexes.release(mutex) == ("a", 0)
     assert client.zscore("zmutex", "a") is None
     assert mutexes.acquire() is None and mutexes.acquire(lock_id="a") is None
-    assert sorted(client.keys()) == [b"{zmutex}:holdfast"]
-    assert 0 < client.pttl("{zmutex}:holdfast") <= 180_000
+    assert sorted(client.keys()) == [b"{zmutex}:fairlock"]
+    assert 0 < client.pttl("{zmutex}:fairlock") <= 180_000
 
 
 def test_nothing_of_nothing_is_nothing(client: redis.Redis) -> None:
@@ -228,7 +228,7 @@ def test_a_client_that_decodes_does_as_well(redis_alone: Server) -> None:
 
 
 def waits(mutexes: ZMutexSet, happens: Callable[[], object], **how: Any) -> float:
-    """How long after that a blocking acquire had something."""
+    """Return the seconds from then until a blocking acquire returned an item."""
     got: list[float] = []
 
     def wait() -> None:
@@ -249,7 +249,7 @@ def test_who_waits_is_woken_by_create_and_by_release(client: redis.Redis) -> Non
     assert waits(mutexes, lambda: mutexes.create("a")) < 0.5
     held = ("a", int(client.zscore("zmutex", "a") or 0))
     assert waits(mutexes, lambda: mutexes.release(held, clean_up=False), lock_id="a") < 0.5
-    assert client.pubsub_numsub("holdfast:zmutex:zmutex") == [(b"holdfast:zmutex:zmutex", 0)], "nobody listens any more"
+    assert client.pubsub_numsub("fairlock:zmutex:zmutex") == [(b"fairlock:zmutex:zmutex", 0)], "nobody listens any more"
 
 
 def test_who_waits_has_what_expires_at_once(client: redis.Redis) -> None:
@@ -313,7 +313,7 @@ def test_a_lost_answer_takes_one_and_ends_as_if_nothing_was_lost(
         losses.next(1)
         mutex = mutexes.update(mutex)
         assert mutex and client.zscore("zmutex", "a") == mutex[1]
-        losses.next(1 - retries)  # a client that retries by itself hides a loss, and nothing tells of this one
+        losses.next(1 - retries)  # a client that retries by itself hides a loss, and nothing reports this one
         assert mutexes.release(mutex, clean_up=False) == ("a", 0)
         assert client.zrange("zmutex", 0, -1, withscores=True) == [(b"a", 0.0), (b"b", 0.0)]
 

@@ -1,12 +1,12 @@
 """A wire that fails on purpose: a TCP proxy in front of a server, with two threads for each connection.
 
     with Proxy(server.port) as proxy:
-        proxy.fate = lambda request: "cut" if kind_of(request) == "leave" else ""
+        proxy.fate = lambda request: "cut" if kind_of(request) == "release" else ""
 
 A request is what arrives in one piece. Its fate: '' passes; 'cut' is carried out, and the connection breaks before the
-reply, as if the cable were pulled just then; 'drop' breaks before the server hears of it; 'mute' is carried out and the
+reply, as if the cable were pulled just then; 'drop' breaks before the server receives it; 'mute' is carried out and the
 reply never comes; 'swallow' disappears, and so does all that follows; 'half' is carried out, and the connection breaks
-in the middle of the reply; a number of seconds holds the request back for so long.
+in the middle of the reply; a number holds the request back for that many seconds.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from holdfast.backends.redis.scripts import ENTER, LEAVE
-from holdfast.backends.redis.together import ENTER_MANY, LEAVE_MANY
+from fairlock.stores.redis.batching import BATCH_ACQUIRE, BATCH_RELEASE
+from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE
 
 Fate = Callable[[bytes], "str | float"]
-KINDS = ("enter", "leave", "renew", "keep", "evict", "resize")
+KINDS = ("acquire", "release", "renew", "detach", "evict", "resize")
 
 
 def kind_of(request: bytes) -> str:
-    """enter, leave, renew, keep, look … as far as a piece of the wire tells; '' for what is none of these."""
-    for kind, scripts in {"enter": (ENTER, ENTER_MANY), "leave": (LEAVE, LEAVE_MANY)}.items():
+    """Return acquire, release, renew, detach … as far as this piece shows it; '' if it is none of these."""
+    for kind, scripts in {"acquire": (FAST_ACQUIRE, BATCH_ACQUIRE), "release": (FAST_RELEASE, BATCH_RELEASE)}.items():
         if any(script.sha.encode() in request for script in scripts):
             return kind
     return next((kind for kind in KINDS if f"\r\n{kind}\r\n".encode() in request), "")
@@ -71,7 +71,7 @@ class Proxy:
                 client.close()
                 continue
             server.settimeout(None)
-            line = Line(self, client, server)
+            line = WorkerQueue(self, client, server)
             with self._mutex:
                 self._open |= {client, server}
             for work in (line.requests, line.replies):
@@ -84,7 +84,7 @@ class Proxy:
             _break(end)
 
 
-class Line:
+class WorkerQueue:
     """One connection through the proxy."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:

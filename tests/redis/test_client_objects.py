@@ -12,10 +12,10 @@ import redis.asyncio
 from redis.asyncio.sentinel import Sentinel as TaskSentinel
 from redis.sentinel import Sentinel
 
-import holdfast
-from holdfast import aio
-from holdfast.backends.redis.client import read
-from holdfast.errors import ConfigError
+import fairlock
+from fairlock import aio
+from fairlock.errors import ConfigError
+from fairlock.stores.redis.from_client import read
 from tests.servers.server import Server
 
 SECRETS = {"username": "ann", "password": "s3cret"}
@@ -66,35 +66,35 @@ class Mine(redis.Redis):
 
 
 def test_a_subclass_is_a_client_too() -> None:
-    assert holdfast.connect(Mine(port=7000)).store == "redis://localhost:7000"
+    assert fairlock.connect(Mine(port=7000)).store == "redis://localhost:7000"
 
 
 @pytest.mark.parametrize("connect, client, cure", [
-    (holdfast.connect, redis.asyncio.Redis(), "holdfast.aio"),
+    (fairlock.connect, redis.asyncio.Redis(), "fairlock.aio"),
     (aio.connect, redis.Redis(), "redis.asyncio.Redis"),
     (aio.connect, Mine(), "redis.asyncio.Redis"),
-    (holdfast.connect, redis.ConnectionPool(), "not a client"),
-    (holdfast.connect, 5, "a URL, a path, a client of redis-py"),
+    (fairlock.connect, redis.ConnectionPool(), "not a client"),
+    (fairlock.connect, 5, "a URL, a path, a client of redis-py"),
 ])
 def test_what_cannot_be_used_is_refused_with_the_cure(connect, client: object, cure: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match=cure):
         connect(client)
 
 
-def test_a_client_without_the_rest_of_the_driver_is_told_what_is_missing() -> None:
-    code = "import sys; sys.modules['hiredis'] = None; import redis, holdfast; holdfast.connect(redis.Redis())"
+def test_a_client_without_the_rest_of_the_driver_names_what_is_missing() -> None:
+    code = "import sys; sys.modules['hiredis'] = None; import redis, fairlock; fairlock.connect(redis.Redis())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.endswith("A client of redis-py needs hiredis: pip install 'holdfast[redis]'.\n")
+    assert done.stderr.endswith("A client of redis-py needs hiredis: pip install 'fairlock[redis]'.\n")
 
 
 def test_an_option_of_the_driver_belongs_to_the_client() -> None:
     with pytest.raises(ConfigError, match="socket_timeout"):
-        holdfast.connect(redis.Redis(), socket_timeout=1)
+        fairlock.connect(redis.Redis(), socket_timeout=1)
 
 
 def test_the_clients_own_way_with_replies_is_no_matter(redis_alone: Server) -> None:
     client = redis.Redis(port=redis_alone.port, decode_responses=True, max_connections=1, protocol=2)
-    with holdfast.connect(client) as locks, holdfast.connect(redis_alone.url) as others:
+    with fairlock.connect(client) as locks, fairlock.connect(redis_alone.url) as others:
         with locks.lock("x"):
             assert others.lock("x").locked()
             assert client.ping()
@@ -115,7 +115,7 @@ def test_a_client_of_asyncio_too(redis_alone: Server) -> None:
 def test_locks_outlive_the_client_and_do_not_keep_it(redis_alone: Server) -> None:
     client = redis.Redis(port=redis_alone.port)
     gone = weakref.ref(client.connection_pool)
-    locks = holdfast.connect(client)
+    locks = fairlock.connect(client)
     with locks.lock("x"):
         client.close()
         del client

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-import holdfast
-from holdfast import aio
+import fairlock
+from fairlock import aio
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def mute() -> Iterator[str]:
 def test_closing_takes_no_longer_than_one_reply_may(mute: str) -> None:
     """However many requests are still to be repeated, and however many servers each of them could be sent to."""
     url = mute.replace("redis://", "redis+cluster://")
-    threads = holdfast.connect(url)
+    threads = fairlock.connect(url)
     took: list[float] = []
 
     async def by_task() -> None:
         tasks = aio.connect(url)
         for name in "abc":
-            with pytest.raises(holdfast.BackendError):
+            with pytest.raises(fairlock.StoreError):
                 await tasks.lock(name).acquire(timeout=0)
         began = time.monotonic()
         await tasks.close()
@@ -35,7 +35,7 @@ def test_closing_takes_no_longer_than_one_reply_may(mute: str) -> None:
 
     def by_thread() -> None:
         for name in "abc":
-            with pytest.raises(holdfast.BackendError):
+            with pytest.raises(fairlock.StoreError):
                 threads.lock(name).acquire(timeout=0)
         began = time.monotonic()
         threads.close()
@@ -48,7 +48,7 @@ def test_closing_takes_no_longer_than_one_reply_may(mute: str) -> None:
     assert len(took) == 2 and max(took) < 4.5, took
 
 
-def test_closing_cancels_nobody_who_waits_for_the_connection(mute: str) -> None:
+def test_closing_cancels_no_task_that_waits_for_the_connection(mute: str) -> None:
     async def main() -> None:
         locks = aio.connect(mute)
         tasks = [asyncio.create_task(locks.lock(f"x{n}").acquire()) for n in range(5)]
@@ -57,7 +57,7 @@ def test_closing_cancels_nobody_who_waits_for_the_connection(mute: str) -> None:
         await locks.close()
         ends = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
         assert time.monotonic() - begun < 8
-        assert all(isinstance(end, holdfast.BackendError | holdfast.ConfigError) for end in ends), ends
+        assert all(isinstance(end, fairlock.StoreError | fairlock.ConfigError) for end in ends), ends
 
     asyncio.run(main())
 

@@ -1,4 +1,4 @@
-"""A step costs the same however many stand in line or are inside: counted in calls that the scripts make.
+"""A step costs the same however many stand in the queue or are inside: counted in calls that the scripts make.
 
 The time that they take is bench/redis_server.py's; here it would be a matter of luck.
 """
@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from redis import Redis
 
-from holdfast.doorman import ALL, Command, Enter, Leave, Renew
-from tests.redis.lives import SECOND
-from tests.redis.luadoor import LuaDoor
+from fairlock.rules.locks import EXCLUSIVE, Acquire, Command, Release, Renew
+from tests.redis.lua_store import LuaLock
+from tests.redis.random_histories import SECOND
 from tests.servers.server import Server
 
 MANY = 10_000
@@ -23,7 +23,7 @@ def server(redis_alone: Server) -> Redis:
 
 
 def calls(server: Redis, do: Callable[[], object]) -> int:
-    """How many commands the scripts have given, not counting those for the time and for who listens."""
+    """Return the number of commands that the scripts have run, without those for the time and for the listeners."""
     server.config_resetstat()
     do()
     stats = server.info("commandstats")
@@ -31,56 +31,56 @@ def calls(server: Redis, do: Callable[[], object]) -> int:
     return sum(stat["calls"] for name, stat in stats.items() if name not in ours)
 
 
-def wait(number: int) -> Enter:
-    return Enter(f"t{number}", ALL, ALL, 1000 * SECOND, ear="e")
+def wait(number: int) -> Acquire:
+    return Acquire(f"t{number}", EXCLUSIVE, EXCLUSIVE, 1000 * SECOND, listener="e")
 
 
-def hold(number: int) -> Enter:
-    return Enter(f"t{number}", 2 * MANY, 1, 1000 * SECOND, ear="e")
+def hold(number: int) -> Acquire:
+    return Acquire(f"t{number}", 2 * MANY, 1, 1000 * SECOND, listener="e")
 
 
-def crowd(server: Redis, name: str, size: int, come: Callable[[int], Enter]) -> LuaDoor:
-    door = LuaDoor(server, name)
+def crowd(server: Redis, name: str, size: int, come: Callable[[int], Acquire]) -> LuaLock:
+    lock = LuaLock(server, name)
     with server.pipeline(transaction=False) as pipe:
-        alone, door.server = door.server, pipe
+        alone, lock.server = lock.server, pipe
         for number in range(size):
-            door.send(come(number))
-        door.server = alone
+            lock.send(come(number))
+        lock.server = alone
         pipe.execute()
-    return door
+    return lock
 
 
-def one_of_each(size: int, come: Callable[[int], Enter]) -> Iterator[Command]:
+def one_of_each(size: int, come: Callable[[int], Acquire]) -> Iterator[Command]:
     """Somebody comes, polls, a holder renews, leaves, and one in the middle does."""
     yield come(size)
     yield come(size)
     yield come(size // 2)
     yield Renew("t0")
-    yield Leave("t0")
-    yield Leave(f"t{size // 2}")
-    yield Leave(f"t{size}")
+    yield Release("t0")
+    yield Release(f"t{size // 2}")
+    yield Release(f"t{size}")
 
 
 @pytest.mark.parametrize("come", [wait, hold])
-def test_ten_thousand_cost_what_ten_cost(server: Redis, come: Callable[[int], Enter]) -> None:
+def test_ten_thousand_cost_what_ten_cost(server: Redis, come: Callable[[int], Acquire]) -> None:
     found = []
     for size in (10, MANY):
-        door = crowd(server, f"of {size}", size, come)
-        found.append([calls(server, partial(door.say, command)) for command in one_of_each(size, come)])
+        lock = crowd(server, f"of {size}", size, come)
+        found.append([calls(server, partial(lock.say, command)) for command in one_of_each(size, come)])
     few, many = found
     assert many == few
 
 
 def test_a_step_of_a_contended_lock_is_ten_calls(server: Redis) -> None:
-    door = crowd(server, "x", 10, wait)
-    door.now += SECOND
-    assert calls(server, lambda: door.say(wait(10))) <= 8
-    assert calls(server, lambda: door.say(Leave("t0"))) <= 10
+    lock = crowd(server, "x", 10, wait)
+    lock.now += SECOND
+    assert calls(server, lambda: lock.say(wait(10))) <= 8
+    assert calls(server, lambda: lock.say(Release("t0"))) <= 10
 
 
 def test_the_short_ways_are_two_calls_and_the_time(server: Redis) -> None:
-    door = LuaDoor(server)
-    door.short(wait(0))
-    door.short(Leave("t0"))
-    assert calls(server, lambda: door.short(wait(1))) == 2
-    assert calls(server, lambda: door.short(Leave("t1"))) == 2
+    lock = LuaLock(server)
+    lock.short(wait(0))
+    lock.short(Release("t0"))
+    assert calls(server, lambda: lock.short(wait(1))) == 2
+    assert calls(server, lambda: lock.short(Release("t1"))) == 2

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import holdfast
-from holdfast import BackendError, ConfigError, LockError, aio
-from holdfast.backends.redis import doctor, rights
-from holdfast.cli.reach import examine
+import fairlock
+from fairlock import ConfigError, LockError, StoreError, aio
+from fairlock.cli.client_internals import examine
+from fairlock.stores.redis import acl, doctor
 from tests.servers.groups import Cluster, WithReplica
 from tests.servers.server import Server, until
 
@@ -25,7 +25,7 @@ SECRET = "s3cr3t-w0rd"
 
 
 def said(url: str, **options: object) -> str:
-    with holdfast.connect(url, **options) as locks:  # type: ignore[arg-type]
+    with fairlock.connect(url, **options) as locks:  # type: ignore[arg-type]
         found = examine(locks)
     assert all(level in ("ok", "note", "warning", "error") for level, _ in found)
     assert all(sentence.endswith(("…", ".")) and SECRET not in sentence for _, sentence in found), found
@@ -33,7 +33,7 @@ def said(url: str, **options: object) -> str:
 
 
 def tool(url: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "holdfast", "-u", url, *words]
+    command = [sys.executable, "-m", "fairlock", "-u", url, *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=dict(os.environ))
 
 
@@ -55,7 +55,7 @@ def test_valkey(valkey: Server) -> None:
 
 def test_it_leaves_nothing_behind(redis_alone: Server) -> None:
     said(redis_alone.url)
-    assert redis_alone.ask("KEYS", "*") == []
+    assert redis_alone.call("KEYS", "*") == []
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_how_a_lock_can_be_lost(start_redis: Start, options: list[str], words: s
 
 def test_replicas(redis_with_replica: WithReplica) -> None:
     assert "A lock here can be lost when a replica takes over: it has 1 replica" in said(redis_with_replica.url)
-    assert "error: It is a replica and gives no locks" in said(redis_with_replica.replica.url)
+    assert "error: It is a replica and grants no locks" in said(redis_with_replica.replica.url)
 
 
 def test_a_server_that_is_too_old(redis_alone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "OLDEST", (99, 0))
-    assert "is older than 7.0: holdfast is not tested with it" in said(redis_alone.url)
+    assert "is older than 7.0: fairlock is not tested with it" in said(redis_alone.url)
 
 
 def test_a_clock_that_is_off(redis_alone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +100,11 @@ def test_a_clock_that_is_off(redis_alone: Server, monkeypatch: pytest.MonkeyPatc
 def test_the_tool_prints_it(redis_alone: Server) -> None:
     done = tool(redis_alone.url, "doctor")
     assert done.returncode == 0, done
-    assert "It answers in" in done.stdout
+    assert "It replies in" in done.stdout
     assert "A lock here can be lost when the server restarts" in done.stdout
     found = json.loads(tool(redis_alone.url, "doctor", "--json").stdout)
     assert found["store"] == redis_alone.url
-    assert found["span"] == "machines"
+    assert found["scope"] == "machines"
 
 
 def test_the_tool_says_that_a_server_cannot_be_reached(start_redis: Start) -> None:
@@ -129,19 +129,19 @@ def schema(url: str) -> list[str]:
 
 
 def as_user(server: Server, words: list[str]) -> str:
-    server.ask("ACL", "DELUSER", "holdfast")
-    server.ask(*words)
-    return f"redis://holdfast:{SECRET}@{server.address}"
+    server.call("ACL", "DELUSER", "fairlock")
+    server.call(*words)
+    return f"redis://fairlock:{SECRET}@{server.address}"
 
 
 def whole_life(url: str) -> None:
     """Everything that a client does, by threads and by tasks."""
-    with holdfast.connect(url, lease=2) as locks, holdfast.connect(url, lease=2) as other:
+    with fairlock.connect(url, lease=2) as locks, fairlock.connect(url, lease=2) as other:
         locks.ping()
         with ThreadPoolExecutor() as threads, locks.lock("x") as lease:
             lease.renew()
             waiting = threads.submit(other.lock("x", timeout=5).acquire)
-            while not waiting.done() and not any(r.line for r in locks.snapshot("x").resources):
+            while not waiting.done() and not any(r.queue for r in locks.snapshot("x").resources):
                 time.sleep(0.01)
             assert locks.lock("x").locked() is True
         assert waiting.result()
@@ -178,7 +178,7 @@ def whole_life(url: str) -> None:
         async with aio.connect(url) as locks, aio.connect(url) as other:
             async with locks.lock("t"):
                 waiting = asyncio.create_task(other.lock("t", timeout=5).acquire())
-                while not waiting.done() and not any(r.line for r in (await locks.snapshot("t")).resources):
+                while not waiting.done() and not any(r.queue for r in (await locks.snapshot("t")).resources):
                     await asyncio.sleep(0.01)
             assert await waiting
 
@@ -206,7 +206,7 @@ def test_the_printed_user_can_do_nothing_else(start_redis: Start) -> None:
                 user.execute_command(*words)
 
 
-@pytest.mark.parametrize("right", [*rights.commands(), "~holdfast:*", "&holdfast:ear:*"])
+@pytest.mark.parametrize("right", [*acl.commands(), "~fairlock:*", "&fairlock:listener:*"])
 def test_each_right_is_needed(start_redis: Start, right: str) -> None:
     server = start_redis()
     words = schema(server.url)
@@ -225,7 +225,7 @@ def test_the_rights_for_another_database(start_redis: Start) -> None:
     whole_life(as_user(server, words) + "/3")
 
 
-EVERY_RIGHT = [*rights.commands(), *rights.DATABASE, *rights.REPLICAS]
+EVERY_RIGHT = [*acl.commands(), *acl.DATABASE, *acl.REPLICAS]
 
 
 def test_the_doctor_names_each_right_that_is_missing(start_redis: Start) -> None:
@@ -235,11 +235,11 @@ def test_the_doctor_names_each_right_that_is_missing(start_redis: Start) -> None
     assert {word[1:] for word in words if word.startswith("+")} == {*EVERY_RIGHT}
     tail = "/3?min_replicas=1"
     text = said(as_user(server, words) + tail)
-    assert "note: It does not tell this user about itself." in text
+    assert "note: This user may not read INFO." in text
     assert "ok: This user may do all that locks need" in text
     unnamed = {}
     for right in EVERY_RIGHT:
-        with holdfast.connect(as_user(server, [word for word in words if word != f"+{right}"]) + tail) as locks:
+        with fairlock.connect(as_user(server, [word for word in words if word != f"+{right}"]) + tail) as locks:
             try:
                 found = "\n".join(sentence for level, sentence in examine(locks) if level == "error")
             except LockError as error:  # without SELECT nobody gets so far
@@ -247,14 +247,14 @@ def test_the_doctor_names_each_right_that_is_missing(start_redis: Start) -> None
         if f"to run {right.upper().replace('|', ' ')}" not in found:
             unnamed[right] = found
     assert unnamed == {}
-    assert server.ask("KEYS", "*") == []
+    assert server.call("KEYS", "*") == []
 
 
 def test_the_doctor_names_keys_and_channels_that_are_missing(start_redis: Start) -> None:
     server = start_redis()
     words = schema(server.url)
-    assert "to use the keys holdfast:*" in said(as_user(server, [word for word in words if word != "~holdfast:*"]))
-    assert "to use the channels" in said(as_user(server, [word for word in words if word != "&holdfast:ear:*"]))
+    assert "to use the keys fairlock:*" in said(as_user(server, [word for word in words if word != "~fairlock:*"]))
+    assert "to use the channels" in said(as_user(server, [word for word in words if word != "&fairlock:listener:*"]))
 
 
 def test_the_doctor_names_what_a_cluster_needs(redis_cluster: Cluster) -> None:
@@ -263,10 +263,10 @@ def test_the_doctor_names_what_a_cluster_needs(redis_cluster: Cluster) -> None:
     for right in ("asking", "publish"):
         for server in redis_cluster.servers:
             as_user(server, [word for word in words if word != f"+{right}"])
-        text = said(redis_cluster.url.replace("://", f"://holdfast:{SECRET}@"))
+        text = said(redis_cluster.url.replace("://", f"://fairlock:{SECRET}@"))
         assert f"to run {right.upper()}" in text
     for server in redis_cluster.servers:
-        server.ask("ACL", "DELUSER", "holdfast")
+        server.call("ACL", "DELUSER", "fairlock")
 
 
 @pytest.mark.parametrize("right", ["publish", "pexpireat"])
@@ -275,18 +275,18 @@ def test_nobody_is_told_of_a_loss_for_want_of_a_right(start_redis: Start, right:
     server = start_redis()
     words = schema(server.url)
     url = as_user(server, words)
-    with holdfast.connect(url) as locks, holdfast.connect(server.url) as other, ThreadPoolExecutor() as threads:
+    with fairlock.connect(url) as locks, fairlock.connect(server.url) as other, ThreadPoolExecutor() as threads:
         for turn in range(3):
             lease = locks.lock("x").acquire()
             assert lease
             waits = threads.submit(other.lock("x", timeout=10).acquire)
-            until(lambda: any(one.line for one in other.snapshot("x").resources), "somebody waits")
+            until(lambda: any(one.queue for one in other.snapshot("x").resources), "somebody waits")
             if turn:
-                server.ask("ACL", "SETUSER", "holdfast", f"-{right}")
-            with contextlib.suppress(BackendError):
+                server.call("ACL", "SETUSER", "fairlock", f"-{right}")
+            with contextlib.suppress(StoreError):
                 lease.release()
             assert not lease.lost
             waited = waits.result()
             assert waited
             waited.release()
-            server.ask("ACL", "SETUSER", "holdfast", f"+{right}")
+            server.call("ACL", "SETUSER", "fairlock", f"+{right}")

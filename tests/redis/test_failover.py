@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast import BackendError
-from tests.faces.test_nothing_left import nothing_is_left
+import fairlock
+from fairlock import StoreError
+from tests.api_parity.test_nothing_left import nothing_is_left
 from tests.redis.test_server_dies import Workers
-from tests.redis.test_waiting import line_of
+from tests.redis.test_waiting import queue_at
 from tests.servers.groups import Cluster, Sentinels, WithReplica
 from tests.servers.server import Server, until
 
@@ -23,8 +23,8 @@ SOON = 20.0  # seconds; a failover takes two or three of them here
 
 
 def fences_rise(url: str, names: list[str], folder: Path) -> None:
-    """What is given out from now on is greater than all that the workers were given."""
-    with holdfast.connect(url) as locks:
+    """Check that each fence from now on is greater than all fences that the workers got."""
+    with fairlock.connect(url) as locks:
         for name in names:
             with locks.lock(name, timeout=30) as lease:
                 assert lease.fence > int((folder / f"count-{name}").read_text().split()[0])
@@ -51,7 +51,7 @@ def test_sentinel_promotes_the_replica_of_a_killed_master(redis_sentinel: Sentin
     fences_rise(redis_sentinel.url, ["x"], tmp_path)
 
 
-def test_sentinel_is_told_to_fail_over(redis_sentinel: Sentinels, tmp_path: Path) -> None:
+def test_a_forced_failover_of_sentinel(redis_sentinel: Sentinels, tmp_path: Path) -> None:
     workers = Workers(redis_sentinel.url, tmp_path, 4, 5, lease=5)
     try:
         workers.go_on(50, 40)
@@ -71,9 +71,9 @@ def test_a_cluster_loses_a_master(redis_cluster: Cluster, tmp_path: Path) -> Non
     workers = Workers(redis_cluster.url, tmp_path, 4, 5, lease=5, names=names)
     try:
         workers.go_on(50, 40)
-        old = redis_cluster.owner_of("holdfast:{x}")
+        old = redis_cluster.owner_of("fairlock:{x}")
         old.kill()
-        until(lambda: redis_cluster.owner_of("holdfast:{x}") is not old, "a replica is promoted", 30)
+        until(lambda: redis_cluster.owner_of("fairlock:{x}") is not old, "a replica is promoted", 30)
         assert workers.go_on(50, 40) < SOON
         back = time.time()
         time.sleep(6)
@@ -90,38 +90,38 @@ def test_who_only_waits_finds_the_new_master_too(redis_cluster: Cluster, face: s
     """Nothing else is asked by that client, so it is the listening that meets the dead one."""
 
     def lose_the_master() -> None:
-        old = redis_cluster.owner_of("holdfast:{x}")
-        old.ask("SET", "{x}", "1")
-        assert old.ask("WAIT", 1, 5000) == 1
+        old = redis_cluster.owner_of("fairlock:{x}")
+        old.call("SET", "{x}", "1")
+        assert old.call("WAIT", 1, 5000) == 1
         old.kill()
-        until(lambda: redis_cluster.owner_of("holdfast:{x}") is not old, "a replica is promoted", 30)
+        until(lambda: redis_cluster.owner_of("fairlock:{x}") is not old, "a replica is promoted", 30)
 
-    late = line_of(redis_cluster.url, face, lose_the_master, in_order=False, places=False)
+    late = queue_at(redis_cluster.url, face, lose_the_master, in_order=False, places=False)
     assert max(late) < 8
 
 
 def move(cluster: Cluster, slot: int, old: Server, new: Server) -> None:
     """As redis-cli --cluster reshard does it."""
-    old_id, new_id = old.ask("CLUSTER", "MYID"), new.ask("CLUSTER", "MYID")
-    new.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", old_id)
-    old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", new_id)
+    old_id, new_id = old.call("CLUSTER", "MYID"), new.call("CLUSTER", "MYID")
+    new.call("CLUSTER", "SETSLOT", slot, "IMPORTING", old_id)
+    old.call("CLUSTER", "SETSLOT", slot, "MIGRATING", new_id)
     until(lambda: _carry(old, new, slot), "the slot is empty")
     for server in (new, old, *cluster.masters):
-        server.ask("CLUSTER", "SETSLOT", slot, "NODE", new_id)
+        server.call("CLUSTER", "SETSLOT", slot, "NODE", new_id)
 
 
 def _carry(old: Server, new: Server, slot: int) -> bool:
-    keys = old.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+    keys = old.call("CLUSTER", "GETKEYSINSLOT", slot, 100)
     if keys:
-        old.ask("MIGRATE", "127.0.0.1", new.port, "", 0, 5000, "KEYS", *keys)
+        old.call("MIGRATE", "127.0.0.1", new.port, "", 0, 5000, "KEYS", *keys)
         time.sleep(0.05)
     return not keys
 
 
 def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Cluster, tmp_path: Path) -> None:
     workers = Workers(redis_cluster.url, tmp_path, 4, 5, lease=10)
-    slot = int(redis_cluster.servers[0].ask("CLUSTER", "KEYSLOT", "holdfast:{x}"))
-    home = redis_cluster.owner_of("holdfast:{x}")
+    slot = int(redis_cluster.servers[0].call("CLUSTER", "KEYSLOT", "fairlock:{x}"))
+    home = redis_cluster.owner_of("fairlock:{x}")
     other = next(server for server in redis_cluster.masters if server is not home)
     slowest = 0.0
     try:
@@ -134,7 +134,7 @@ def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Clust
         wrong, doubts, turns = workers.end()
     finally:
         workers.kill()
-        if redis_cluster.owner_of("holdfast:{x}") is not home:
+        if redis_cluster.owner_of("fairlock:{x}") is not home:
             move(redis_cluster, slot, other, home)
     assert wrong == []
     assert workers.total() == sum(map(len, turns))
@@ -145,28 +145,28 @@ def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Clust
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
 def test_who_waits_in_a_slot_that_moves_keeps_his_place(redis_cluster: Cluster, face: str) -> None:
-    slot = int(redis_cluster.servers[0].ask("CLUSTER", "KEYSLOT", "holdfast:{x}"))
-    home = redis_cluster.owner_of("holdfast:{x}")
+    slot = int(redis_cluster.servers[0].call("CLUSTER", "KEYSLOT", "fairlock:{x}"))
+    home = redis_cluster.owner_of("fairlock:{x}")
     other = next(server for server in redis_cluster.masters if server is not home)
     try:
-        late = line_of(redis_cluster.url, face, lambda: move(redis_cluster, slot, home, other))
+        late = queue_at(redis_cluster.url, face, lambda: move(redis_cluster, slot, home, other))
     finally:
-        if redis_cluster.owner_of("holdfast:{x}") is not home:
+        if redis_cluster.owner_of("fairlock:{x}") is not home:
             move(redis_cluster, slot, other, home)
     assert max(late) < 4
 
 
 def test_a_holder_over_a_failover_without_min_replicas_keeps_its_lease_or_is_told(redis_sentinel: Sentinels) -> None:
     told = threading.Event()
-    with holdfast.connect(redis_sentinel.url, lease=6) as locks:
+    with fairlock.connect(redis_sentinel.url, lease=6) as locks:
         lease = locks.lock("x", on_lost=lambda lease: told.set()).acquire()
         assert lease
-        redis_sentinel.master.ask("WAIT", 1, 2000)
+        redis_sentinel.master.call("WAIT", 1, 2000)
         redis_sentinel.master.kill()
         time.sleep(7)
         if lease.held:
             lease.renew()
-            with holdfast.connect(redis_sentinel.url) as other:
+            with fairlock.connect(redis_sentinel.url) as other:
                 assert other.lock("x").acquire(False) is None
             lease.release()
         else:
@@ -193,11 +193,11 @@ def test_with_min_replicas_nobody_is_inside_twice_over_a_failover(redis_sentinel
 
 
 def test_what_no_replica_has_does_not_count(redis_with_replica: WithReplica) -> None:
-    with holdfast.connect(redis_with_replica.url, lease=5, min_replicas=1) as locks:
+    with fairlock.connect(redis_with_replica.url, lease=5, min_replicas=1) as locks:
         held = locks.lock("x").acquire()
         assert held
         redis_with_replica.replica.kill()
-        with pytest.raises(BackendError, match=r"min_replicas.*Are the replicas running"):
+        with pytest.raises(StoreError, match=r"min_replicas.*Are the replicas running"):
             locks.lock("y").acquire(timeout=3)
         held.release()
         redis_with_replica.heal()

@@ -10,17 +10,30 @@ import pytest
 from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
-from holdfast.doorman import ALL, Admitted, Command, Done, Enter, Evict, Keep, Leave, Left, Renew, Resize, Waiting
-from tests.redis.lives import SECOND
-from tests.redis.luadoor import LuaDoor
+from fairlock.rules.locks import (
+    EXCLUSIVE,
+    Acquire,
+    Command,
+    Detach,
+    Done,
+    Evict,
+    Granted,
+    Queued,
+    Release,
+    Released,
+    Renew,
+    Resize,
+)
+from tests.redis.lua_store import LuaLock
+from tests.redis.random_histories import SECOND
 from tests.servers.server import Server
 
 LEASE = 30 * SECOND
 TAKES_AWAY = {"hdel", "zrem", "zpopmin", "del"}
 
 
-def enter(ticket: str, weight: int = ALL, capacity: int = ALL) -> Enter:
-    return Enter(ticket, capacity, weight, LEASE, ear=f"e{ticket}")
+def enter(ticket: str, weight: int = EXCLUSIVE, capacity: int = EXCLUSIVE) -> Acquire:
+    return Acquire(ticket, capacity, weight, LEASE, listener=f"e{ticket}")
 
 
 @pytest.fixture
@@ -32,36 +45,38 @@ def fill(server: Redis) -> None:
     server.config_set("maxmemory", 1)
 
 
-def test_the_only_one_inside_leaves_by_the_short_way(server: Redis) -> None:
-    door = LuaDoor(server)
-    door.short(enter("a"))
+def test_the_only_holder_releases_by_the_fast_script(server: Redis) -> None:
+    lock = LuaLock(server)
+    lock.short(enter("a"))
     fill(server)
-    assert door.short(Leave("a")) == Left(True)
-    assert not door.look().inside
+    assert lock.short(Release("a")) == Released(True)
+    assert not lock.look().holders
 
 
-@pytest.mark.parametrize("bury", [False, True])
+@pytest.mark.parametrize("leave_tombstone", [False, True])
 @pytest.mark.parametrize("back", [0, 5 * SECOND], ids=["a steady clock", "a clock that went back"])
 @pytest.mark.parametrize("capacity", [1, 2])
-def test_a_leave_hands_the_room_to_the_next_in_line(server: Redis, bury: bool, back: int, capacity: int) -> None:
-    door = LuaDoor(server)
+def test_a_release_grants_to_the_next_waiter(
+    server: Redis, leave_tombstone: bool, back: int, capacity: int
+) -> None:
+    lock = LuaLock(server)
     for ticket in "abc":
-        door.say(enter(ticket, 1, capacity))
+        lock.say(enter(ticket, 1, capacity))
     fill(server)
-    door.now -= back
-    assert door.say(Leave("a", bury)) == Left(True)
-    assert {e.ticket for e in door.look().inside} == ({"b"} if capacity == 1 else {"b", "c"})
-    assert [g.ticket for g in door.look().graves] == ["a"] * bury
+    lock.now -= back
+    assert lock.say(Release("a", leave_tombstone)) == Released(True)
+    assert {e.ticket for e in lock.look().holders} == ({"b"} if capacity == 1 else {"b", "c"})
+    assert [g.ticket for g in lock.look().tombstones] == ["a"] * leave_tombstone
 
 
 KNOWN: list[tuple[Command, type]] = [
-    (Enter("a", ALL, ALL, LEASE), Admitted),
-    (Enter("b", ALL, ALL, LEASE), Waiting),
-    (Renew("a"), Admitted),
-    (Renew("a", None, 1), Admitted),
-    (Keep("a", None, LEASE), Admitted),
-    (Leave("b"), Left),
-    (Leave("unknown"), Left),
+    (Acquire("a", EXCLUSIVE, EXCLUSIVE, LEASE), Granted),
+    (Acquire("b", EXCLUSIVE, EXCLUSIVE, LEASE), Queued),
+    (Renew("a"), Granted),
+    (Renew("a", None, 1), Granted),
+    (Detach("a", None, LEASE), Granted),
+    (Release("b"), Released),
+    (Release("unknown"), Released),
     (Evict("a", "ops", "why"), Done),
     (Evict(None, "ops", "why", True), Done),
     (Evict("b", "ops", "why"), Done),
@@ -71,30 +86,30 @@ KNOWN: list[tuple[Command, type]] = [
 
 @pytest.mark.parametrize("command, kind", KNOWN, ids=[str(command)[:60] for command, _ in KNOWN])
 @pytest.mark.parametrize("back", [0, 5 * SECOND], ids=["a steady clock", "a clock that went back"])
-def test_whoever_is_known_is_served(server: Redis, command: Command, kind: type, back: int) -> None:
-    door = LuaDoor(server)
-    door.say(enter("a"))
-    door.say(enter("b"))
+def test_a_known_ticket_is_served(server: Redis, command: Command, kind: type, back: int) -> None:
+    lock = LuaLock(server)
+    lock.say(enter("a"))
+    lock.say(enter("b"))
     fill(server)
-    door.now -= back
-    assert isinstance(door.say(command), kind)
+    lock.now -= back
+    assert isinstance(lock.say(command), kind)
 
 
 def test_a_newcomer_is_refused_and_nothing_is_half_done(server: Redis) -> None:
-    door = LuaDoor(server)
+    lock = LuaLock(server)
     fill(server)
-    for way in (door.short, door.say):
+    for way in (lock.short, lock.say):
         with pytest.raises(OutOfMemoryError):
             way(enter("a"))
     assert server.dbsize() == 0
     server.config_set("maxmemory", 0)
-    door.say(enter("a"))
+    lock.say(enter("a"))
     fill(server)
-    before = door.look()
+    before = lock.look()
     for ticket in "bc":
         with pytest.raises(OutOfMemoryError):
-            door.say(enter(ticket))
-    assert door.look() == before
+            lock.say(enter(ticket))
+    assert lock.look() == before
 
 
 def first_write(server: Redis, do: Callable[[], object]) -> str:
@@ -108,20 +123,20 @@ def first_write(server: Redis, do: Callable[[], object]) -> str:
             if line["client_type"] == "lua" and word in changing:
                 return word
             assert word != "echo", "nothing was written"
-    raise AssertionError("nothing was heard")
+    raise AssertionError("the monitor showed nothing")
 
 
 @pytest.mark.parametrize("ticket", ["a", "b", "unknown"])
-@pytest.mark.parametrize("bury", [False, True])
-def test_the_first_write_of_every_leave_takes_something_away(server: Redis, ticket: str, bury: bool) -> None:
-    door = LuaDoor(server)
+@pytest.mark.parametrize("leave_tombstone", [False, True])
+def test_the_first_write_of_every_release_removes_something(server: Redis, ticket: str, leave_tombstone: bool) -> None:
+    lock = LuaLock(server)
     for each in "abc":
-        door.say(enter(each, 1, 1))
-    door.now += SECOND
-    assert first_write(server, lambda: door.say(Leave(ticket, bury))) in TAKES_AWAY
+        lock.say(enter(each, 1, 1))
+    lock.now += SECOND
+    assert first_write(server, lambda: lock.say(Release(ticket, leave_tombstone))) in TAKES_AWAY
 
 
 def test_the_first_write_of_the_short_way_out_takes_something_away(server: Redis) -> None:
-    door = LuaDoor(server)
-    door.short(enter("a"))
-    assert first_write(server, lambda: door.short(Leave("a"))) in TAKES_AWAY
+    lock = LuaLock(server)
+    lock.short(enter("a"))
+    assert first_write(server, lambda: lock.short(Release("a"))) in TAKES_AWAY

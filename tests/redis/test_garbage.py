@@ -1,6 +1,6 @@
 """Garbage under the keys of one name: the documented error for that name, never a raw one, and nobody gets in twice.
 
-Seeded; a failure names its seed, and `HOLDFAST_SEED=17 ./dev test tests/redis/test_garbage.py` plays that one alone.
+Seeded; a failure names its seed, and `FAIRLOCK_SEED=17 ./dev test tests/redis/test_garbage.py` plays that one alone.
 """
 
 import os
@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast import LockError, Locks, RecordDamaged
+import fairlock
+from fairlock import LockError, Locks, RecordDamaged
 from tests.servers.server import Server
 
 SEEDS, MANY = 80, 3000
-ONE = os.environ.get("HOLDFAST_SEED")
+ONE = os.environ.get("FAIRLOCK_SEED")
 VALUES = (b"", b"garbage", b"\xff\xfe", b"-", b"nan", b"1e400", b"\x9f\x01", b"\xc0", b"\x90", b"\xdf\xff\xff", b"[]")
-PARTS = ("", ":line", ":due", ":room", ":unsure", ":graves")
-POOL = (":pool:items", ":pool:due", ":pool:line", ":pool:ends", ":pool:watch")
+PARTS = ("", ":queue", ":waiter_expiry", ":holders", ":unconfirmed", ":tombstones")
+POOL = (":pool:items", ":pool:due", ":pool:queue", ":pool:waiter_expiry", ":pool:watchers")
 
 
 def documented(work: Callable[[], Any]) -> Any:
@@ -28,8 +28,8 @@ def documented(work: Callable[[], Any]) -> Any:
         return error
 
 
-def wrong_type(server: Server, key: str, chance: random.Random) -> None:
-    kind = chance.choice(("SET", "LPUSH", "HSET", "ZADD", "SADD"))
+def wrong_type(server: Server, key: str, jitter: random.Random) -> None:
+    kind = jitter.choice(("SET", "LPUSH", "HSET", "ZADD", "SADD"))
     words = {"SET": ["x"], "LPUSH": ["x"], "HSET": ["f", "v"], "ZADD": [1, "m"], "SADD": ["m"]}[kind]
     with server.client.pipeline(transaction=True) as both:  # or the holder's keeper comes between
         both.execute_command("DEL", key)
@@ -37,32 +37,32 @@ def wrong_type(server: Server, key: str, chance: random.Random) -> None:
         both.execute()
 
 
-def spoil(server: Server, name: str, parts: tuple[str, ...], chance: random.Random) -> str:
+def spoil(server: Server, name: str, parts: tuple[str, ...], jitter: random.Random) -> str:
     """Put garbage somewhere; what was done."""
-    key = f"holdfast:{{{name}}}{chance.choice(parts)}"
-    kind = server.ask("TYPE", key)
+    key = f"fairlock:{{{name}}}{jitter.choice(parts)}"
+    kind = server.call("TYPE", key)
     kind = kind.decode() if isinstance(kind, bytes) else kind
-    value: Any = chance.choice(VALUES)
-    if kind == "hash" and chance.random() < 0.8:
+    value: Any = jitter.choice(VALUES)
+    if kind == "hash" and jitter.random() < 0.8:
         fields = [f for f in server.client.hkeys(key) if f not in ("f", b"f")]
         if fields:
-            field = chance.choice(sorted(fields))
+            field = jitter.choice(sorted(fields))
             server.client.hset(key, field, value)
             return f"{key} {field!r}={value!r}"
-    if kind == "zset" and chance.random() < 0.6:
-        server.client.zadd(key, {value or b"x": chance.choice((0, -1, 1e15, 1e300))})
+    if kind == "zset" and jitter.random() < 0.6:
+        server.client.zadd(key, {value or b"x": jitter.choice((0, -1, 1e15, 1e300))})
         return f"{key} + {value!r}"
-    wrong_type(server, key, chance)
+    wrong_type(server, key, jitter)
     return f"{key} of another type"
 
 
-def use(locks: Locks, held: holdfast.Lease) -> str:
+def use(locks: Locks, held: fairlock.Lease) -> str:
     """Everything that a client does with 'bad'; what went wrong."""
     documented(lambda: locks.snapshot("*"))
     documented(lambda: locks.lock("bad").locked())
     got = documented(lambda: locks.lock("bad").acquire(False))
     renewed = documented(held.renew)
-    if isinstance(got, holdfast.Lease) and renewed is None and held.held:
+    if isinstance(got, fairlock.Lease) and renewed is None and held.held:
         return "granted twice"
     documented(lambda: locks.lock("bad").acquire(timeout=0.02))
     documented(lambda: locks.semaphore("bad", 3).acquire(False))
@@ -71,7 +71,7 @@ def use(locks: Locks, held: holdfast.Lease) -> str:
     documented(lambda: locks.resize("bad", 3))
     jobs = locks.pool("bad")
     item = documented(lambda: jobs.acquire(False))
-    if isinstance(item, holdfast.Item):
+    if isinstance(item, fairlock.Item):
         documented(lambda: item.body)
         documented(item.done)
     for work in (
@@ -86,20 +86,20 @@ def use(locks: Locks, held: holdfast.Lease) -> str:
 
 @pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])])
 def test_garbage_gives_the_documented_error_and_grants_nothing_twice(redis_alone: Server, seeds: int) -> None:
-    with holdfast.connect(redis_alone.url) as theirs, holdfast.connect(redis_alone.url) as ours:
+    with fairlock.connect(redis_alone.url) as theirs, fairlock.connect(redis_alone.url) as ours:
         for seed in [int(ONE)] if ONE else range(seeds):
-            chance = random.Random(seed)
-            redis_alone.ask("FLUSHALL", "SYNC")
-            kind = chance.choice(("lock", "reader"))
+            jitter = random.Random(seed)
+            redis_alone.call("FLUSHALL", "SYNC")
+            kind = jitter.choice(("lock", "reader"))
             lock = theirs.lock("bad") if kind == "lock" else theirs.rwlock("bad").read()
             held = lock.acquire()
             assert held is not None
-            if chance.random() < 0.5:
-                theirs.evict("bad", reason="a grave", ticket="somebody")
+            if jitter.random() < 0.5:
+                theirs.evict("bad", reason="a tombstone", ticket="somebody")
             jobs = theirs.pool("bad")
             jobs.add_many({f"job-{n}": n for n in range(4)})
             taken = jobs.acquire(False)
-            done = spoil(redis_alone, "bad", PARTS + POOL, chance)
+            done = spoil(redis_alone, "bad", PARTS + POOL, jitter)
             try:
                 wrong = use(ours, held)
                 documented(lambda: ours.repair("bad"))
@@ -111,12 +111,12 @@ def test_garbage_gives_the_documented_error_and_grants_nothing_twice(redis_alone
 
 
 def test_the_sentence_names_it_and_a_repair_cures_it(redis_alone: Server) -> None:
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("bad") as lease, locks.lock("good"):
             before = lease.fence
         for part in PARTS:
-            redis_alone.ask("DEL", *[f"holdfast:{{bad}}{each}" for each in PARTS])
-            redis_alone.ask("SET", f"holdfast:{{bad}}{part}", "x")
+            redis_alone.call("DEL", *[f"fairlock:{{bad}}{each}" for each in PARTS])
+            redis_alone.call("SET", f"fairlock:{{bad}}{part}", "x")
             if not part:
                 with pytest.raises(RecordDamaged, match=r"The record of 'bad'.*--repair bad") as caught:
                     locks.lock("bad").acquire(timeout=5)
@@ -130,7 +130,7 @@ def test_the_sentence_names_it_and_a_repair_cures_it(redis_alone: Server) -> Non
 
 
 def test_a_repair_of_what_is_sound_changes_nothing(redis_alone: Server) -> None:
-    with holdfast.connect(redis_alone.url) as locks, locks.lock("x") as lease:
+    with fairlock.connect(redis_alone.url) as locks, locks.lock("x") as lease:
         jobs = locks.pool("x")
         jobs.add("a")
         assert locks.repair("x") == ()

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.redis import layout, scripts
-from holdfast.doorman import commands, record, rules
+from fairlock.rules.locks import messages, state, step
+from fairlock.stores.redis import encoding, scripts
 
 FOLDER = Path(scripts.HERE)
-STEP = ("record.lua", "hurry.lua", "entrants.lua", "line.lua", "command.lua", "close.lua")
-FILES = (*STEP, "enter.lua", "leave.lua", "many.lua", "look.lua")
-PARTS = ("door", *layout.PARTS)
+STEP = (
+    "step_1_read.lua", "step_2_shortcut.lua", "step_3_entries.lua", "step_4_admit.lua", "step_5_command.lua",
+    "step_6_write.lua",
+)  # fmt: skip
+FILES = (*STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "read_state.lua")
+PARTS = ("state", *encoding.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
 
 
@@ -28,10 +31,35 @@ def body(*names: str) -> str:
 
 
 def section(name: str, title: str) -> str:
-    """What the head says under this title."""
+    """Return the text under this title of the head."""
     found = re.search(rf"-- {title} +(.*\n(?:--   +.*\n)*)", head(name))
     assert found, f"{name} says nothing about {title}"
     return found.group(1)
+
+
+def constants(prefix: str) -> dict[str, int]:
+    """The named positions of the step that begin like this: name -> number."""
+    found = {}
+    for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)\n", body(*STEP)):
+        for name, value in zip(names.split(", "), values.split(", "), strict=True):
+            if name.startswith(prefix + "_"):
+                found[name.removeprefix(prefix + "_").lower()] = int(value)
+    return found
+
+
+def arguments(name: str) -> list[str]:
+    """The names that a script gives to its arguments; it uses none of them by its number."""
+    code = body(name)
+    assert not re.search(r"ARGV\[", code)
+    found = re.search(r"local (.*) = unpack\(ARGV, 1, (\d)\)", code)
+    names = found.group(1).split(", ") if found else []
+    assert not found or len(names) == int(found.group(2))
+    return names
+
+
+def names_of_arguments(name: str) -> list[str]:
+    """The names of the arguments, as the head says."""
+    return re.findall(r"(?:^|· )\d+ (\w+)", section(name, "ARGV"))
 
 
 def declared_keys(name: str) -> dict[str, str]:
@@ -55,27 +83,27 @@ def test_a_head_has_all_its_parts(name: str) -> None:
 
 
 def test_the_step_knows_its_keys_by_the_names_in_the_head_and_in_the_layout() -> None:
-    assert tuple(declared_keys("record.lua")) == PARTS
-    assert re.findall(r"local ([A-Z, ]+) = unpack\(KEYS\)", body(*STEP)) == [", ".join(PARTS).upper()]
-    assert re.findall(r"^--   (\d) \w+ +(?:hash|zset)", head("record.lua"), re.M) == list("123456")
+    assert tuple(declared_keys("step_1_read.lua")) == PARTS
+    assert re.findall(r"local ([A-Z_, ]+) = unpack\(KEYS\)", body(*STEP)) == [", ".join(PARTS).upper()]
+    assert re.findall(r"^--   (\d) \w+ +(?:hash|zset)", head("step_1_read.lua"), re.M) == list("123456")
 
 
 def test_the_step_uses_every_key_as_what_it_is() -> None:
     used: dict[str, set[str]] = {}
-    for command, key in re.findall(r"call\('([A-Z]+)', ([A-Z]+)\b", body(*STEP)):
+    for command, key in re.findall(r"call\('([A-Z]+)', ([A-Z_]+)\b", body(*STEP)):
         if command[0] in TYPES:
             used.setdefault(key.lower(), set()).add(TYPES[command[0]])
-    for key in re.findall(r"put\(([A-Z]+),", body(*STEP)):
+    for key in re.findall(r"add_to\(([A-Z_]+),", body(*STEP)):
         used.setdefault(key.lower(), set()).add("zset")
-    assert used == {key: {kind} for key, kind in declared_keys("record.lua").items()}
+    assert used == {key: {kind} for key, kind in declared_keys("step_1_read.lua").items()}
 
 
-@pytest.mark.parametrize("name", ["enter.lua", "leave.lua", "look.lua"])
+@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua"])
 def test_the_others_use_the_keys_in_their_heads_as_what_they_are(name: str) -> None:
     numbers = dict(re.findall(r"^--   (\d) (\w+) +(?:hash|zset)", head(name), re.M))
     kinds = declared_keys(name)
     calls = re.findall(r"\bcall\('([A-Z]+)', KEYS\[(\d)\]", body(name))
-    calls += [("ZRANGE", number) for number in re.findall(r"found\('.', KEYS\[(\d)\]", body(name))]
+    calls += [("ZRANGE", number) for number in re.findall(r"read_if_used\('.', KEYS\[(\d)\]", body(name))]
     assert {number for _, number in calls} == set(numbers)
     assert all(PARTS[int(number) - 1] == key for number, key in numbers.items())
     assert all(TYPES.get(command[0], "hash") == kinds[numbers[number]] for command, number in calls)
@@ -84,17 +112,17 @@ def test_the_others_use_the_keys_in_their_heads_as_what_they_are(name: str) -> N
 # -- fields
 
 
-def test_the_fields_of_the_door_are_those_in_the_head() -> None:
-    said = section("record.lua", "KEYS").split("--   2 ")[0].split("hash  ")[1]
+def test_the_fields_of_the_state_are_those_in_the_head() -> None:
+    said = section("step_1_read.lua", "KEYS").split("--   2 ")[0].split("hash  ")[1]
     fields = set(re.findall(r"(?:^|· |-- +)([a-z:#])(?:TICKET)? ", said))
     code = body(*STEP)
-    calls = " ".join(re.findall(r"call\('H\w+', DOOR, (.*?)\)", code))
+    calls = " ".join(re.findall(r"call\('H\w+', STATE, (.*?)\)", code))
     used = set(re.findall(r"'([^']+)'", calls))
-    used |= set(re.findall(r"\bset\('(.)'", code)) | set(re.findall(r"words = \{DOOR, '(.)'", code))
-    assert fields == used == set("cfpshaugk:#")
+    used |= set(re.findall(r"\bset\('(.)'", code)) | set(re.findall(r"updates = \{STATE, '(.)'", code))
+    assert fields == used == set("cfpshauid:#")
 
 
-@pytest.mark.parametrize("name", ["enter.lua", "leave.lua"])
+@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua"])
 def test_the_short_cuts_read_and_write_the_fields_in_their_heads(name: str) -> None:
     said = section(name, "KEYS").split("hash  ")[1]
     touched, read = said.split(" written" if "written" in said else " removed")
@@ -104,30 +132,36 @@ def test_the_short_cuts_read_and_write_the_fields_in_their_heads(name: str) -> N
     looked = set().union(*map(names, re.findall(r"call\('HM?GET'(.*?)\)", code)))
     assert set(re.findall(r"\b(\w)\b", touched)) == changed
     assert set(re.findall(r"\b(\w)\b", read)) == looked - changed
-    assert changed | looked <= set("cfpshaug")
+    assert changed | looked <= set("cfpshaui")
 
 
-def test_an_entrant_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
-    said = re.search(r"MessagePack: ([\w\s-]+?);", head("record.lua"))
+def test_an_entry_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
+    said = re.search(r"MessagePack: ([\w\s-]+?);", head("step_1_read.lua"))
     assert said
     alone, *fields = said.group(1).replace("--", " ").split()
     assert alone == "alone"
-    assert set(fields) == set(record.Entrant._fields)
-    packed, unpacked = body("entrants.lua").split("local function unpacked")
-    assert re.findall(r"\balone,|\be\.(\w+)", packed.split("local function packed")[1]) == ["", *fields]
-    pairs = re.findall(r"(\w+) = e\[(\d+)\]", unpacked)
-    assert [name for name, _ in pairs] == fields
-    assert [int(number) for _, number in pairs] == list(range(2, len(fields) + 2))
-    short = re.findall(r"cmsgpack\.pack\(\{(.*?)\}\)", body("hurry.lua"), re.S)
-    sizes = [len(re.sub(r"\([^()]*\)", "", seat).rstrip(", \n").split(",")) for seat in short]
-    assert sizes == [len(fields) + 1]
+    assert set(fields) == set(state.Entry._fields)
+    packed, unpacked = body("step_3_entries.lua").split("local function unpack_entry")
+    assert re.findall(r"\balone,|\be\.(\w+)", packed.split("local function pack_entry")[1]) == ["", *fields]
+    names = re.search(r"local _, (.*?) = unpack\(cmsgpack", unpacked, re.S)
+    assert names and re.split(r",\s+", names.group(1)) == fields
+    pairs = re.findall(r"(\w+) = (\w+)(?: > 0)?,", unpacked.split("return {")[1].split("}")[0])
+    assert pairs == [(name, name) for name in fields]
+    assert constants("E") == {name: number for number, name in enumerate([alone, *fields], 1)}
+    assert set(re.findall(r"\[E_(\w+)\]", body(*STEP))) <= {name.upper() for name in constants("E")}
+    text = (FOLDER / "step_2_shortcut.lua").read_text()
+    short = re.findall(r"cmsgpack\.pack\(\{\n(.*?)\}\)", text, re.S)
+    assert len(short) == 1
+    lines = [re.fullmatch(r" +(.*), -- (.*)", line) for line in short[0].rstrip(" ").splitlines()]
+    assert all(line and len(line[1].split(", ")) == len(line[2].split()) for line in lines)
+    assert [name for line in lines if line for name in line[2].split()] == [alone, *fields]
     assert fields[:5] == ["ticket", "fence", "expires", "since", "block"]  # as the short cuts write and read them
-    assert "ARGV[1] .. cmsgpack.pack(first, expires, now) .. ARGV[2]" in body("enter.lua")
-    assert "local _, fence, expires, _, block = cmsgpack.unpack_limit(seat, 4, #head)" in body("leave.lua")
+    assert "head .. cmsgpack.pack(fence, expires, now) .. tail" in body("fast_acquire.lua")
+    assert "local _, fence, expires, _, block = cmsgpack.unpack_limit(grant, 4, #head)" in body("fast_release.lua")
 
 
-def test_a_grave_is_packed_in_the_order_in_the_head() -> None:
-    assert "so are graves: span kind by reason" in head("record.lua").replace("\n--", "")
+def test_a_tombstone_is_packed_in_the_order_in_the_head() -> None:
+    assert "so are tombstones: span kind by reason" in head("step_1_read.lua").replace("\n--", "")
     assert re.findall(r"'#' \.\. ticket, cmsgpack\.pack\(\{(.*?)\}\)", body(*STEP)) == ["span, kind, by, reason"]
 
 
@@ -135,23 +169,28 @@ def test_a_grave_is_packed_in_the_order_in_the_head() -> None:
 
 
 def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
-    said = section("command.lua", "ARGV")
+    said = re.sub(r"\n-- +·", " ·", section("step_5_command.lua", "ARGV"))
     listed = {}
     for command, fields in re.findall(r"^-- {10}(\w+) +(3 .*)$", said, re.M):
         numbered = [item.split(" ", 1) for item in fields.split(" · ")]
         assert [int(number) for number, _ in numbered] == list(range(3, 3 + len(numbered)))
         listed[command] = tuple(name for _, name in numbered)
-    kinds = (commands.Enter, commands.Leave, commands.Renew, commands.Keep, commands.Evict, commands.Resize)
+    kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Resize)
     assert listed == {kind.__name__.lower(): kind._fields for kind in kinds}
-    used = {int(number) for number in re.findall(r"ARGV\[(\d+)\]", body(*STEP))}
-    assert used == set(range(1, 3 + len(commands.Enter._fields)))
+    assert "local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)" in body(*STEP)
+    for command, names in listed.items():
+        positions = {name: number for number, name in enumerate(names, 3) if name != "ticket"}
+        assert constants(command.upper()) == positions
+    used = set(re.findall(r"ARGV\[(.*?)\]", body(*STEP)))
+    expected = {f"{command}_{name}" for command, names in listed.items() for name in names if name != "ticket"}
+    assert used == {name.upper() for name in expected}
 
 
-@pytest.mark.parametrize("name", ["enter.lua", "leave.lua", "look.lua"])
+@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua"])
 def test_the_arguments_of_the_others_are_those_in_their_heads(name: str) -> None:
     said = [int(number) for number in re.findall(r"(?:^|· )(\d+) ", section(name, "ARGV"))]
     assert said == list(range(1, len(said) + 1))
-    assert {int(number) for number in re.findall(r"ARGV\[(\d+)\]", body(name))} == set(said)
+    assert arguments(name) == names_of_arguments(name)
 
 
 # -- numbers that must be the same in all places
@@ -160,13 +199,16 @@ def test_the_arguments_of_the_others_are_those_in_their_heads(name: str) -> None
 def test_the_numbers_are_those_of_the_rules() -> None:
     code = body(*STEP)
     found: dict[str, int] = {}
-    for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)\n", code):
+    for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)(?: --.*)?\n", code):
         found.update(zip(names.split(", "), map(int, values.split(", ")), strict=True))
-    assert found.pop("IDLE") == layout.IDLE
-    assert found.pop("IDLE_IF_FIXED") == layout.IDLE_IF_FIXED
+    positions = ("ACQUIRE_", "RELEASE_", "RENEW_", "DETACH_", "EVICT_", "RESIZE_", "E_")
+    found = {name: number for name, number in found.items() if not name.startswith(positions)}
+    assert found.pop("IDLE") == encoding.IDLE
+    assert found.pop("IDLE_IF_FIXED") == encoding.IDLE_IF_FIXED
     assert found == {
-        "WINDOW": record.WINDOW, "SLEEP_CAP": rules.SLEEP_CAP, "SWEEP": rules.SWEEP, "GRAVE": rules.GRAVE,
-        "FRESH": record.FRESH, "PASSED": record.PASSED, "SILENT": record.SILENT, "HEARD": record.HEARD,
+        "CONFIRM_WINDOW": state.CONFIRM_WINDOW, "SLEEP_CAP": step.SLEEP_CAP, "SWEEP": step.SWEEP,
+        "TOMBSTONE": step.TOMBSTONE,
+        "FRESH": state.FRESH, "PASSED": state.PASSED, "SILENT": state.SILENT, "HEARD": state.HEARD,
     }  # fmt: skip
-    short = {int(number) for number in re.findall(r"\b\d{7,}\b", body("enter.lua"))}
-    assert short == {1_000_000, layout.IDLE, layout.IDLE_IF_FIXED}
+    short = {int(number) for number in re.findall(r"\b\d{7,}\b", body("fast_acquire.lua"))}
+    assert short == {1_000_000, encoding.IDLE, encoding.IDLE_IF_FIXED}

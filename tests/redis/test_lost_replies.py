@@ -1,7 +1,7 @@
-"""Replies that never come: the wire is cut after the server has done what it was told, or before, or in between.
+"""Replies that never come: the wire is cut after the server has carried out the command, or before, or in between.
 
-About a hundred of each here, a thousand in the long runs. Nothing is left behind, nobody is refused by his own lock,
-and nobody is told of a loss that did not happen.
+About a hundred of each here, a thousand in the long runs. Nothing is left behind, no client is refused by its own lock,
+and none is notified of a loss that did not happen.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import holdfast
-from holdfast import BackendError, LockTimeout, aio
-from tests.faces.test_nothing_left import MANY, nothing_is_left
+import fairlock
+from fairlock import LockTimeout, StoreError, aio
+from tests.api_parity.test_nothing_left import MANY, nothing_is_left
 from tests.redis.proxy import Fate, Proxy, kind_of
 from tests.servers.server import Server
 
@@ -42,7 +42,7 @@ def now_and_then(kind: str, fates: tuple[str, ...], seed: int) -> Fate:
     return fate
 
 
-def only(kind: str, heard: list[holdfast.Event]) -> Callable[[holdfast.Event], None]:
+def only(kind: str, heard: list[fairlock.Event]) -> Callable[[fairlock.Event], None]:
     return lambda event: heard.append(event) if event.kind == kind else None
 
 
@@ -51,12 +51,12 @@ FATES = {"after": ("cut",), "before": ("drop",), "either": ("cut", "drop")}
 
 @pytest.mark.parametrize("many", MANY)
 @pytest.mark.parametrize("when", FATES)
-@pytest.mark.parametrize("kind", ["enter", "renew", "leave"])
+@pytest.mark.parametrize("kind", ["acquire", "renew", "release"])
 def test_by_threads(proxy: Proxy, redis_alone: Server, kind: str, when: str, many: int) -> None:
     many = many if when == "after" else many // 5
-    lost: list[holdfast.Event] = []
-    with holdfast.connect(proxy.url, lease=60, on_event=only("lost", lost)) as locks:
-        with holdfast.connect(redis_alone.url) as other:
+    lost: list[fairlock.Event] = []
+    with fairlock.connect(proxy.url, lease=60, on_event=only("lost", lost)) as locks:
+        with fairlock.connect(redis_alone.url) as other:
             rival = other.lock("x")
             proxy.fate = now_and_then(kind, FATES[when], many)
             while proxy.cuts < many:
@@ -76,9 +76,9 @@ def test_by_threads(proxy: Proxy, redis_alone: Server, kind: str, when: str, man
 
 
 @pytest.mark.parametrize("many", MANY)
-@pytest.mark.parametrize("kind", ["enter", "renew", "leave"])
+@pytest.mark.parametrize("kind", ["acquire", "renew", "release"])
 def test_by_tasks(proxy: Proxy, redis_alone: Server, kind: str, many: int) -> None:
-    lost: list[holdfast.Event] = []
+    lost: list[fairlock.Event] = []
 
     async def main() -> None:
         proxy.fate = now_and_then(kind, ("cut",), many)
@@ -106,9 +106,9 @@ def test_by_tasks(proxy: Proxy, redis_alone: Server, kind: str, many: int) -> No
 
 @pytest.mark.parametrize("many", MANY)
 def test_in_a_crowd_with_every_kind_of_fault(redis_alone: Server, many: int) -> None:
-    """Four clients behind four bad wires: never two inside, fences rise, everybody gets his turns."""
+    """Four clients behind four bad wires: never two holders, fences rise, each client gets its turns."""
     seen: list[int] = []
-    inside = threading.Semaphore(1)
+    holders = threading.Semaphore(1)
     turns = [0] * 4
     wrong: list[str] = []
     end = time.monotonic() + (60 if many == 100 else 500)
@@ -117,19 +117,19 @@ def test_in_a_crowd_with_every_kind_of_fault(redis_alone: Server, many: int) -> 
         dice = random.Random(number * 1000 + many)
         fates = ["", "", "", "", "", "", "cut", "drop", 0.003, 0.02]
         wire.fate = lambda request: dice.choice(fates) if kind_of(request) else ""
-        with holdfast.connect(wire.url, lease=5) as locks:
+        with fairlock.connect(wire.url, lease=5) as locks:
             while turns[number] < many // 4 and time.monotonic() < end:
                 try:
                     with locks.lock("x", timeout=30) as lease:
-                        if not inside.acquire(blocking=False):
+                        if not holders.acquire(blocking=False):
                             wrong.append("two were inside")
                             return
                         if seen and lease.fence <= seen[-1]:
                             wrong.append(f"fence {lease.fence} after {seen[-1]}")
                         seen.append(lease.fence)
                         turns[number] += 1
-                        inside.release()
-                except (BackendError, LockTimeout):
+                        holders.release()
+                except (StoreError, LockTimeout):
                     time.sleep(0.01)
             wire.fate = lambda request: ""
 
@@ -149,8 +149,8 @@ def test_in_a_crowd_with_every_kind_of_fault(redis_alone: Server, many: int) -> 
 def test_a_reply_that_never_comes_while_the_wire_holds(proxy: Proxy, redis_alone: Server) -> None:
     """The worst of them: nothing breaks, one just waits. The next try goes by another connection."""
     muted = iter([True])
-    proxy.fate = lambda request: "mute" if kind_of(request) == "enter" and next(muted, False) else ""
-    with holdfast.connect(f"{proxy.url}?socket_timeout=0.3") as locks:
+    proxy.fate = lambda request: "mute" if kind_of(request) == "acquire" and next(muted, False) else ""
+    with fairlock.connect(f"{proxy.url}?socket_timeout=0.3") as locks:
         began = time.monotonic()
         with locks.lock("x"):
             assert 0.2 < time.monotonic() - began < 3

@@ -1,26 +1,26 @@
-"""Every deliberate mistake in the Lua is noticed by lives of the kind that its line names, within a bounded number."""
+"""Every deliberate mistake in the Lua is found by a bounded number of histories of the kind that it names."""
 
 from random import Random
 
 import pytest
 from redis import Redis
 
-from tests.redis.both import Both, Differs, hooked
-from tests.redis.lives import KINDS, life
+from tests.redis.differential import Both, Differs, hooked
 from tests.redis.mutants import MUTANTS, M
+from tests.redis.random_histories import KINDS, history
 from tests.servers.server import Server
 
-LIVES = 3000
+HISTORIES = 3000
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])
 def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
     scripts = hooked(mutant.script, mutant.words, mutant.others)
-    both = Both(Redis(port=redis_alone.port), scripts, by_many=mutant.script == "many")
+    both = Both(Redis(port=redis_alone.port), scripts, in_batches=mutant.script == "batch")
     try:
         with pytest.raises(Differs):
-            for seed in range(LIVES):
-                both.live(life(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
+            for seed in range(HISTORIES):
+                both.play(history(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
     finally:
         both.close()
 

@@ -1,17 +1,17 @@
-"""Every deliberate mistake in the Lua of pools is noticed by lives of the kind that its line names."""
+"""Every deliberate mistake in the Lua of pools is noticed by histories of the kind that its line names."""
 
 from random import Random
 
 import pytest
 from redis import Redis
 
-from tests.redis.both import Differs
+from tests.redis.differential import Differs
 from tests.redis.mutants import M
-from tests.redis.pool_both import KINDS, Both, hooked, life
+from tests.redis.pool_differential import KINDS, Both, history, hooked
 from tests.redis.pool_mutants import MUTANTS
 from tests.servers.server import Server
 
-LIVES = 200
+HISTORIES = 200
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m.mistake for m in MUTANTS])
@@ -19,8 +19,8 @@ def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
     both = Both(Redis(port=redis_alone.port), hooked(mutant.script, mutant.words, mutant.others))
     try:
         with pytest.raises(Differs):
-            for seed in range(LIVES):
-                both.live(life(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
+            for seed in range(HISTORIES):
+                both.play(history(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
     finally:
         both.close()
 

@@ -1,4 +1,4 @@
-"""Pools on Redis: what a step costs, who waits, a full memory, what is left behind."""
+"""Pools on Redis: the cost of a step, waiting workers, a full memory, and what is left behind."""
 
 import asyncio
 import subprocess
@@ -14,15 +14,15 @@ import pytest
 from redis import Redis
 from redis.exceptions import OutOfMemoryError
 
-import holdfast
-from holdfast import aio
-from holdfast.backends.redis import pool_layout
-from holdfast.backends.redis.scripts import Script
-from holdfast.flow.run import run
-from holdfast.pool import Finish, Give, Lost, On, Order, Put, Quit, Remove, Seek, Taken, Touch
-from tests.busy import within
-from tests.redis.both import EARS
-from tests.redis.pool_both import hooked
+import fairlock
+from fairlock import aio
+from fairlock.engine.run_sync import run
+from fairlock.rules.pools import Finish, Give, Lost, On, Order, Put, Quit, Remove, Seek, Taken, Touch
+from fairlock.stores.redis import pool_encoding
+from fairlock.stores.redis.scripts import Script
+from tests.machine_load import within
+from tests.redis.differential import CHANNELS
+from tests.redis.pool_differential import hooked
 from tests.redis.test_cost import calls
 from tests.redis.test_full_memory import TAKES_AWAY, fill, first_write
 from tests.servers.groups import WithReplica
@@ -36,18 +36,18 @@ class LuaPool:
 
     def __init__(self, server: Redis, name: str = "x") -> None:
         self.server = server
-        self.keys = pool_layout.keys("", name)
+        self.keys = pool_encoding.keys("", name)
         self.now = 4_100_000_000_000_000
         self.scripts = hooked()
         for each in self.scripts:
             server.script_load(each.text)
 
     def say(self, order: Order) -> Any:
-        raw = self._call(self.scripts.step, self.keys, EARS, *pool_layout.words(order))
-        return pool_layout.reply(raw[:-1], order)
+        raw = self._call(self.scripts.step, self.keys, CHANNELS, *pool_encoding.message_args(order))
+        return pool_encoding.decode_reply(raw[:-1], order)
 
     def short(self, order: Seek | On) -> Any:
-        return self._call(self.scripts.cut(order), self.keys[:2], *pool_layout.short(order))
+        return self._call(self.scripts.cut(order), self.keys[:2], *pool_encoding.fast_args(order))
 
     def _call(self, script: Script, keys: list[str], *args: Any) -> Any:
         return self.server.evalsha(script.sha, len(keys), *keys, *args, f"{self.now}  ")
@@ -98,7 +98,7 @@ def test_the_short_steps_of_a_pool_are_five_calls_and_to_finish_takes_three(serv
 
 
 def test_nothing_is_left_of_a_pool_of_which_nothing_is_left(redis_alone: Server, server: Redis) -> None:
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         jobs = locks.pool("jobs")
         assert jobs.acquire(timeout=0) is None and jobs.acquire(timeout=0.2) is None
         jobs.add("a")
@@ -111,27 +111,27 @@ def test_all_keys_of_a_pool_lie_in_one_slot_whatever_its_name() -> None:
     from redis.crc import key_slot
 
     for name in ("jobs", "a{b}c", "{}", "}{", "100%"):
-        assert len({key_slot(key.encode()) for key in pool_layout.keys("space", name)}) == 1
+        assert len({key_slot(key.encode()) for key in pool_encoding.keys("space", name)}) == 1
 
 
 # -- replicas
 
 
 def test_an_item_that_a_replica_confirms_counts(redis_with_replica: WithReplica) -> None:
-    with holdfast.connect(redis_with_replica.url, min_replicas=1) as locks:
+    with fairlock.connect(redis_with_replica.url, min_replicas=1) as locks:
         locks.pool("jobs").add("a")
         item = locks.pool("jobs").acquire(timeout=0)
         assert item is not None
         item.update({"n": 1})
-        kept = redis_with_replica.replica.ask("HGET", "holdfast:{jobs}:pool:items", "#a")
+        kept = redis_with_replica.replica.call("HGET", "fairlock:{jobs}:pool:items", "#a")
         assert kept.endswith('{"n":1}' if isinstance(kept, str) else b'{"n":1}')
         item.done()
 
 
-def test_too_few_replicas_are_said_and_the_item_goes_back(redis_alone: Server) -> None:
-    with holdfast.connect(redis_alone.url, min_replicas=1) as locks, holdfast.connect(redis_alone.url) as other:
+def test_too_few_replicas_are_an_error_and_the_item_goes_back(redis_alone: Server) -> None:
+    with fairlock.connect(redis_alone.url, min_replicas=1) as locks, fairlock.connect(redis_alone.url) as other:
         other.pool("jobs").add("a")
-        with pytest.raises(holdfast.BackendError, match="no replica has confirmed it"):
+        with pytest.raises(fairlock.StoreError, match="no replica has confirmed it"):
             locks.pool("jobs").acquire(timeout=0)
         assert other.pool("jobs").counts().free == 1
 
@@ -156,7 +156,7 @@ def some_pool(server: Redis) -> tuple[LuaPool, list[On | Quit | Seek]]:
     ]  # fmt: skip
 
 
-def test_on_a_full_server_whoever_has_something_is_served_and_nobody_else(full: Redis) -> None:
+def test_on_a_full_server_only_holders_of_items_are_served(full: Redis) -> None:
     pool, orders = some_pool(full)
     fill(full)
     for order in (Seek("new", LEASE), Put((("new", "1"),))):
@@ -175,14 +175,14 @@ def test_on_a_full_server_the_short_steps_go_on_too(full: Redis) -> None:
         assert isinstance(order, On) and pool.short(order) is not None
 
 
-def test_what_is_given_back_on_a_full_server_goes_to_who_waits(full: Redis) -> None:
+def test_what_is_given_back_on_a_full_server_goes_to_a_waiter(full: Redis) -> None:
     pool = LuaPool(full)
     pool.add(1)
     taken = pool.take("a")
-    pool.say(Seek("b", LEASE, ear="e"))
+    pool.say(Seek("b", LEASE, listener="e"))
     fill(full)
     pool.say(On(taken.key, Give("a", taken.fence)))
-    assert isinstance(pool.say(Seek("b", LEASE, ear="e")), Taken)
+    assert isinstance(pool.say(Seek("b", LEASE, listener="e")), Taken)
 
 
 def test_the_first_write_of_all_of_these_takes_something_away(full: Redis) -> None:
@@ -204,8 +204,8 @@ def test_the_first_write_of_all_of_these_takes_something_away(full: Redis) -> No
 
 def test_one_in_another_process_is_woken_by_what_is_added(redis_alone: Server) -> None:
     code = f"""
-        import time, holdfast
-        jobs = holdfast.connect("{redis_alone.url}").pool("jobs", lease=5)
+        import time, fairlock
+        jobs = fairlock.connect("{redis_alone.url}").pool("jobs", lease=5)
         print("ready", flush=True)
         for _ in range(21):
             item = jobs.acquire(timeout=20)
@@ -215,7 +215,7 @@ def test_one_in_another_process_is_woken_by_what_is_added(redis_alone: Server) -
     other = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None and other.stdout.readline() == "ready\n"
     took = []
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         jobs = locks.pool("jobs")
         for number in range(21):
             time.sleep(0.03)
@@ -229,8 +229,8 @@ def test_one_in_another_process_is_woken_by_what_is_added(redis_alone: Server) -
     assert median < 0.05, "by a push, and not by looking again; on a quiet machine it is a millisecond"
 
 
-def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(redis_alone: Server) -> None:
-    clients: list[Any] = [holdfast.connect(redis_alone.url) for _ in range(5)]
+def test_fifty_waiters_are_granted_in_the_order_of_their_coming(redis_alone: Server) -> None:
+    clients: list[Any] = [fairlock.connect(redis_alone.url) for _ in range(5)]
     served: list[int] = []
     seen = threading.Semaphore(0)
 
@@ -241,12 +241,12 @@ def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(redis_alone: 
         item.done()
 
     threads = []
-    eye = clients[0]._desk.backend.pools
+    eye = clients[0]._session.backend.pools
     for number in range(50):
         threads.append(threading.Thread(target=work, args=(number,)))
         threads[-1].start()
         limit = time.monotonic() + 20
-        while len(run(eye.line("jobs")).workers) <= number:
+        while len(run(eye.queue("jobs")).workers) <= number:
             assert time.monotonic() < limit
             time.sleep(0.001)
     for number in range(50):
@@ -260,11 +260,11 @@ def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(redis_alone: 
 
 
 @pytest.mark.parametrize("face, taken", [("threads", 1), ("tasks", 0)])
-def test_who_waits_says_about_one_thing_a_second(
+def test_a_waiter_sends_about_one_command_a_second(
     redis_alone: Server, server: Redis, face: str, taken: int
 ) -> None:
     """Also while somebody keeps the only item: it is due later each time, and nobody is woken by that."""
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         kept = None
         if taken:
             locks.pool("jobs").add("a")
@@ -286,8 +286,8 @@ async def seek(url: str) -> object:
         return await locks.pool("jobs").acquire(timeout=3)
 
 
-def test_what_expires_goes_to_who_waits_at_once(redis_alone: Server) -> None:
-    with holdfast.connect(redis_alone.url) as locks, holdfast.connect(redis_alone.url) as other:
+def test_what_expires_goes_to_a_waiter_at_once(redis_alone: Server) -> None:
+    with fairlock.connect(redis_alone.url) as locks, fairlock.connect(redis_alone.url) as other:
         locks.pool("jobs").add("a")
         dead = other.pool("jobs", lease=0.6).acquire(timeout=0, renew=False)
         assert dead
@@ -296,24 +296,24 @@ def test_what_expires_goes_to_who_waits_at_once(redis_alone: Server) -> None:
         assert item and item.fence > dead.fence
         assert 0.4 < time.monotonic() - begun < within(1.2, below=4)
         dead.lost  # noqa: B018
-        with pytest.raises(holdfast.LeaseLost):
+        with pytest.raises(fairlock.LeaseLost):
             dead.done()
 
 
-def test_a_killed_process_in_line_holds_nobody_up(redis_alone: Server) -> None:
+def test_a_killed_waiter_delays_nobody(redis_alone: Server) -> None:
     code = f"""
-        import threading, holdfast
-        jobs = holdfast.connect("{redis_alone.url}").pool("jobs")
+        import threading, fairlock
+        jobs = fairlock.connect("{redis_alone.url}").pool("jobs")
         for _ in range(5):
             threading.Thread(target=jobs.acquire).start()
         """
     dead = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
-    with holdfast.connect(redis_alone.url) as locks, ThreadPoolExecutor() as threads:
+    with fairlock.connect(redis_alone.url) as locks, ThreadPoolExecutor() as threads:
         eye: Any = locks
-        in_line: Callable[[], int] = lambda: len(run(eye._desk.backend.pools.line("jobs")).workers)  # noqa: E731
-        until(lambda: in_line() == 5, "all five wait")
+        in_queue: Callable[[], int] = lambda: len(run(eye._session.backend.pools.queue("jobs")).workers)  # noqa: E731
+        until(lambda: in_queue() == 5, "all five wait")
         living = threads.submit(locks.pool("jobs").acquire, timeout=20)
-        until(lambda: in_line() == 6, "and one behind them")
+        until(lambda: in_queue() == 6, "and one behind them")
         dead.kill()
         dead.wait()
         begun = time.monotonic()

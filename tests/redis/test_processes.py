@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from tests.busy import within
+import fairlock
+from tests.machine_load import within
 from tests.servers.server import Server, until
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 ONE = """
-import sys, time, holdfast
-locks = holdfast.connect(sys.argv[1], lease=float(sys.argv[2]))
+import sys, time, fairlock
+locks = fairlock.connect(sys.argv[1], lease=float(sys.argv[2]))
 lock = locks.lock("x", timeout=30)
 print("going", flush=True)
 lease = lock.acquire()
-print("inside", lease.fence, flush=True)
+print("holders", lease.fence, flush=True)
 for line in sys.stdin:
     print(lease.lost, lease.reason, flush=True)
 """
@@ -51,36 +51,36 @@ def said(one: "subprocess.Popen[str]") -> str:
     return one.stdout.readline().strip()
 
 
-def line(locks: holdfast.Locks) -> int:
-    return sum(len(r.line) for r in locks.snapshot("x").resources)
+def line(locks: fairlock.Locks) -> int:
+    return sum(len(r.queue) for r in locks.snapshot("x").resources)
 
 
 def soon_empty(url: str) -> None:
-    """Whoever comes sweeps out what the dead have left: seats after their lease, places after their patience."""
-    with holdfast.connect(url) as locks:
+    """Check that the next client removes what the dead left: grants after the lease, waiters after poll_ttl."""
+    with fairlock.connect(url) as locks:
 
         def empty() -> bool:
             with locks.lock("x", timeout=10):
                 pass
-            return not any(r.inside or r.line for r in locks.snapshot().resources)
+            return not any(r.holders or r.queue for r in locks.snapshot().resources)
 
-        until(empty, "nothing is left", 40)  # far back in line patience lasts for 30 s
+        until(empty, "nothing is left", 40)  # far back in the queue patience lasts for 30 s
 
 
 def test_a_killed_holder_is_passed_over_when_its_lease_ends(redis_alone: Server, start: Start) -> None:
     holder = start(2.0)
-    assert said(holder).startswith("inside")
+    assert said(holder).startswith("holders")
     holder.kill()
     began = time.monotonic()
-    with holdfast.connect(redis_alone.url) as locks, locks.lock("x", timeout=20):
+    with fairlock.connect(redis_alone.url) as locks, locks.lock("x", timeout=20):
         assert 0.5 < time.monotonic() - began < within(3.5, below=15)
 
 
 def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Start) -> None:
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("x"):
             dead = [start() for _ in range(5)]
-            until(lambda: line(locks) == 5, "five stand in line")
+            until(lambda: line(locks) == 5, "five stand in the queue")
             living = start()
             until(lambda: line(locks) == 6, "and one more")
             for one in dead:
@@ -88,7 +88,7 @@ def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Star
                 one.wait()
             time.sleep(0.1)
             began = time.monotonic()
-        assert said(living).startswith("inside")
+        assert said(living).startswith("holders")
         assert time.monotonic() - began < within(1, below=8)  # five times two seconds of patience
     living.kill()
 
@@ -97,7 +97,7 @@ def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(redis_a
     holder = start(1.0)
     _, fence = said(holder).split()
     os.kill(holder.pid, signal.SIGSTOP)
-    with holdfast.connect(redis_alone.url) as locks, locks.lock("x", timeout=20) as lease:
+    with fairlock.connect(redis_alone.url) as locks, locks.lock("x", timeout=20) as lease:
         assert lease.fence > int(fence)
         os.kill(holder.pid, signal.SIGCONT)
         assert holder.stdin is not None
@@ -107,21 +107,21 @@ def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(redis_a
 
 
 def test_a_waiter_stopped_at_its_turn_costs_two_seconds(redis_alone: Server, start: Start) -> None:
-    with holdfast.connect(redis_alone.url) as locks:
+    with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("x"):
             stopped = start(20.0)
-            until(lambda: line(locks) == 1, "it stands in line")
+            until(lambda: line(locks) == 1, "it stands in the queue")
             living = start()
             until(lambda: line(locks) == 2, "and one more")
             os.kill(stopped.pid, signal.SIGSTOP)
             began = time.monotonic()
-        assert said(living).startswith("inside")
+        assert said(living).startswith("holders")
         assert time.monotonic() - began < within(4, below=15)  # a lease would be 20
 
 
 FORKS = """
-import os, sys, holdfast
-locks = holdfast.connect(sys.argv[1], lease=30)
+import os, sys, fairlock
+locks = fairlock.connect(sys.argv[1], lease=30)
 lease = locks.lock("x").acquire()
 with locks.lock("y") as inner:
     child = os.fork()
@@ -157,18 +157,18 @@ def test_a_forked_child_holds_nothing_and_harms_nobody(redis_alone: Server) -> N
 
 
 COUNTS = """
-import os, sys, holdfast
+import os, sys, fairlock
 url, folder = sys.argv[1:]
-with holdfast.connect(url, lease=1) as locks:
+with fairlock.connect(url, lease=1) as locks:
     while True:
         with locks.lock("x", timeout=60) as lease:
             try:
-                mark = os.open(f"{folder}/inside", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+                mark = os.open(f"{folder}/holders", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
             except FileExistsError:
-                text = open(f"{folder}/inside").read()
+                text = open(f"{folder}/holders").read()
                 if text and os.path.exists(f"/proc/{text}/fd/1") and not lease.lost:
-                    print("two are inside", flush=True)
-                os.unlink(f"{folder}/inside")
+                    print("two are holders", flush=True)
+                os.unlink(f"{folder}/holders")
                 continue
             os.write(mark, str(os.getpid()).encode())
             os.close(mark)
@@ -178,7 +178,7 @@ with holdfast.connect(url, lease=1) as locks:
                     print("a fence fell", flush=True)
                 file.seek(0)
                 file.write(f"{lease.fence} {count + 1}")
-            os.unlink(f"{folder}/inside")
+            os.unlink(f"{folder}/holders")
 """
 
 
@@ -215,13 +215,13 @@ def test_processes_killed_in_the_middle_of_anything(redis_alone: Server, tmp_pat
 
 FORKED = """
 import asyncio, gc, os, sys
-from holdfast import aio
+from fairlock import aio
 
 async def main():
     async with aio.connect(sys.argv[1]) as locks, aio.connect(sys.argv[1]) as other:
         async with locks.lock("x"):
             waiting = asyncio.create_task(other.lock("x").acquire())
-            while not (await locks.snapshot("x")).resources[0].line:
+            while not (await locks.snapshot("x")).resources[0].queue:
                 await asyncio.sleep(0.01)
             child = os.fork()
             if not child:

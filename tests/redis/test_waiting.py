@@ -1,5 +1,5 @@
-"""Those who stand in line when something happens to the server or to their ears: at most about a second is lost, and no
-place that the server still knows.
+"""Waiters when something happens to the server or to their listeners: they lose at most about a second, and no place
+that the server still knows.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import holdfast
-from holdfast import aio
+import fairlock
+from fairlock import aio
 from tests.servers.server import Server, until
 
 LATE = 1.5  # seconds; about one, on a busy machine
@@ -20,18 +20,18 @@ FACES = ["threads", "tasks"]
 
 
 class Waiter:
-    """One client that wants the lock, holds it for a moment, and tells what it was told."""
+    """One client that acquires the lock, holds it for a moment, and records the events it gets."""
 
-    def __init__(self, face: str, url: str, inside: "queue.Queue[Waiter]") -> None:
+    def __init__(self, face: str, url: str, holders: "queue.Queue[Waiter]") -> None:
         self.events: list[str] = []
         self.since = self.fence = 0.0
-        self._inside = inside
+        self._inside = holders
         self.go_on = threading.Event()
         work = self._thread if face == "threads" else lambda url: asyncio.run(self._task(url))
         self._thread_of = threading.Thread(target=work, args=[url])
         self._thread_of.start()
 
-    def _told(self, event: holdfast.Event) -> None:
+    def _told(self, event: fairlock.Event) -> None:
         self.events.append(event.kind)
 
     def _in(self, fence: int) -> None:
@@ -39,7 +39,7 @@ class Waiter:
         self._inside.put(self)
 
     def _thread(self, url: str) -> None:
-        with holdfast.connect(url, lease=10, on_event=self._told) as locks, locks.lock("x", timeout=40) as lease:
+        with fairlock.connect(url, lease=10, on_event=self._told) as locks, locks.lock("x", timeout=40) as lease:
             self._in(lease.fence)
             self.go_on.wait(40)
 
@@ -55,31 +55,31 @@ class Waiter:
         assert not self._thread_of.is_alive()
 
 
-def line_of(
+def queue_at(
     url: str, face: str, fault: Callable[[], object], settle: float = 0.0, in_order: bool = True, places: bool = True
 ) -> list[float]:
     """Three wait behind a holder; then the fault; then one after the other leaves. How late each next one was in.
 
-    Not in order: who cannot be heard at its turn lets one pass and keeps its place. That is no place lost. Without
-    places: the server was silent for longer than those in line are waited for, so they join it again.
+    Not in order: a waiter that cannot be reached at its turn lets one pass and keeps its place. That is no place lost.
+    Without places: the server was silent for longer than a waiter keeps its place, so all join the queue again.
     """
-    inside: queue.Queue[Waiter] = queue.Queue()
+    holders: queue.Queue[Waiter] = queue.Queue()
     late: list[float] = []
-    with holdfast.connect(url, lease=30) as locks:
+    with fairlock.connect(url, lease=30) as locks:
         lease = locks.lock("x").acquire()
         assert lease
         waiters: list[Waiter] = []
         try:
             for number in range(1, 4):
-                waiters.append(Waiter(face, url, inside))
-                until(lambda n=number: len(locks.snapshot("x").resources[0].line) == n, "the next one stands in line")  # type: ignore[misc]
+                waiters.append(Waiter(face, url, holders))
+                until(lambda n=number: len(locks.snapshot("x").resources[0].queue) == n, "the next one waits")  # type: ignore[misc]
             time.sleep(0.1)
             fault()
             time.sleep(settle)
             began = time.monotonic()
             lease.release()
             for number in range(3):
-                one = inside.get(timeout=30)
+                one = holders.get(timeout=30)
                 assert not in_order or one is waiters[number], "somebody was passed over"
                 late.append(one.since - began)
                 began = time.monotonic()
@@ -92,13 +92,13 @@ def line_of(
         assert len({one.fence for one in waiters}) == 3
         assert not in_order or [one.fence for one in waiters] == sorted(one.fence for one in waiters)
         assert not any("lost" in one.events or (places and "place_lost" in one.events) for one in waiters)
-        until(lambda: not any(r.inside or r.line for r in locks.snapshot().resources), "nothing is left behind", 5)
+        until(lambda: not any(r.holders or r.queue for r in locks.snapshot().resources), "nothing is left behind", 5)
     return late
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_without_any_fault_the_next_is_inside_at_once(redis_alone: Server, face: str) -> None:
-    late = line_of(redis_alone.url, face, lambda: None)
+def test_without_any_fault_the_next_waiter_is_granted_at_once(redis_alone: Server, face: str) -> None:
+    late = queue_at(redis_alone.url, face, lambda: None)
     assert max(late) < 0.5
 
 
@@ -106,9 +106,9 @@ def test_without_any_fault_the_next_is_inside_at_once(redis_alone: Server, face:
 @pytest.mark.parametrize("face", FACES)
 def test_a_killed_listener_costs_at_most_a_second(redis_alone: Server, face: str, settle: float) -> None:
     def kill() -> None:
-        redis_alone.ask("CLIENT", "KILL", "TYPE", "pubsub")
+        redis_alone.call("CLIENT", "KILL", "TYPE", "pubsub")
 
-    late = line_of(redis_alone.url, face, kill, settle, in_order=settle > 1)
+    late = queue_at(redis_alone.url, face, kill, settle, in_order=settle > 1)
     assert max(late) < LATE
 
 
@@ -116,16 +116,16 @@ def test_a_killed_listener_costs_at_most_a_second(redis_alone: Server, face: str
 def test_all_connections_killed_cost_at_most_a_second(redis_alone: Server, face: str) -> None:
     def kill() -> None:
         for kind in ("pubsub", "normal"):
-            redis_alone.ask("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+            redis_alone.call("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
 
-    late = line_of(redis_alone.url, face, kill, in_order=False)
+    late = queue_at(redis_alone.url, face, kill, in_order=False)
     assert max(late) < LATE
 
 
 @pytest.mark.parametrize("face", FACES)
 def test_a_paused_server_costs_its_pause_and_at_most_a_second(redis_alone: Server, face: str) -> None:
     pause = 1.5
-    late = line_of(redis_alone.url, face, lambda: redis_alone.ask("CLIENT", "PAUSE", int(pause * 1000), "ALL"))
+    late = queue_at(redis_alone.url, face, lambda: redis_alone.call("CLIENT", "PAUSE", int(pause * 1000), "ALL"))
     assert max(late) < pause + LATE
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_sleeps_costs_its_sleep_and_at_most_a_second(
 ) -> None:
     server = start_redis("--enable-debug-command", "yes")
     with ThreadPoolExecutor() as threads:
-        late = line_of(server.url, face, lambda: threads.submit(server.ask, "DEBUG", "SLEEP", "1.5"), 0.05)
+        late = queue_at(server.url, face, lambda: threads.submit(server.call, "DEBUG", "SLEEP", "1.5"), 0.05)
     assert max(late) < 1.5 + LATE
 
 
@@ -145,7 +145,7 @@ def test_a_stopped_server_costs_its_stop_and_at_most_a_second(redis_alone: Serve
         redis_alone.stop()
         threading.Timer(1.5, redis_alone.cont).start()
 
-    late = line_of(redis_alone.url, face, stop)
+    late = queue_at(redis_alone.url, face, stop)
     assert max(late) < 1.5 + LATE
 
 
@@ -156,26 +156,26 @@ def test_a_restart_costs_at_most_a_second_and_no_place(redis_durable: Server, fa
         time.sleep(0.5)
         redis_durable.restart()
 
-    late = line_of(redis_durable.url, face, restart, in_order=False)
+    late = queue_at(redis_durable.url, face, restart, in_order=False)
     assert max(late) < LATE
 
 
 @pytest.mark.parametrize("face", FACES)
 def test_a_server_that_forgets_its_scripts_is_told_them_again(redis_alone: Server, face: str) -> None:
-    late = line_of(redis_alone.url, face, lambda: redis_alone.ask("SCRIPT", "FLUSH"))
+    late = queue_at(redis_alone.url, face, lambda: redis_alone.call("SCRIPT", "FLUSH"))
     assert max(late) < LATE
 
 
 def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alone: Server) -> None:
-    """Nothing was kept, so the server knows neither: the holder loses its lease, who waits joins a new line."""
+    """Nothing was kept, so the server knows neither: the holder loses its lease, and the waiter joins a new queue."""
     told: list[str] = []
-    with holdfast.connect(redis_alone.url, lease=2, on_event=lambda event: told.append(event.kind)) as locks:
+    with fairlock.connect(redis_alone.url, lease=2, on_event=lambda event: told.append(event.kind)) as locks:
         lease = locks.lock("x").acquire()
         assert lease
         before = lease.fence
         redis_alone.kill()
         redis_alone.restart()
-        until(lambda: lease.lost, "it is told", 5)
+        until(lambda: lease.lost, "the holder is notified", 5)
         assert lease.reason == "store_reset"
         with locks.lock("x", timeout=5) as again:
             assert again.fence > before
@@ -183,19 +183,19 @@ def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alo
 
 
 def test_a_forged_push_without_ticket_and_place_lets_nobody_in(redis_alone: Server) -> None:
-    inside: queue.Queue[Waiter] = queue.Queue()
-    with holdfast.connect(redis_alone.url) as locks:
+    holders: queue.Queue[Waiter] = queue.Queue()
+    with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("x") as lease:
-            waiter = Waiter("threads", redis_alone.url, inside)
-            until(lambda: any(r.line for r in locks.snapshot("x").resources), "it is in line")
-            (ear,) = redis_alone.ask("PUBSUB", "CHANNELS", "holdfast:ear:*")
-            ticket = redis_alone.ask("ZRANGE", "holdfast:{x}:line", 0, 0)[0].lstrip(":")
+            waiter = Waiter("threads", redis_alone.url, holders)
+            until(lambda: any(r.queue for r in locks.snapshot("x").resources), "it is in the queue")
+            (listener,) = redis_alone.call("PUBSUB", "CHANNELS", "fairlock:listener:*")
+            ticket = redis_alone.call("ZRANGE", "fairlock:{x}:queue", 0, 0)[0].lstrip(":")
             fence = lease.fence + 1
             nobody = "0" * 32
             for text in (f"{nobody} 1 {fence}", f"{ticket} 0 {fence}", f"{ticket} 2 {fence}", f"{ticket} 1 0", "junk"):
-                redis_alone.ask("PUBLISH", ear, text)
+                redis_alone.call("PUBLISH", listener, text)
                 time.sleep(0.02)
-            assert inside.empty()
-        assert inside.get(timeout=10) is waiter
+            assert holders.empty()
+        assert holders.get(timeout=10) is waiter
         waiter.go_on.set()
         waiter._thread_of.join(10)

@@ -4,7 +4,7 @@
     ring.hosts, ring.port, ring.session()               # a Session of the driver, as a superuser
     ring.nodes[1].kill(); ring.nodes[1].stop(); …       # as any other server
 
-It is started from jars that `./dev` gets with Maven and keeps under .dev/cassandra; HOLDFAST_CASSANDRA says where they
+It is started from jars that `./dev` gets with Maven and keeps under .dev/cassandra; FAIRLOCK_CASSANDRA says where they
 are. A node takes half a minute and half a gigabyte, so there is one ring for all tests of a run.
 """
 
@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .server import SITTER, free_port
+from . import programs
+from .server import REAPER, free_port
 
 SOON = 120.0  # seconds within which a node must answer; on two busy cores it takes half a minute
 
@@ -46,7 +47,7 @@ FLAGS = [
 ]  # fmt: skip
 
 SETTINGS = """
-cluster_name: holdfast-{storage}
+cluster_name: fairlock-{storage}
 num_tokens: 1
 initial_token: {token}
 auto_bootstrap: false
@@ -83,16 +84,16 @@ LOG = """<configuration><appender name="F" class="ch.qos.logback.core.FileAppend
 
 
 def missing() -> str:
-    """What this machine lacks for a Cassandra; '' if nothing."""
-    if shutil.which("java") is None:
+    """Return what this machine lacks for a Cassandra; '' if nothing."""
+    if programs.find("java") is None:
         return "This machine has no java"
-    if not list(jars().glob("cassandra-all-*.jar")):
+    if programs.find_jars("cassandra", "cassandra-all-*.jar") is None:
         return "This checkout has no Cassandra"
     return ""
 
 
 def jars() -> Path:
-    return Path(os.environ.get("HOLDFAST_CASSANDRA") or Path(__file__).parents[2] / ".dev" / "cassandra")
+    return Path(os.environ.get("FAIRLOCK_CASSANDRA") or Path(__file__).parents[2] / ".dev" / "cassandra")
 
 
 class Node:
@@ -131,7 +132,7 @@ class Node:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, start_new_session=True, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
-        SITTER.watch(self._process.pid)
+        REAPER.watch(self._process.pid)
 
     def answers(self) -> bool:
         if not self.alive:
@@ -182,17 +183,17 @@ class Node:
 
 
 class Ring:
-    """So many nodes that know each other, with a keyspace `holdfast` that has a copy on each."""
+    """So many nodes that know each other, with a keyspace `fairlock` that has a copy on each."""
 
     def __init__(self, number: int, secured: bool = False) -> None:
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # half of its start is the disk
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-cassandra-", dir=memory))
-        SITTER.watch(self.folder)
+        self.folder = Path(tempfile.mkdtemp(prefix="fairlock-cassandra-", dir=memory))
+        REAPER.watch(self.folder)
         self.secured = secured
         self.port, storage = free_port(), free_port()
         self.nodes = [Node(n, self.folder, self.port, storage, secured) for n in range(1, number + 1)]
         self._session: Any = None
-        self.nodes[0].start()  # before the others, which ask it who there is
+        self.nodes[0].start()  # before the others, which ask it for the members
         self.nodes[0].wait()
         for node in self.nodes[1:]:
             node.start()
@@ -200,18 +201,18 @@ class Ring:
             node.wait()
         self._together()
         self.session().execute(
-            f"CREATE KEYSPACE holdfast WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {number}}}"
+            f"CREATE KEYSPACE fairlock WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {number}}}"
         )
-        from holdfast.backends.cassandra.cql import ITEMS, LOCKS
+        from fairlock.stores.cassandra.cql import ITEMS, LOCKS
 
         for table in (LOCKS, ITEMS):
-            self.session().execute(table.format(keyspace="holdfast"))
+            self.session().execute(table.format(keyspace="fairlock"))
 
     @property
     def url(self) -> str:
         user = "cassandra:cassandra@" if self.secured else ""
         hosts = ",".join(f"{node.host}:{self.port}" for node in self.nodes)
-        return f"cassandra://{user}{hosts}/holdfast"
+        return f"cassandra://{user}{hosts}/fairlock"
 
     def session(self) -> Any:
         if self._session is None:
@@ -248,9 +249,9 @@ class Ring:
             self._together()
 
     def forget_everything(self) -> None:
-        for table in ("holdfast_locks", "holdfast_items"):
-            if self.session().execute(f"SELECT zero FROM holdfast.{table} LIMIT 1").one() is not None:
-                self.session().execute(f"TRUNCATE holdfast.{table}")
+        for table in ("fairlock_locks", "fairlock_items"):
+            if self.session().execute(f"SELECT zero FROM fairlock.{table} LIMIT 1").one() is not None:
+                self.session().execute(f"TRUNCATE fairlock.{table}")
 
     def end(self) -> None:
         if self._session is not None:

@@ -2,7 +2,7 @@
 
 It is a fake, and no test that uses it proves anything about Oracle's service. What it imitates was observed on a real
 data plane (Oracle NoSQL 25.3, REST 20190828); where nobody has looked, it refuses. tests/oci_nosql/test_fake.py has one
-test for each line of that behaviour, and with HOLDFAST_TEST_OCI_URL the contract runs on a real table.
+test for each line of that behaviour, and with FAIRLOCK_TEST_OCI_URL the contract runs on a real table.
 
     GET, PUT, DELETE /20190828/tables/TABLE/rows      one row by its key; PUT and DELETE with if-match
     GET /20190828/tables/TABLE                        what the table is
@@ -69,7 +69,7 @@ class FakeTable:
         return {key: kept for key, kept in (self.rows | self.copies).items() if kept is not None}
 
     def row(self, value: Any, exact: bool) -> dict[str, Any]:
-        """What this value of a PUT makes of a row."""
+        """Return the row that this value of a PUT makes."""
         if not isinstance(value, dict):
             raise invalid("value is missing, or no object")
         if self.key not in value:

@@ -20,14 +20,14 @@ All but start_… are shared by the tests of a run: each test finds them whole a
 it has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use
 start_redis.
 
-A program that this machine lacks is a failure in CI and a skip with its name at home. `./dev test` brings them all.
+A program that this machine lacks is fetched by `./dev test` when the first test needs it. If that fails, or without
+`./dev`, the test fails in CI and is skipped with the program's name at home.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -36,10 +36,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pytest
 
+from . import programs
 from .cassandra import Ring, missing
 from .fake_nosql import FakeNosql
 from .groups import Cluster, Sentinels, WithReplica
-from .server import SITTER, Server
+from .server import REAPER, Server
 from .sql import MariaDB, PgBouncer, PostgreSQL
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _version(program: str) -> tuple[int, ...]:
 
 def redis_program() -> str:
     _driver()
-    program = shutil.which("redis-server")
+    program = programs.find("redis-server")
     if program is None:
         return lacking("This machine has no redis-server: ./dev test brings one.")
     if _version(program) < OLDEST:
@@ -111,13 +112,13 @@ def sql_program(name: str, driver: str) -> str:
         import_module(driver)
     except ImportError:
         lacking(f"This Python has no {driver}: ./dev test brings it.")
-    program = shutil.which(name)
+    program = programs.find(name)
     if program is None:
         return lacking(f"This machine has no {name}: ./dev test brings one.")
     return program
 
 
-class Shelf:
+class ItemStore:
     """The servers of this run: made once each, ended in the reverse order."""
 
     def __init__(self) -> None:
@@ -135,54 +136,54 @@ class Shelf:
     def end(self) -> None:
         while self._made:
             self._made.popitem()[1].end()
-        SITTER.end()
+        REAPER.end()
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Shelf]:
-    shelf = Shelf()
-    yield shelf
-    shelf.end()
+def servers() -> Iterator[ItemStore]:
+    item_store = ItemStore()
+    yield item_store
+    item_store.end()
 
 
 @pytest.fixture
-def redis_alone(servers: Shelf) -> Server:
+def redis_alone(servers: ItemStore) -> Server:
     return servers.get("redis_alone", lambda: Server(redis_program()))
 
 
 @pytest.fixture
-def redis_durable(servers: Shelf) -> Server:
+def redis_durable(servers: ItemStore) -> Server:
     options = ("--appendonly", "yes", "--appendfsync", "always")
     return servers.get("redis_durable", lambda: Server(redis_program(), *options))
 
 
 @pytest.fixture
-def redis_with_replica(servers: Shelf) -> WithReplica:
+def redis_with_replica(servers: ItemStore) -> WithReplica:
     return servers.get("redis_with_replica", lambda: WithReplica(redis_program()))
 
 
 @pytest.fixture
-def redis_sentinel(servers: Shelf) -> Sentinels:
+def redis_sentinel(servers: ItemStore) -> Sentinels:
     return servers.get("redis_sentinel", lambda: Sentinels(redis_program()))
 
 
 @pytest.fixture
-def redis_cluster(servers: Shelf) -> Cluster:
+def redis_cluster(servers: ItemStore) -> Cluster:
     return servers.get("redis_cluster", lambda: Cluster(redis_program()))
 
 
 @pytest.fixture
-def valkey(servers: Shelf) -> Server:
+def valkey(servers: ItemStore) -> Server:
     return servers.get("valkey", lambda: Server(valkey_program()))
 
 
 @pytest.fixture
-def cassandra(servers: Shelf) -> Ring:
+def cassandra(servers: ItemStore) -> Ring:
     return servers.get("cassandra", lambda: _ring(1, secured=True))
 
 
 @pytest.fixture
-def cassandra_three(servers: Shelf) -> Ring:
+def cassandra_three(servers: ItemStore) -> Ring:
     return servers.get("cassandra_three", lambda: _ring(3))
 
 
@@ -197,7 +198,7 @@ def _ring(nodes: int, secured: bool = False) -> Ring:
 
 
 @pytest.fixture
-def fake_nosql(servers: Shelf, tmp_path_factory: pytest.TempPathFactory) -> FakeNosql:
+def fake_nosql(servers: ItemStore, tmp_path_factory: pytest.TempPathFactory) -> FakeNosql:
     try:
         import oci  # noqa: F401
     except ImportError:
@@ -220,22 +221,22 @@ def start_redis() -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture
-def postgresql(servers: Shelf) -> PostgreSQL:
+def postgresql(servers: ItemStore) -> PostgreSQL:
     return servers.get("postgresql", lambda: PostgreSQL(sql_program("postgres", "psycopg")))
 
 
 @pytest.fixture
-def pgbouncer(servers: Shelf, postgresql: PostgreSQL) -> PgBouncer:
+def pgbouncer(servers: ItemStore, postgresql: PostgreSQL) -> PgBouncer:
     return servers.get("pgbouncer", lambda: PgBouncer(sql_program("pgbouncer", "psycopg"), postgresql))
 
 
 @pytest.fixture
-def mariadb(servers: Shelf) -> MariaDB:
+def mariadb(servers: ItemStore) -> MariaDB:
     return servers.get("mariadb", lambda: MariaDB(sql_program("mariadbd", "pymysql")))
 
 
 @pytest.fixture
-def oracle(servers: Shelf) -> Iterator[OracleStandIn]:
+def oracle(servers: ItemStore) -> Iterator[OracleStandIn]:
     server = servers.get("oracle", oracle_stand_in())
     with server.instead_of_oracle():
         yield server

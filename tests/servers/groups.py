@@ -1,7 +1,7 @@
 """Servers that belong together: a master with its replica, the same under three Sentinels, a Cluster of six.
 
-Each can be asked who is what at the moment, and `heal` undoes whatever a test has done to it: everybody runs, is in
-touch with everybody, and each master has its replica. That may leave the roles swapped, so ask for them anew.
+Each shows the current roles, and `heal` undoes whatever a test has done to it: all run, all are connected,
+and each master has its replica. That may leave the roles swapped, so read them again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ QUICKLY = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 
 
 class Group:
-    """What all of them share. `servers`: everybody, in the order of starting."""
+    """Base of all groups. `servers`: all of them, in the order of starting."""
 
     servers: list[Server]
 
@@ -87,9 +87,9 @@ class Sentinel(Server):
 
 
 class Sentinels(Group):
-    """A master and a replica, watched by three Sentinels, who promote the replica a second after the master's end."""
+    """A master and a replica, watched by three Sentinels, which promote the replica a second after the master's end."""
 
-    service = "holdfast-tests"
+    service = "fairlock-tests"
 
     def __init__(self, program: str | Path, *options: str) -> None:
         self.pair = WithReplica(program, *options)
@@ -116,9 +116,9 @@ class Sentinels(Group):
 
     @property
     def master(self) -> Server:
-        """Who is master, as the first Sentinel that answers knows it."""
+        """Return the master, as the first Sentinel that answers knows it."""
         sentinel = next(each for each in self.sentinels if each.alive and each.answers())
-        _, port = sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service)
+        _, port = sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service)
         return next(each for each in self.pair.servers if each.port == int(port))
 
     @property
@@ -133,16 +133,16 @@ class Sentinels(Group):
     def failover(self) -> None:
         """Have the replica promoted, as an operator would, and wait until it is."""
         old = self.master
-        self.sentinels[0].ask("SENTINEL", "FAILOVER", self.service)
+        self.sentinels[0].call("SENTINEL", "FAILOVER", self.service)
         until(lambda: self.master is not old, "the replica is promoted")
 
     def ready(self) -> bool:
-        known = [_pairs(each.ask("SENTINEL", "MASTER", self.service)) for each in self.sentinels]
+        known = [_pairs(each.call("SENTINEL", "MASTER", self.service)) for each in self.sentinels]
         agreed = {(one["port"], one["flags"], one["num-other-sentinels"], one["num-slaves"]) for one in known}
         master = self.master
         if agreed != {(str(master.port), "master", "2", "1")}:
             return False
-        replicas = [each.ask("SENTINEL", "REPLICAS", self.service) for each in self.sentinels]
+        replicas = [each.call("SENTINEL", "REPLICAS", self.service) for each in self.sentinels]
         seen = {_pairs(one)["flags"] for each in replicas for one in each}
         return seen == {"slave"} and replicas_of(master) == [self.replica.port]
 
@@ -152,7 +152,7 @@ class Sentinels(Group):
         # A master that was replaced while it was down comes back as a master, and the Sentinels take 10 s to notice.
         replica, master = self.replica, self.master
         if replica.info("replication")["role"] == "master":
-            replica.ask("REPLICAOF", "127.0.0.1", master.port)
+            replica.call("REPLICAOF", "127.0.0.1", master.port)
         super().heal()
 
     def forget_everything(self) -> None:
@@ -181,16 +181,16 @@ class Cluster(Group):
     def _tie(self) -> None:
         first, *others = self.servers
         for number, server in enumerate(self.servers):
-            server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            server.call("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for server, slots in zip(self.servers, ((0, 5460), (5461, 10922), (10923, 16383)), strict=False):
-            server.ask("CLUSTER", "ADDSLOTSRANGE", *slots)
+            server.call("CLUSTER", "ADDSLOTSRANGE", *slots)
         for server in others:
             bus = server.options[server.options.index("--cluster-port") + 1]
-            first.ask("CLUSTER", "MEET", "127.0.0.1", server.port, bus)
+            first.call("CLUSTER", "MEET", "127.0.0.1", server.port, bus)
         until(lambda: all(len(_nodes(server)) == 6 for server in self.servers), "all six have met")
         for master, replica in zip(self.servers[:3], self.servers[3:], strict=True):
-            name = master.ask("CLUSTER", "MYID")
-            until(lambda r=replica, n=name: r.ask("CLUSTER", "REPLICATE", n), "a replica knows its master")
+            name = master.call("CLUSTER", "MYID")
+            until(lambda r=replica, n=name: r.call("CLUSTER", "REPLICATE", n), "a replica knows its master")
         until(self.ready, "the Cluster is whole")
 
     @property
@@ -199,14 +199,14 @@ class Cluster(Group):
 
     @property
     def masters(self) -> list[Server]:
-        """Who has slots, as the nodes that run see themselves."""
+        """Return the nodes that have slots, as the running nodes see themselves."""
         return [each for each in self.servers if each.alive and each.info("replication")["role"] == "master"]
 
     def owner_of(self, key: str) -> Server:
         """The master that has this key."""
         eye = next(each for each in self.servers if each.alive)
-        slot = int(eye.ask("CLUSTER", "KEYSLOT", key))
-        for begin, end, (_, port, *_), *_ in eye.ask("CLUSTER", "SLOTS"):
+        slot = int(eye.call("CLUSTER", "KEYSLOT", key))
+        for begin, end, (_, port, *_), *_ in eye.call("CLUSTER", "SLOTS"):
             if begin <= slot <= end:
                 return self.on(port)
         raise AssertionError(f"nobody has slot {slot}")
@@ -222,7 +222,7 @@ class Cluster(Group):
             nodes = _nodes(server)
             if len(nodes) != 6 or any("fail" in flags for flags in nodes.values()):
                 return False
-            if "cluster_state:ok" not in server.ask("CLUSTER", "INFO"):
+            if "cluster_state:ok" not in server.call("CLUSTER", "INFO"):
                 return False
         masters = self.masters
         return len(masters) == 3 and all(len(replicas_of(master)) == 1 for master in masters)
@@ -233,6 +233,6 @@ class Cluster(Group):
 
 
 def _nodes(server: Server) -> dict[str, str]:
-    """Who this one knows, and what it thinks of them: 'master', 'slave,fail', …"""
-    lines = [line.split() for line in server.ask("CLUSTER", "NODES").splitlines()]
+    """Return the nodes that this one knows, and their flags: 'master', 'slave,fail', …"""
+    lines = [line.split() for line in server.call("CLUSTER", "NODES").splitlines()]
     return {words[0]: words[2] for words in lines if "handshake" not in words[2]}

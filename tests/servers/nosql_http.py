@@ -76,14 +76,14 @@ class Handler(BaseHTTPRequestHandler):
             if isinstance(fault, int):
                 message = INTERNALS if fault >= 500 else "no"
                 raise Refused(fault, CODES.get(fault, "InternalServerError"), message)
-            status, headers, told = self._answer(parts, text)
+            status, headers, result = self._answer(parts, text)
             if fault == "lost":
                 self.close_connection = True
                 return
         except Refused as no:
-            status, headers, told = no.status, {}, {"code": no.code, "message": no.message}
+            status, headers, result = no.status, {}, {"code": no.code, "message": no.message}
         fake.pause(fake.delay / 2)
-        self._reply(status, headers, told)
+        self._reply(status, headers, result)
 
     do_GET = do_PUT = do_POST = do_DELETE = _do
 
@@ -108,8 +108,8 @@ class Handler(BaseHTTPRequestHandler):
         except Refused:
             pass
 
-    def _reply(self, status: int, headers: dict[str, str], told: Any) -> None:
-        text = as_json(told).encode() if told is not None else b""
+    def _reply(self, status: int, headers: dict[str, str], result: Any) -> None:
+        text = as_json(result).encode() if result is not None else b""
         head = {"content-type": "application/json", "content-length": str(len(text)), "opc-request-id": "x", **headers}
         lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in head.items()), "", ""]
         self.wfile.write("\r\n".join(lines).encode() + text)  # at once, or the second half waits for the first

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from holdfast.backends.oci_nosql import address
-from holdfast.backends.oci_nosql.table import Table
-from holdfast.client.colour import ThreadColour
-from holdfast.flow.run import run
+from fairlock.engine.run_sync import run
+from fairlock.stores.oci_nosql import url
+from fairlock.stores.oci_nosql.table import Table
+from fairlock.sync.runtime import ThreadRuntime
 
 
-def empty(url: str) -> None:
+def empty(target: str) -> None:
     """Delete every row of the table behind this URL."""
-    found = address.read(url, {})
-    table = Table(found.make, found.compartment, found.table, found.where, ThreadColour())
+    found = url.read(target, {})
+    table = Table(found.make, found.compartment, found.table, found.where, ThreadRuntime())
     for row in run(table.query("SELECT t.key FROM {table} t", {})):
         run(_delete(table, row["key"]))
 
@@ -20,4 +20,4 @@ async def _delete(table: Table, key: str) -> None:
     def delete(client: Any) -> Any:
         return client.delete_row(table.name, [f"key:{key}"], compartment_id=table.compartment)
 
-    await table._ask(delete)
+    await table._call(delete)

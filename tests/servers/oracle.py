@@ -1,7 +1,7 @@
 """A stand-in for Oracle Database: H2 in its Oracle mode, behind the face of python-oracledb.
 
     server = OracleStandIn(); server.url; server.run("SELECT …"); server.kill(); server.restart(); server.stop()
-    with server.instead_of_oracle(): holdfast.connect(server.url)
+    with server.instead_of_oracle(): fairlock.connect(server.url)
 
 It is no server of Oracle's, and no test that uses it proves anything about one. It runs the very statements that an
 Oracle would be sent, through SQLAlchemy's own dialect, and it refuses what Oracle and python-oracledb are documented to
@@ -14,8 +14,6 @@ the face of one of python-oracledb.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +23,7 @@ from unittest import mock
 import oracledb
 import psycopg
 
+from . import programs
 from .h2 import reach
 from .oracle_face import connect, task_connect
 from .sql import DATABASE, PASSWORD, USER, Database
@@ -40,15 +39,15 @@ SET_UP = [
 
 
 def missing() -> str:
-    """What this machine lacks for the stand-in; '' if nothing."""
-    if shutil.which("java") is None:
+    """Return what this machine lacks for the stand-in; '' if nothing."""
+    if programs.find("java") is None:
         return "This machine has no java"
     return "" if jar() else "This checkout has no H2, the stand-in for Oracle"
 
 
 def jar() -> Path | None:
-    folder = Path(os.environ.get("HOLDFAST_H2") or Path(__file__).parents[2] / ".dev" / "h2")
-    return next(folder.glob("h2-*.jar"), None)
+    folder = programs.find_jars("h2", "h2-*.jar")
+    return next(folder.glob("h2-*.jar"), None) if folder else None
 
 
 class OracleStandIn(Database):
@@ -78,11 +77,11 @@ class OracleStandIn(Database):
             self.run(text)
 
     def tables(self) -> list[str]:
-        found = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'holdfast%'"
+        found = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'fairlock%'"
         return [name for (name,) in self.run(found)]
 
     def sessions(self) -> int:
-        """How many connections there are besides the operator's."""
+        """Return the number of connections besides the operator's."""
         return int(self.run("SELECT count(*) FROM information_schema.sessions")[0][0]) - 1
 
     def end(self) -> None:
@@ -91,6 +90,6 @@ class OracleStandIn(Database):
 
     @contextmanager
     def instead_of_oracle(self) -> Iterator[None]:
-        """What python-oracledb is asked to connect to is this, from here on."""
+        """Make python-oracledb connect to this server from now on."""
         with mock.patch.multiple(oracledb, connect=connect, connect_async=task_connect):
             yield

@@ -1,4 +1,4 @@
-"""The face of python-oracledb over a connection to H2, as far as SQLAlchemy and holdfast use it: for the stand-in.
+"""The face of python-oracledb over a connection to H2, as far as SQLAlchemy and fairlock use it: for the stand-in.
 
 Its errors are python-oracledb's own. What Oracle would refuse is refused before H2 sees it (`oracle_strict`). For
 asyncio the same connection works in a thread of its own.
@@ -48,7 +48,7 @@ def _not_connected(error: psycopg.Error) -> Exception:
 
 
 class Connection:
-    """As oracledb.Connection, as far as SQLAlchemy and holdfast use it."""
+    """As oracledb.Connection, as far as SQLAlchemy and fairlock use it."""
 
     thin = True
     version = "19.3.0.0.0"
@@ -77,17 +77,17 @@ class Connection:
         return not self._wire.closed
 
     def commit(self) -> None:
-        self._ask(self._wire.commit)
+        self._call(self._wire.commit)
 
     def rollback(self) -> None:
-        self._ask(self._wire.rollback)
+        self._call(self._wire.rollback)
 
     def close(self) -> None:
         """Sends a goodbye and waits for a reply. What was closed already is an error."""
         self._verify()
         try:
             if not self._wire.closed:
-                self._ask(lambda: self._wire.execute("SELECT 1"))
+                self._call(lambda: self._wire.execute("SELECT 1"))
         except oracledb.Error:
             pass
         self._terminate()
@@ -100,7 +100,7 @@ class Connection:
         if self._closed:
             raise error_of(errors.ERR_NOT_CONNECTED)
 
-    def _ask(self, what: Callable[[], Any]) -> Any:
+    def _call(self, what: Callable[[], Any]) -> Any:
         self._verify()
         self._wire.limit = self.call_timeout / 1000
         try:
@@ -118,7 +118,7 @@ class Var:
 
 
 class Lob:
-    """What a CLOB is unless somebody asked for text."""
+    """A CLOB, unless the caller asked for text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -155,8 +155,8 @@ class Cursor:
             known = [("VALUE", oracledb.DB_TYPE_VARCHAR, 0, 0, 0)] if answer else None
             self._rows, self.description, self.rowcount = answer, known, 0
             return None
-        said, filled = self._connection._session.strict(text, values or {})
-        found = self._connection._ask(lambda: self._connection._wire.execute(said, filled))
+        statement, filled = self._connection._session.strict(text, values or {})
+        found = self._connection._call(lambda: self._connection._wire.execute(statement, filled))
         self._rows, self.description = [], None
         if found.description is None:
             self.rowcount = max(found.rowcount, 0)

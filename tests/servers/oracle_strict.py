@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from oracledb import errors
 
-from holdfast.backends.sql.oracle import Oracle
+from fairlock.stores.sql.oracle import Oracle
 
 
 def error_of(number: int, **details: Any) -> Exception:
@@ -76,7 +76,7 @@ class Session:
         self.sort = "GERMAN"
 
     def answer(self, text: str) -> list[Any] | None:
-        """What H2 need not be asked."""
+        """Answer what needs no H2."""
         if "sys_context" in text.lower():
             return [("APP",)]
         if not text.upper().startswith("ALTER SESSION SET "):
@@ -113,7 +113,7 @@ class Session:
         return f"CAST(%({name})s AS NUMERIC(38))" if isinstance(values[name], int) else f"%({name})s"
 
     def _fit(self, text: str, values: dict[str, Any]) -> None:
-        """A VARCHAR2 of so many characters has room for 4000 bytes and no more."""
+        """Check that each value fits: a VARCHAR2 has room for 4000 bytes, however many characters it allows."""
         assigned = dict(ASSIGNED.findall(text.partition(" WHERE ")[0]))
         if found := INSERTED.search(text):
             given = [word.strip().lstrip(":") for word in found[2].split(",")]

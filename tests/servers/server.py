@@ -6,7 +6,7 @@
     server.stop(); server.cont()                        # as if its machine hung
     server.end()
 
-Nothing is saved unless the options say so. All that runs is ended with the test run, whatever ends that (sitter.py).
+Nothing is saved unless the options say so. All that runs is ended with the test run, whatever ends that (reaper.py).
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ def free_port() -> int:
         return port
 
 
-class Sitter:
-    """Tells the process that ends everything when this one is gone."""
+class Reaper:
+    """Writes to the process that ends everything when this one is gone (reaper.py)."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
     def watch(self, what: int | Path) -> None:
         if self._process is None or self._process.poll() is not None:
-            program = str(Path(__file__).with_name("sitter.py"))
+            program = str(Path(__file__).with_name("reaper.py"))
             # In a session of its own: a Ctrl-C in the terminal is for the run, which then ends things itself.
             self._process = subprocess.Popen(
                 [sys.executable, "-S", program], stdin=subprocess.PIPE, text=True, start_new_session=True
@@ -91,7 +91,7 @@ class Sitter:
             self._process = None
 
 
-SITTER = Sitter()
+REAPER = Reaper()
 
 
 def _states(pid: int) -> list[str]:
@@ -102,7 +102,7 @@ def _states(pid: int) -> list[str]:
 
 class Server:
     scheme = "redis"
-    user: int | None = None  # whom it runs as, if not as the tests do
+    user: int | None = None  # the user that it runs as, if not that of the tests
     home: str | None = None  # where its folder is, if not where all are
 
     def __init__(self, program: str | Path, *options: str, password: str = "", folder: Path | None = None) -> None:
@@ -110,9 +110,9 @@ class Server:
         self.options = options
         self.password = password
         self._own_folder = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="holdfast-server-", dir=self.home))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="fairlock-server-", dir=self.home))
         if self._own_folder:
-            SITTER.watch(self.folder)
+            REAPER.watch(self.folder)
         self.log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Redis | None = None
@@ -169,15 +169,15 @@ class Server:
             retry=Retry(NoBackoff(), 0), protocol=2,
         )  # fmt: skip
 
-    def ask(self, *words: str | int) -> Any:
+    def call(self, *words: str | int) -> Any:
         return self.client.execute_command(*words)
 
     def info(self, section: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.ask("INFO", section)
+        found: dict[str, Any] = self.call("INFO", section)
         return found
 
     def forget_everything(self) -> None:
-        self.ask("FLUSHALL", "SYNC")
+        self.call("FLUSHALL", "SYNC")
 
     # -- life and death
 
@@ -193,7 +193,7 @@ class Server:
                 self._command(), cwd=self.folder, start_new_session=True, user=self.user,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             )  # fmt: skip
-        SITTER.watch(self._process.pid)
+        REAPER.watch(self._process.pid)
         until(lambda: self._process is None or self._process.poll() is not None or self.answers(), f"{self!r} answers")
         if self.alive:
             return True

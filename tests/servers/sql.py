@@ -4,7 +4,7 @@
 
 They do not wait for the disk: what a crash of the machine would do is nothing that a test can see, and a crash of the
 server loses nothing that was written. So they live in memory where there is enough of it; MariaDB on a slow disk stops
-for a whole second now and then. All of them have the database `holdfast`, and the user
+for a whole second now and then. All of them have the database `fairlock`, and the user
 `app` (password `open-sesame`) may do everything there.
 """
 
@@ -19,11 +19,11 @@ from typing import Any
 
 from .server import SOON, Server
 
-USER, PASSWORD, DATABASE = "app", "open-sesame", "holdfast"
+USER, PASSWORD, DATABASE = "app", "open-sesame", "fairlock"
 
 
 def memory(wanted: int = 1 << 30) -> str | None:
-    """A folder in memory, if so many bytes are free there."""
+    """Return a folder in memory if this number of bytes is free there."""
     try:
         found = os.statvfs("/dev/shm")
     except OSError:
@@ -32,7 +32,7 @@ def memory(wanted: int = 1 << 30) -> str | None:
 
 
 class Database(Server):
-    """What both share. `run` is for what a test wants to see or set up, as the operator."""
+    """Base of both. `run` executes statements of a test, as the operator."""
 
     home = memory()
 
@@ -176,7 +176,7 @@ class PostgreSQL(Database):
             operator.execute(f"CREATE DATABASE {DATABASE} OWNER {USER}")
 
     def tables(self) -> list[str]:
-        found = self.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'holdfast%'")
+        found = self.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'fairlock%'")
         return [name for (name,) in found]
 
     def is_in_the_way(self) -> bool:
@@ -300,4 +300,4 @@ class MariaDB(Database):
             cursor.execute(f"GRANT ALL ON {DATABASE}.* TO {USER}@'127.0.0.1'")
 
     def tables(self) -> list[str]:
-        return [name for (name,) in self.run("SHOW TABLES LIKE 'holdfast%'")]
+        return [name for (name,) in self.run("SHOW TABLES LIKE 'fairlock%'")]

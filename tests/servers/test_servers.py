@@ -18,35 +18,35 @@ from tests.servers.server import Server, free_port, until
 Start = Callable[..., Server]
 
 
-def test_a_server_answers_where_it_says(redis_alone: Server) -> None:
+def test_a_server_answers_at_its_address(redis_alone: Server) -> None:
     assert redis_alone.info("server")["process_id"] == redis_alone.pid
     assert redis_alone.url == f"redis://127.0.0.1:{redis_alone.port}"
 
 
-def test_each_test_finds_it_whole_and_empty(servers: fixtures.Shelf) -> None:
+def test_each_test_finds_it_whole_and_empty(servers: fixtures.ItemStore) -> None:
     made: list[Server] = []
 
     def find() -> Server:
         return servers.get("of this test", lambda: made.append(Server(fixtures.redis_program())) or made[0])
 
     server = find()
-    server.ask("SET", "x", "1")
+    server.call("SET", "x", "1")
     server.stop()
     assert find() is server
-    assert server.ask("DBSIZE") == 0
+    assert server.call("DBSIZE") == 0
     server.kill()
     assert find() is server
     assert server.answers()
     assert len(made) == 1
 
 
-def test_a_durable_one_keeps_what_it_has_said_yes_to(redis_durable: Server) -> None:
-    redis_durable.ask("SET", "x", "1")
+def test_a_durable_one_keeps_what_it_has_confirmed(redis_durable: Server) -> None:
+    redis_durable.call("SET", "x", "1")
     before = redis_durable.pid
     redis_durable.kill()
     assert not redis_durable.answers()
     redis_durable.restart()
-    assert redis_durable.ask("GET", "x") == "1"
+    assert redis_durable.call("GET", "x") == "1"
     assert redis_durable.pid != before
 
 
@@ -64,7 +64,7 @@ def test_a_password_goes_into_the_url(start_redis: Start) -> None:
     assert server.answers()
 
 
-def test_a_server_that_cannot_start_says_why(start_redis: Start) -> None:
+def test_a_server_that_cannot_start_shows_why(start_redis: Start) -> None:
     with pytest.raises(AssertionError, match=r"(?s)did not start.*memory"):
         start_redis("--maxmemory", "much")
 
@@ -79,9 +79,9 @@ def test_valkey_is_a_valkey(valkey: Server) -> None:
 
 
 def test_a_replica_gets_what_its_master_has(redis_with_replica: WithReplica) -> None:
-    redis_with_replica.master.ask("SET", "x", "1")
-    assert redis_with_replica.master.ask("WAIT", 1, 5000) == 1
-    assert redis_with_replica.replica.ask("GET", "x") == "1"
+    redis_with_replica.master.call("SET", "x", "1")
+    assert redis_with_replica.master.call("WAIT", 1, 5000) == 1
+    assert redis_with_replica.replica.call("GET", "x") == "1"
 
 
 def test_sentinels_promote_the_replica(redis_sentinel: Sentinels) -> None:
@@ -96,7 +96,7 @@ def test_a_cluster_goes_on_without_a_master(redis_cluster: Cluster) -> None:
     old = redis_cluster.owner_of("x")
     new = redis_cluster.replica_of(old)
     old.kill()
-    until(lambda: redis_cluster.owner_of("x") is new and new.ask("SET", "x", "1"), "the replica is promoted")
+    until(lambda: redis_cluster.owner_of("x") is new and new.call("SET", "x", "1"), "the replica is promoted")
     redis_cluster.heal()
     assert redis_cluster.replica_of(new) is old
     assert len(redis_cluster.masters) == 3
@@ -134,6 +134,7 @@ def test_no_server_outlives_the_run_that_started_it(number: signal.Signals) -> N
 @pytest.mark.parametrize("ci", ["true", ""])
 def test_a_missing_program_fails_in_ci_and_is_a_named_skip_at_home(monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
     monkeypatch.setenv("PATH", "/no/programs")
+    monkeypatch.delenv("FAIRLOCK_DEV", raising=False)
     monkeypatch.setenv("CI", ci)
     expected = pytest.fail.Exception if ci else pytest.skip.Exception
     with pytest.raises(expected, match="no redis-server"):

@@ -1,4 +1,4 @@
-"""What a lock costs a database, counted by the database itself: hidden statements are statements, too."""
+"""The cost of a lock, counted by the database itself: hidden statements are statements, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import holdfast
+import fairlock
 from tests.servers.sql import USER, MariaDB, PostgreSQL
 
 CYCLES = 20
@@ -16,7 +16,7 @@ CYCLES = 20
 
 @pytest.fixture
 def postgresql_count(postgresql: PostgreSQL) -> Iterator[Callable[[], int]]:
-    """How many statements of the program it has logged."""
+    """Yield a function that counts the statements of the program in the log."""
     postgresql.run(f"ALTER ROLE {USER} SET log_statement = 'all'")
 
     def count() -> int:
@@ -43,7 +43,7 @@ def mariadb_count(mariadb: MariaDB) -> Callable[[], int]:
 def test_a_lock_that_nobody_else_wants_costs_two_statements(name: str, request: pytest.FixtureRequest) -> None:
     count: Callable[[], int] = request.getfixturevalue(f"{name}_count")
     server = request.getfixturevalue(name)
-    with holdfast.connect(server.url) as locks:
+    with fairlock.connect(server.url) as locks:
         lock = locks.lock("x")
         for _ in range(5):
             with lock:
@@ -56,8 +56,8 @@ def test_a_lock_that_nobody_else_wants_costs_two_statements(name: str, request: 
 
 
 def test_taking_an_item_and_being_done_with_it(postgresql: PostgreSQL, postgresql_count: Callable[[], int]) -> None:
-    """One statement for each: what was taken is known, and whoever waits for this very item is looked for at once."""
-    with holdfast.connect(postgresql.url) as locks:
+    """One statement for each: the taken item is known, and a waiter for this very item is found at once."""
+    with fairlock.connect(postgresql.url) as locks:
         pool = locks.pool("jobs")
         pool.add_many([str(n) for n in range(CYCLES + 3)])
         for _ in range(3):
@@ -73,17 +73,17 @@ def test_taking_an_item_and_being_done_with_it(postgresql: PostgreSQL, postgresq
 
 
 def test_a_crowd_costs_few_statements_and_everybody_gets_the_same(postgresql: PostgreSQL) -> None:
-    """One to let the next one in, one by which he sees that he is, one to stand in line again; and what a conflict
-    costs, if the one before has come back between those two."""
-    clients = [holdfast.connect(postgresql.url) for _ in range(16)]
+    """One to grant the lock to the next waiter, one by which it sees that, one to enter the queue again; and the
+    cost of a conflict, if the one before has come back between those two."""
+    clients = [fairlock.connect(postgresql.url) for _ in range(16)]
     grants = [0] * len(clients)
     over = threading.Event()
     for client in clients:
         client.ping()
-    backends = [client._desk.backend for client in clients]
+    backends = [client._session.backend for client in clients]
 
     def spent() -> tuple[list[int], int, int]:
-        statements = sum(each.store.hands.statements for each in backends)  # type: ignore[attr-defined]
+        statements = sum(each.store.executor.statements for each in backends)  # type: ignore[attr-defined]
         return list(grants), statements, sum(each.conflicts for each in backends)  # type: ignore[attr-defined]
 
     def until_all_have(number: int) -> None:
@@ -112,15 +112,15 @@ def test_a_crowd_costs_few_statements_and_everybody_gets_the_same(postgresql: Po
         client.close()
     each = [now - then for now, then in zip(after[0], before[0], strict=True)]
     turns, statements, conflicts = sum(each), after[1] - before[1], after[2] - before[2]
-    told = f"{turns} grants, {statements} statements, {conflicts} conflicts, {each}"
-    assert min(each) > 4, told
-    assert statements <= 4.5 * turns, told
-    assert conflicts <= 1.3 * turns, told
-    assert max(each) <= 2 * min(each), told
+    result = f"{turns} grants, {statements} statements, {conflicts} conflicts, {each}"
+    assert min(each) > 4, result
+    assert statements <= 4.5 * turns, result
+    assert conflicts <= 1.3 * turns, result
+    assert max(each) <= 2 * min(each), result
 
 
 def test_more_threads_than_connections_wait_for_each_other_and_not_in_vain(postgresql: PostgreSQL) -> None:
-    with holdfast.connect(postgresql.url) as locks:
+    with fairlock.connect(postgresql.url) as locks:
         done: list[int] = []
 
         def work(number: int) -> None:

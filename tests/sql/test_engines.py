@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-import holdfast
-import holdfast.aio
+import fairlock
+import fairlock.aio
 from tests.servers.sql import Database, PostgreSQL
 
 
@@ -29,7 +29,7 @@ def url_of(database: Database, mariadb: str) -> str:
 
 
 def poolers(database: Database) -> dict[str, Any]:
-    """What somebody who uses a pooler has told his engine already."""
+    """Return the arguments of an engine whose user has a pooler."""
     return {"connect_args": {"prepare_threshold": None}} if database.scheme == "postgresql" else {}
 
 
@@ -37,7 +37,7 @@ def test_an_engine(database: Database) -> None:
     engine = sa.create_engine(url_of(database, "pymysql"), **poolers(database))
     made: list[object] = []
     sa.event.listen(engine, "connect", lambda connection, _: made.append(connection))
-    with holdfast.connect(engine) as locks, holdfast.connect(engine) as other:
+    with fairlock.connect(engine) as locks, fairlock.connect(engine) as other:
         with locks.lock("x") as lease:
             assert lease.held
             assert "open-sesame" not in locks.store
@@ -46,7 +46,7 @@ def test_an_engine(database: Database) -> None:
             waiting = threading.Thread(target=lambda: through.append(other.lock("x").acquire(timeout=20) is not None))
             waiting.start()
             limit = time.monotonic() + 20
-            while not locks.snapshot("x").resources[0].line:
+            while not locks.snapshot("x").resources[0].queue:
                 assert time.monotonic() < limit, "nobody waits"
                 time.sleep(0.01)
         waiting.join(20)
@@ -64,14 +64,14 @@ def test_an_engine(database: Database) -> None:
 def test_an_async_engine(database: Database) -> None:
     async def play() -> None:
         engine = create_async_engine(url_of(database, "aiomysql"), **poolers(database))
-        async with holdfast.aio.connect(engine) as locks, holdfast.aio.connect(engine) as other:
+        async with fairlock.aio.connect(engine) as locks, fairlock.aio.connect(engine) as other:
             async with locks.lock("x") as lease:
                 assert lease.held
                 assert "open-sesame" not in locks.store
                 assert await other.lock("x").acquire(False) is None
                 waiting = asyncio.ensure_future(other.lock("x").acquire(timeout=20))
                 async with asyncio.timeout(20):
-                    while not (await locks.snapshot("x")).resources[0].line:
+                    while not (await locks.snapshot("x")).resources[0].queue:
                         await asyncio.sleep(0.01)
             assert await waiting
             await locks.pool("jobs").add("a")
@@ -91,9 +91,9 @@ def test_an_async_engine(database: Database) -> None:
 def test_an_engine_with_another_driver_needs_no_psycopg(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody hears then, and who waits looks for himself."""
-    monkeypatch.setitem(sys.modules, "holdfast.backends.sql.ears", None)
-    with holdfast.connect(postgresql.url) as one, holdfast.connect(postgresql.url) as other:
+    """There are no wake-ups then, and waiters poll."""
+    monkeypatch.setitem(sys.modules, "fairlock.stores.sql.notify_listener", None)
+    with fairlock.connect(postgresql.url) as one, fairlock.connect(postgresql.url) as other:
         lease = one.lock("x").acquire()
         assert lease is not None
         assert other.lock("x").acquire(timeout=0.2) is None
@@ -102,10 +102,10 @@ def test_an_engine_with_another_driver_needs_no_psycopg(
 
 
 def test_each_where_it_belongs() -> None:
-    url = "postgresql+psycopg://app@127.0.0.1/holdfast"
-    with pytest.raises(holdfast.ConfigError, match=r"is for asyncio\. Use holdfast\.aio"):
-        holdfast.connect(create_async_engine(url))
-    with pytest.raises(holdfast.ConfigError, match=r"blocks, and the whole loop with it\. Use create_async_engine\(\)"):
-        holdfast.aio.connect(sa.create_engine(url))
-    with pytest.raises(holdfast.ConfigError, match="No store is made of sqlite"):
-        holdfast.connect(sa.create_engine("sqlite://"))
+    url = "postgresql+psycopg://app@127.0.0.1/fairlock"
+    with pytest.raises(fairlock.ConfigError, match=r"is for asyncio\. Use fairlock\.aio"):
+        fairlock.connect(create_async_engine(url))
+    with pytest.raises(fairlock.ConfigError, match=r"blocks, and the whole loop with it\. Use create_async_engine\(\)"):
+        fairlock.aio.connect(sa.create_engine(url))
+    with pytest.raises(fairlock.ConfigError, match="There is no store for sqlite"):
+        fairlock.connect(sa.create_engine("sqlite://"))

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import holdfast
-import holdfast.aio
-from holdfast.backends.sql.hands import _hang_up
-from tests.sql.test_trouble import said
+import fairlock
+import fairlock.aio
+from fairlock.stores.sql.executor import _hang_up
+from tests.sql.test_errors import said
 
 TIMEOUT = 0.5
 REFUSE = 4  # the type of a packet
@@ -56,8 +56,8 @@ def listener() -> Iterator[Callable[[int], str]]:
 
 def test_a_thread_does_not_wait_forever_for_a_listener_that_hangs(listener: Callable[[int], str]) -> None:
     began = time.monotonic()
-    with holdfast.connect(listener(0), timeout=TIMEOUT) as locks:
-        with pytest.raises(holdfast.BackendError, match="does not answer in time"):
+    with fairlock.connect(listener(0), timeout=TIMEOUT) as locks:
+        with pytest.raises(fairlock.StoreError, match="does not answer in time"):
             locks.lock("x").acquire(False)
         assert time.monotonic() - began < 4 * TIMEOUT + 1
 
@@ -76,13 +76,13 @@ def test_a_task_does_not_wait_for_minutes_and_its_loop_goes_on(listener: Callabl
 
     async def play() -> None:
         ticking = asyncio.ensure_future(tick())
-        async with holdfast.aio.connect(url, timeout=TIMEOUT) as locks:
-            with pytest.raises(holdfast.BackendError, match="does not answer in time"):
+        async with fairlock.aio.connect(url, timeout=TIMEOUT) as locks:
+            with pytest.raises(fairlock.StoreError, match="does not answer in time"):
                 await locks.lock("x").acquire(False)
         ticking.cancel()
 
     def beside() -> None:
-        with holdfast.connect(url, timeout=TIMEOUT) as locks, pytest.raises(holdfast.BackendError):
+        with fairlock.connect(url, timeout=TIMEOUT) as locks, pytest.raises(fairlock.StoreError):
             locks.lock("x").acquire(False)
 
     thread = threading.Thread(target=beside)
@@ -95,21 +95,21 @@ def test_a_task_does_not_wait_for_minutes_and_its_loop_goes_on(listener: Callabl
 
 
 def test_threads_that_are_left_behind_in_the_driver_are_few(listener: Callable[[int], str]) -> None:
-    with holdfast.connect(listener(0), timeout=0.05) as locks:
+    with fairlock.connect(listener(0), timeout=0.05) as locks:
         for _ in range(12):
-            with pytest.raises(holdfast.BackendError):
+            with pytest.raises(fairlock.StoreError):
                 locks.lock("x").acquire(False)
-    assert sum(thread.name == "holdfast-connect" for thread in threading.enumerate()) <= 8
+    assert sum(thread.name == "fairlock-connect" for thread in threading.enumerate()) <= 8
 
 
 @pytest.mark.parametrize(
     "code, kind, words",
     [
-        (12514, holdfast.ConfigError, "there is no such database"),  # of a service, as DPY-6001
-        (12505, holdfast.ConfigError, "there is no such database"),  # of a SID, as DPY-6003
-        (12520, holdfast.BackendError, "no connection left"),  # and all others as DPY-6000
-        (12528, holdfast.BackendError, "just starting or stopping"),
-        (12541, holdfast.BackendError, "cannot be reached"),
+        (12514, fairlock.ConfigError, "there is no such database"),  # of a service, as DPY-6001
+        (12505, fairlock.ConfigError, "there is no such database"),  # of a SID, as DPY-6003
+        (12520, fairlock.StoreError, "no connection left"),  # and all others as DPY-6000
+        (12528, fairlock.StoreError, "just starting or stopping"),
+        (12541, fairlock.StoreError, "cannot be reached"),
     ],
 )
 def test_why_a_listener_refuses(

@@ -1,4 +1,4 @@
-"""What Oracle does otherwise than other databases, on the stand-in for it (tests/servers/oracle.py), which is none."""
+"""The differences of Oracle from other databases, on the stand-in (tests/servers/oracle.py), which is no Oracle."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import oracledb
 import pytest
 import sqlalchemy as sa
 
-import holdfast
-import holdfast.aio
-from holdfast.backends.sql.tables import Statement
+import fairlock
+import fairlock.aio
+from fairlock.stores.sql.schema import Statement
 from tests.servers.oracle import OracleStandIn
 from tests.servers.oracle_face import connect
 from tests.servers.sql import PASSWORD, USER
-from tests.sql.test_trouble import said
+from tests.sql.test_errors import said
 
 
 def refusal(url: str, **options: object) -> str:
-    """What a thread is told, and a task, which are the same."""
+    """Return the error of a thread. A task gets the same one."""
     return str(said(url, **options))
 
 
@@ -32,7 +32,7 @@ def refusal(url: str, **options: object) -> str:
 
 @pytest.fixture
 def session(oracle: OracleStandIn) -> Callable[..., Any]:
-    dsn = oracledb.makedsn("127.0.0.1", oracle.port, service_name="holdfast")
+    dsn = oracledb.makedsn("127.0.0.1", oracle.port, service_name="fairlock")
     connection = connect(dsn, user=USER, password=PASSWORD)
     connection.autocommit = True
     oracle.run("DROP TABLE IF EXISTS strict")
@@ -93,7 +93,7 @@ def test_a_clob_is_no_text_until_somebody_asks_for_that(session: Callable[..., A
     assert found.read() == "x"
 
 
-def test_the_order_is_that_of_the_language_until_a_session_says_binary(session: Callable[..., Any]) -> None:
+def test_the_order_is_that_of_the_language_until_a_session_sets_binary(session: Callable[..., Any]) -> None:
     for key in "aBc":
         session("INSERT INTO strict (key) VALUES (:v_key)", v_key=key)
     assert session("SELECT key FROM strict ORDER BY key") == [("a",), ("B",), ("c",)]
@@ -106,7 +106,7 @@ def test_the_order_is_that_of_the_language_until_a_session_says_binary(session: 
 
 def test_everything_is_found_without_a_namespace_and_with_one(oracle: OracleStandIn) -> None:
     for namespace in ("", "apart"):
-        with holdfast.connect(oracle.url, namespace=namespace) as locks, locks.lock("x"):
+        with fairlock.connect(oracle.url, namespace=namespace) as locks, locks.lock("x"):
             assert [found.name for found in locks.snapshot().resources] == ["x"]
 
 
@@ -114,14 +114,14 @@ def test_a_scan_of_several_pages_on_a_german_database_finds_all(
     oracle: OracleStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page goes on behind the last key of the one before it, by bytes: the order has to be that of bytes, too."""
-    from holdfast.backends.sql import dialects, rows
+    from fairlock.stores.sql import dialects, lock_rows
 
-    for module in (dialects, rows):
+    for module in (dialects, lock_rows):
         monkeypatch.setattr(module, "SCANNED", 2)
     monkeypatch.setattr(dialects, "_compiled", {})
     names = ["a", "B", "c", "D", "e", "F", "ö"]
-    with holdfast.connect(oracle.url) as locks:
-        assert "FETCH FIRST 2 ROWS" in locks._desk.backend.store.dialect.scan_on.text  # type: ignore[attr-defined]
+    with fairlock.connect(oracle.url) as locks:
+        assert "FETCH FIRST 2 ROWS" in locks._session.backend.store.dialect.scan_on.text  # type: ignore[attr-defined]
         for name in names:
             locks.lock(name).acquire()
         assert sorted(found.name for found in locks.snapshot().resources) == sorted(names)
@@ -129,19 +129,19 @@ def test_a_scan_of_several_pages_on_a_german_database_finds_all(
 
 def test_the_owners_of_many_slots_find_room(oracle: OracleStandIn) -> None:
     owner = "höchst-wichtig-" + "x" * 60
-    with holdfast.connect(oracle.url, owner=owner) as locks:
+    with fairlock.connect(oracle.url, owner=owner) as locks:
         leases = [locks.semaphore("gpu", 100).acquire() for _ in range(70)]
         assert all(leases)
-        ((told,),) = oracle.run("SELECT owner FROM holdfast_locks")
-        assert told.startswith(f"{owner}, {owner}")
-        assert told.endswith(f"{owner}, …")
-        assert len(told.encode()) <= 4000
-        assert len(locks.snapshot("gpu").resources[0].inside) == 70
+        ((result,),) = oracle.run("SELECT owner FROM fairlock_locks")
+        assert result.startswith(f"{owner}, {owner}")
+        assert result.endswith(f"{owner}, …")
+        assert len(result.encode()) <= 4000
+        assert len(locks.snapshot("gpu").resources[0].holders) == 70
 
 
 def test_a_task_leaves_no_connection_behind(oracle: OracleStandIn, recwarn: pytest.WarningsRecorder) -> None:
     async def play() -> None:
-        async with holdfast.aio.connect(oracle.url) as locks:
+        async with fairlock.aio.connect(oracle.url) as locks:
             async with locks.lock("x"):
                 assert oracle.sessions() >= 1
 
@@ -155,22 +155,22 @@ def test_a_task_leaves_no_connection_behind(oracle: OracleStandIn, recwarn: pyte
 
 def test_a_server_that_hangs(oracle: OracleStandIn, caplog: pytest.LogCaptureFixture) -> None:
     """Threads wait for as long as `timeout` says, and so do tasks; and no traceback of the pool is logged."""
-    with holdfast.connect(oracle.url, timeout=0.5) as locks:
+    with fairlock.connect(oracle.url, timeout=0.5) as locks:
         locks.lock("x").acquire().release()  # type: ignore[union-attr]
         oracle.stop()
         began = time.monotonic()
-        with pytest.raises(holdfast.BackendError, match="does not answer"):
+        with pytest.raises(fairlock.StoreError, match="does not answer"):
             locks.lock("x").acquire(False)
         assert time.monotonic() - began < 6
         oracle.cont()
         locks.lock("x").acquire().release()  # type: ignore[union-attr]
 
     async def play() -> None:
-        async with holdfast.aio.connect(oracle.url, timeout=0.5) as locks:
+        async with fairlock.aio.connect(oracle.url, timeout=0.5) as locks:
             await (await locks.lock("x").acquire()).release()  # type: ignore[union-attr]
             oracle.stop()
             began = time.monotonic()
-            with pytest.raises(holdfast.BackendError, match="does not answer"):
+            with pytest.raises(fairlock.StoreError, match="does not answer"):
                 await locks.lock("x").acquire(False)
             assert time.monotonic() - began < 6
             oracle.cont()
@@ -181,7 +181,7 @@ def test_a_server_that_hangs(oracle: OracleStandIn, caplog: pytest.LogCaptureFix
 
 
 def test_it_is_killed_and_comes_back(oracle: OracleStandIn) -> None:
-    with holdfast.connect(oracle.url) as locks:
+    with fairlock.connect(oracle.url) as locks:
         locks.lock("y").acquire()
         oracle.kill()
         error = said(oracle.url)
@@ -192,24 +192,24 @@ def test_it_is_killed_and_comes_back(oracle: OracleStandIn) -> None:
 
 
 def test_what_the_url_gets_wrong(oracle: OracleStandIn) -> None:
-    assert "there is no such database" in refusal(oracle.url.replace("=holdfast", "=elsewhere"))
-    assert "there is no such database" in refusal(oracle.url.replace("/?service_name=holdfast", "/elsewhere"))
+    assert "there is no such database" in refusal(oracle.url.replace("=fairlock", "=elsewhere"))
+    assert "there is no such database" in refusal(oracle.url.replace("/?service_name=fairlock", "/elsewhere"))
     assert "does not accept this user and password" in refusal(oracle.url.replace(PASSWORD, "wrong-word"))
     assert "does not accept this user and password" in refusal(oracle.url.replace(f"{USER}:{PASSWORD}@", ""))
 
 
 def test_an_engine_of_somebody_else(oracle: OracleStandIn) -> None:
     engine = sa.create_engine(oracle.url.replace("oracle:", "oracle+oracledb:"))
-    with holdfast.connect(engine) as locks, locks.lock("x") as lease:
+    with fairlock.connect(engine) as locks, locks.lock("x") as lease:
         assert lease.held
     engine.dispose()
 
 
 def test_the_doctor_reads_the_character_set(oracle: OracleStandIn) -> None:
     def told() -> dict[str, str]:
-        with holdfast.connect(oracle.url) as locks:
-            store = locks._desk.backend.store  # type: ignore[attr-defined]
-            from holdfast.flow.run import run
+        with fairlock.connect(oracle.url) as locks:
+            store = locks._session.backend.store  # type: ignore[attr-defined]
+            from fairlock.engine.run_sync import run
 
             return {text: kind for kind, text in run(store.doctor())}
 
@@ -226,42 +226,42 @@ def test_the_doctor_reads_the_character_set(oracle: OracleStandIn) -> None:
 def test_what_the_schema_prints_makes_the_tables(oracle: OracleStandIn) -> None:
     for table in oracle.tables():
         oracle.run(f"DROP TABLE {table}")
-    with holdfast.connect(oracle.url) as locks:
-        store = locks._desk.backend.store  # type: ignore[attr-defined]
+    with fairlock.connect(oracle.url) as locks:
+        store = locks._session.backend.store  # type: ignore[attr-defined]
         printed = store.schema()
-        assert "CREATE SYNONYM app.holdfast_locks FOR the_owner.holdfast_locks;" in printed
+        assert "CREATE SYNONYM app.fairlock_locks FOR the_owner.fairlock_locks;" in printed
         assert "ALTER USER app QUOTA UNLIMITED ON users;" in printed
         code = "\n".join(line for line in printed.splitlines() if not line.startswith(("--", "GRANT")))
         for text in filter(str.strip, code.split(";\n")):
-            store.hands.say(Statement(text.rstrip(";"), (), False), {})
-        assert set(oracle.tables()) == {"holdfast_items", "holdfast_locks"}
+            store.executor.execute(Statement(text.rstrip(";"), (), False), {})
+        assert set(oracle.tables()) == {"fairlock_items", "fairlock_locks"}
         with locks.lock("x") as lease:
             assert lease.held
 
 
 def test_skew_is_taken_off_a_lease(oracle: OracleStandIn) -> None:
     """On RAC each instance reads the clock of its own host."""
-    with holdfast.connect(oracle.url + "&skew=2", lease=30) as locks, locks.lock("x") as lease:
+    with fairlock.connect(oracle.url + "&skew=2", lease=30) as locks, locks.lock("x") as lease:
         assert 20 < lease.remaining() <= 25
-    with pytest.raises(holdfast.ConfigError, match="skew is a number of seconds"):
-        holdfast.connect(oracle.url, skew=-1)
+    with pytest.raises(fairlock.ConfigError, match="skew is a number of seconds"):
+        fairlock.connect(oracle.url, skew=-1)
 
 
 def test_a_crowd(oracle: OracleStandIn) -> None:
     """Four clients with connections of their own: never two inside, and every one gets in."""
-    inside: list[int] = []
+    holders: list[int] = []
     wrong: list[int] = []
     fences: list[int] = []
 
     def work(number: int) -> None:
-        with holdfast.connect(oracle.url) as locks:
+        with fairlock.connect(oracle.url) as locks:
             for _ in range(5):
                 with locks.lock("x") as lease:
-                    inside.append(number)
+                    holders.append(number)
                     fences.append(lease.fence)
-                    if len(inside) != 1:
+                    if len(holders) != 1:
                         wrong.append(number)
-                    inside.remove(number)
+                    holders.remove(number)
 
     crowd = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for one in crowd:
@@ -275,8 +275,8 @@ def test_a_crowd(oracle: OracleStandIn) -> None:
 
 def test_no_statement_reads_the_clock_but_by_the_expression_that_is_replaced(oracle: OracleStandIn) -> None:
     """Or it would be another one that runs here than there."""
-    with holdfast.connect(oracle.url) as locks:
-        dialect = locks._desk.backend.store.dialect  # type: ignore[attr-defined]
+    with fairlock.connect(oracle.url) as locks:
+        dialect = locks._session.backend.store.dialect  # type: ignore[attr-defined]
         texts = [each.text for each in vars(dialect).values() if isinstance(each, Statement)]
     assert texts
     for text in texts:

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import pytest
 
-import holdfast
-import holdfast.aio
+import fairlock
+import fairlock.aio
 from tests.servers.sql import Database, MariaDB, PgBouncer, PostgreSQL
 
 WORKERS = 20
@@ -25,7 +25,7 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 
 def test_killed_amid_twenty_workers_and_restarted(database: Database) -> None:
-    inside: list[int] = []
+    holders: list[int] = []
     fences: list[int] = []
     wrong: list[str] = []
     after = [0] * WORKERS
@@ -33,20 +33,20 @@ def test_killed_amid_twenty_workers_and_restarted(database: Database) -> None:
     over = threading.Event()
 
     def work(number: int) -> None:
-        with holdfast.connect(database.url, owner=f"worker {number}", lease=5) as locks:
+        with fairlock.connect(database.url, owner=f"worker {number}", lease=5) as locks:
             while not over.is_set():
                 try:
                     with locks.lock("x").hold(timeout=20) as lease:
-                        inside.append(number)
-                        if inside != [number]:
-                            wrong.append(f"two inside: {inside}")
+                        holders.append(number)
+                        if holders != [number]:
+                            wrong.append(f"two inside: {holders}")
                         if fences and lease.fence <= fences[-1]:
                             wrong.append(f"fence {lease.fence} after {fences[-1]}")
                         fences.append(lease.fence)
                         time.sleep(0.002)
-                        inside.remove(number)
+                        holders.remove(number)
                         after[number] += again.is_set()
-                except holdfast.LockError:
+                except fairlock.LockError:
                     time.sleep(0.05)
 
     crowd = [threading.Thread(target=work, args=(number,)) for number in range(WORKERS)]
@@ -78,15 +78,15 @@ def cut_all(database: Database) -> None:
         database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 
 
-def waits(locks: holdfast.Locks, number: int = 1) -> None:
+def waits(locks: fairlock.Locks, number: int = 1) -> None:
     limit = time.monotonic() + 20
-    while len(locks.snapshot("x").resources[0].line) != number:
+    while len(locks.snapshot("x").resources[0].queue) != number:
         assert time.monotonic() < limit, "nobody waits"
         time.sleep(0.01)
 
 
 def test_connections_cut_in_mid_wait_are_made_anew(database: Database) -> None:
-    with holdfast.connect(database.url) as one, holdfast.connect(database.url) as other:
+    with fairlock.connect(database.url) as one, fairlock.connect(database.url) as other:
         lease = one.lock("x").acquire()
         assert lease is not None
         got: list[float] = []
@@ -108,11 +108,11 @@ def test_connections_cut_in_mid_wait_are_made_anew(database: Database) -> None:
 
 def test_the_same_for_tasks(database: Database) -> None:
     async def play() -> None:
-        async with holdfast.aio.connect(database.url) as one, holdfast.aio.connect(database.url) as other:
+        async with fairlock.aio.connect(database.url) as one, fairlock.aio.connect(database.url) as other:
             lease = await one.lock("x").acquire()
             assert lease is not None
             waiting = asyncio.ensure_future(other.lock("x").acquire(timeout=20))
-            while not (await one.snapshot("x")).resources[0].line:
+            while not (await one.snapshot("x")).resources[0].queue:
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(cut_all, database)
             await lease.release()
@@ -122,8 +122,8 @@ def test_the_same_for_tasks(database: Database) -> None:
 
 
 def heard(url: str, other: Callable[[], None] = lambda: None, **options: object) -> float:
-    """How long it takes until one who waits is let in, after he has waited for a while."""
-    with holdfast.connect(url, **options) as one, holdfast.connect(url, **options) as two:
+    """Return how long it takes until a waiter is granted the lock, after it has waited for a while."""
+    with fairlock.connect(url, **options) as one, fairlock.connect(url, **options) as two:
         lease = one.lock("x").acquire()
         assert lease is not None
         got: list[float] = []
@@ -152,7 +152,7 @@ def until_there_are(number: int, server: PostgreSQL) -> None:
 
 
 def listeners(server: PostgreSQL) -> int:
-    return int(server.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast ear'")[0][0])
+    return int(server.run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fairlock listener'")[0][0])
 
 
 def test_postgresql_wakes_by_notify_and_one_connection_hears_for_all(postgresql: PostgreSQL) -> None:
@@ -172,7 +172,7 @@ def test_behind_a_pooler_one_polls_or_listens_directly(pgbouncer: PgBouncer) -> 
 
 
 def test_a_forked_child_has_connections_of_its_own(database: Database) -> None:
-    with holdfast.connect(database.url) as locks:
+    with fairlock.connect(database.url) as locks:
         with locks.lock("x"):
             pass
         pid = os.fork()

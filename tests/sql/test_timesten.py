@@ -7,10 +7,10 @@ import re
 import pytest
 from sqlalchemy.engine import make_url
 
-import holdfast
-from holdfast.backends.sql.items import Items
-from holdfast.backends.sql.oracle import TimesTen
-from holdfast.backends.sql.tables import Statement, ddl
+import fairlock
+from fairlock.stores.sql.item_statements import Items
+from fairlock.stores.sql.oracle import TimesTen
+from fairlock.stores.sql.schema import Statement, ddl
 
 NOT_THERE = ("SYSTIMESTAMP", "SYS_EXTRACT_UTC", "FETCH FIRST", "OFFSET", "LIMIT", "NLS_COMP", "ROWNUM", "RETURNING")
 INTERVAL = "(tt_sysdate - CAST(TIMESTAMP '1970-01-01 00:00:00' AS TT_TIMESTAMP))"
@@ -49,16 +49,16 @@ def test_so_many_rows_are_asked_for_at_the_front(timesten: TimesTen) -> None:
     wanted = {"scan": 1000, "scan_on": 1000, "scan_all": 1000, "take": 16, "due": 1, "of": 1, "all": 1000}
     for name, rows in wanted.items():
         assert re.match(rf"SELECT FIRST {rows} ", said[name]), said[name]
-    assert "WHERE holdfast_locks.key > :v_key ORDER BY holdfast_locks.key" in said["scan_on"]
+    assert "WHERE fairlock_locks.key > :v_key ORDER BY fairlock_locks.key" in said["scan_on"]
 
 
 def test_it_is_chosen_by_the_url() -> None:
     for url, options in (("oracle://u:p@sample?timesten=true", {}), ("oracle://u:p@sample", {"timesten": True})):
-        with holdfast.connect(url, **options) as locks:  # type: ignore[arg-type]
-            assert isinstance(locks._desk.backend.store.dialect, TimesTen)  # type: ignore[attr-defined]
+        with fairlock.connect(url, **options) as locks:  # type: ignore[arg-type]
+            assert isinstance(locks._session.backend.store.dialect, TimesTen)  # type: ignore[attr-defined]
             assert locks.store == "timesten://sample/"
-            printed = locks._desk.backend.schema()
+            printed = locks._session.backend.schema()
             assert "QUOTA" not in printed
     for url in ("postgresql://h/d?timesten=true", "oracle://sample?timesten=perhaps"):
-        with pytest.raises(holdfast.ConfigError, match="timesten=true goes with oracle://"):
-            holdfast.connect(url)
+        with pytest.raises(fairlock.ConfigError, match="timesten=true goes with oracle://"):
+            fairlock.connect(url)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.backends.sqlite import SqliteStore
-from tests.sqlite.plumbing import run, store_at
+from fairlock.stores.sqlite import SqliteStore
+from tests.sqlite.processes import run, store_at
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory that other users may enter. pytest's own is closed to them."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as name:
+    with tempfile.TemporaryDirectory(prefix="fairlock-") as name:
         os.chmod(name, 0o755)
         yield Path(name)
 

@@ -1,21 +1,21 @@
-"""A worker of the drain: takes items until told to stop, writes down what it did, and may be killed at any moment.
+"""A worker of the drain: takes items until a signal to stop, logs what it did, and may be killed at any moment.
 
     python drain.py URL POOL LOG LEASE
 
-Each line of the log is one write(2) of `key fence`, made *before* the item is finished: whoever is killed between the
-two leaves a line whose fence the next one's is greater than.
+Each line of the log is one write(2) of `key fence`, made *before* the item is finished: a worker killed between the two
+leaves a line whose fence the next one's is greater than.
 """
 
 import os
 import sys
 import time
 
-import holdfast
+import fairlock
 
 
 def main(url: str, pool: str, log: str, lease: float) -> None:
     seen = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with holdfast.connect(url) as locks:
+    with fairlock.connect(url) as locks:
         jobs = locks.pool(pool, lease=lease)
         while True:
             item = jobs.acquire(timeout=lease * 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sqlite.plumbing import python
+from tests.sqlite.processes import python
 from tests.sqlite.users import People, gid, only_root, people, uid
 
 pytestmark = only_root
@@ -18,7 +18,8 @@ HOLDER = """
     become(sys.argv[2])
     os.umask(0o002)
     store = store_at(sys.argv[1])
-    print(store.ear, step(store, sys.argv[3], enter("H", store.ear, lease=3600)).__class__.__name__, flush=True)
+    reply = step(store, sys.argv[3], enter("H", store.open_listener(), lease=3600))
+    print(store.open_listener(), type(reply).__name__, flush=True)
     while not os.path.exists(sys.argv[1] + ".stop"):
         store._check_at = 0.0
         run(store.read(sys.argv[3]))
@@ -26,23 +27,24 @@ HOLDER = """
     """
 
 CHALLENGER = """
-    from holdfast.errors import LockError
+    from fairlock.errors import LockError
     from tests.sqlite.users import become
     become(sys.argv[2])
     os.umask(0o002)
-    inside = tries = 0
+    acquired = tries = 0
     said = ""
     print("ready", flush=True)
     while not os.path.exists(sys.argv[1] + ".stop"):
         store = store_at(sys.argv[1])
         for name in sys.argv[3:]:
             try:
-                inside += step(store, name, enter("C", store.ear, wait=False)).__class__.__name__ == "Admitted"
+                reply = step(store, name, enter("C", store.open_listener(), wait=False))
+                acquired += type(reply).__name__ == "Granted"
                 tries += 1
             except LockError as bad:
                 said = str(bad)
         run(store.close())
-    print(inside, tries, said, flush=True)
+    print(acquired, tries, said, flush=True)
     """
 
 ATTACK = """
@@ -52,7 +54,7 @@ ATTACK = """
     os.umask(0)
     libc = ctypes.CDLL(None, use_errno=True)
     database, _, victims, folders = sys.argv[1], sys.argv[2], sys.argv[3].split(":"), sys.argv[4].split(":")
-    ears, work = database + ".ears", os.path.join(os.path.dirname(database), "work")
+    listeners, work = database + ".wakeups", os.path.join(os.path.dirname(database), "work")
     os.mkdir(work)
 
     def exchange(one, other):
@@ -82,8 +84,8 @@ ATTACK = """
     for turn in itertools.count():
         if os.path.exists(database + ".stop"):
             break
-        for name in attempt(os.listdir, ears) or ():
-            file = f"{ears}/{name}"
+        for name in attempt(os.listdir, listeners) or ():
+            file = f"{listeners}/{name}"
             for trap in [*links, dead]:                 # what lies there is exchanged, and back
                 swaps += exchange(file, trap) and exchange(file, trap)
             link = links[turn % len(links)]
@@ -100,16 +102,16 @@ ATTACK = """
             if os.path.exists(database + ".stop"):
                 break
         trap = traps[turn % len(traps)]
-        if exchange(ears, trap):
+        if exchange(listeners, trap):
             swaps += 1
             time.sleep(0.001)
-            exchange(ears, trap)
-        if turn % 3 == 0 and attempt(os.rename, ears, f"{work}/ears{turn}") is None:
+            exchange(listeners, trap)
+        if turn % 3 == 0 and attempt(os.rename, listeners, f"{work}/listeners{turn}") is None:
             for _ in range(300):                        # somebody makes the directory again
-                if exchange(ears, trap):
+                if exchange(listeners, trap):
                     swaps += 1
                     time.sleep(0.001)
-                    exchange(ears, trap)
+                    exchange(listeners, trap)
                     break
     print(swaps, flush=True)
     """
@@ -184,7 +186,7 @@ def test_a_user_of_the_database_cannot_make_others_give_away_files_nor_let_in_a_
     try:
         for name, lock in (("", "of root"), (made.alice, "of alice")):
             begun.append(python(HOLDER, database, name, lock))
-            assert first_line(begun[-1])[1] == "Admitted"
+            assert first_line(begun[-1])[1] == "Granted"
         begun.append(python(ATTACK, database, made.mallory, ":".join(map(str, victims)), ":".join(map(str, folders))))
         attack = begun[-1]
         assert first_line(attack) == ["ready"]
@@ -196,8 +198,8 @@ def test_a_user_of_the_database_cannot_make_others_give_away_files_nor_let_in_a_
         assert int(first_line(attack)[0]) > 20 * seconds, "it did attack"
         files.are_the_same()
         for challenger in challengers:
-            inside, tries, *said = first_line(challenger)
-            assert int(inside) == 0, "a second holder"
+            acquired, tries, *said = first_line(challenger)
+            assert int(acquired) == 0, "a second holder"
             assert int(tries) > 20, said
     finally:
         (shared / "locks.db.stop").touch()

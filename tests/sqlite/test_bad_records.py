@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast import LeaseLost, Locks, RecordDamaged, aio
-from holdfast.backends.sqlite import SqliteStore
-from tests.sqlite.plumbing import ThreadColour, until
+import fairlock
+from fairlock import LeaseLost, Locks, RecordDamaged, aio
+from fairlock.stores.sqlite import SqliteStore
+from tests.sqlite.processes import ThreadRuntime, until
 
 BAD: dict[str, Any] = {
     "bad JSON": "[2,", "other JSON": '{"a":1}', "wrong types": '[2,"x",null,[],{},"y",5,6,7,8]', "a number": 5,
@@ -24,14 +24,14 @@ SHORT = 3  # seconds; a lease that the keeper renews every second
 
 @pytest.fixture
 def locks(path: Path) -> Iterator[Locks]:
-    with holdfast.connect(f"sqlite:///{path}", lease=SHORT) as client:
+    with fairlock.connect(f"sqlite:///{path}", lease=SHORT) as client:
         yield client
 
 
 def damage(path: Path, name: str, body: object, column: str = "body") -> None:
     time.sleep(0.002)  # longer than a client trusts what it read last
     with sqlite3.connect(path, timeout=5) as db:
-        assert db.execute(f"UPDATE holdfast_locks SET {column}=? WHERE key=?", (body, name)).rowcount == 1
+        assert db.execute(f"UPDATE fairlock_locks SET {column}=? WHERE key=?", (body, name)).rowcount == 1
     db.close()
 
 
@@ -65,23 +65,23 @@ def test_another_lease_of_the_same_client_is_kept_and_this_one_is_lost_at_once(l
     with pytest.raises(LeaseLost, match="is damaged"):
         bad.ensure_held()
     until(lambda: told)
-    until(lambda: not locks._desk.debts)  # there is nothing to leave, and nothing is tried again
+    until(lambda: not locks._session.pending_releases)  # there is nothing to leave, and nothing is tried again
     time.sleep(SHORT)  # longer than its lease
     assert good.held
     good.release()
 
 
 def test_close_releases_the_others_and_raises_nothing(path: Path) -> None:
-    locks = holdfast.connect(f"sqlite:///{path}")
+    locks = fairlock.connect(f"sqlite:///{path}")
     assert locks.lock("bad").acquire()
     assert locks.lock("good").acquire()
     damage(path, "bad", 5)
     locks.close()
-    with holdfast.connect(f"sqlite:///{path}") as other:
+    with fairlock.connect(f"sqlite:///{path}") as other:
         assert other.lock("good").acquire(False) is not None
 
 
-def test_tasks_are_told_the_same(path: Path) -> None:
+def test_tasks_get_the_same_error(path: Path) -> None:
     async def work() -> None:
         async with aio.connect(f"sqlite:///{path}", lease=SHORT) as locks:
             good = await locks.lock("good").acquire()
@@ -101,8 +101,8 @@ def test_tasks_are_told_the_same(path: Path) -> None:
     asyncio.run(work())
 
 
-def test_a_waiter_is_told_and_does_not_wait_for_its_timeout(locks: Locks, path: Path) -> None:
-    with holdfast.connect(f"sqlite:///{path}") as other:
+def test_a_waiter_gets_the_error_and_does_not_wait_for_its_timeout(locks: Locks, path: Path) -> None:
+    with fairlock.connect(f"sqlite:///{path}") as other:
         lease = other.lock("bad").acquire()
         assert lease is not None
         begun = time.monotonic()
@@ -148,7 +148,7 @@ def test_a_damaged_fence_does_not_become_the_next_one(locks: Locks, path: Path, 
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD)
 def test_after_a_reboot_the_store_can_be_opened(path: Path, body: object) -> None:
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         for name in ("good", "bad", "ugly"):
             lease = locks.lock(name).acquire()
             assert lease is not None
@@ -156,21 +156,21 @@ def test_after_a_reboot_the_store_can_be_opened(path: Path, body: object) -> Non
         jobs = locks.pool("jobs")
         jobs.add_many(["a", "b"])
         assert jobs.acquire(False, key="a", renew=False)
-        locks._desk.seats.clear()
+        locks._session.grants.clear()
     damage(path, "bad", body)
     damage(path, "ugly", "x", "score")
     damage_item(path, "b", "fence", "x")
-    store = SqliteStore(path, ThreadColour(), boot_id="another boot")
+    store = SqliteStore(path, ThreadRuntime(), boot_id="another boot")
     store._open()
     store._db.close()
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         assert locks.lock("good").acquire(False) is None
         assert locks.lock("new").acquire(False) is not None
 
 
 def damage_item(path: Path, key: str, column: str, value: object) -> None:
     with sqlite3.connect(path, timeout=5) as db:
-        assert db.execute(f"UPDATE holdfast_items SET {column}=? WHERE key=?", (value, key)).rowcount == 1
+        assert db.execute(f"UPDATE fairlock_items SET {column}=? WHERE key=?", (value, key)).rowcount == 1
     db.close()
 
 
@@ -196,7 +196,7 @@ def test_a_damaged_item_costs_that_item(locks: Locks, path: Path, column: str, v
 
 def test_a_damaged_queue_of_a_pool_is_emptied_by_its_repair(locks: Locks, path: Path) -> None:
     jobs = locks.pool("jobs")
-    assert jobs.acquire(timeout=0.05) is None  # it stood in line
+    assert jobs.acquire(timeout=0.05) is None  # it stood in the queue
     damage(path, "\x1fjobs", '["line2",5]')
     with pytest.raises(RecordDamaged, match=r"The queue of the pool 'jobs'.*--repair jobs"):
         jobs.acquire(timeout=0.05)
@@ -207,20 +207,20 @@ def test_a_damaged_queue_of_a_pool_is_emptied_by_its_repair(locks: Locks, path: 
 
 def test_a_damaged_clock_is_a_sentence_and_ends_no_lease(path: Path) -> None:
     """A wrong base would be a wrong time, by which every lease has expired."""
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         lease = locks.lock("x").acquire()
         assert lease is not None
         lease.detach(60)
     for base in (0, "x", 2**60):
         with sqlite3.connect(path) as db:
-            was = db.execute("SELECT base FROM holdfast_meta").fetchone()[0]
-            db.execute("UPDATE holdfast_meta SET base=?", (base,))
-        with holdfast.connect(f"sqlite:///{path}") as locks, pytest.raises(holdfast.ConfigError, match="is damaged"):
+            was = db.execute("SELECT base FROM fairlock_meta").fetchone()[0]
+            db.execute("UPDATE fairlock_meta SET base=?", (base,))
+        with fairlock.connect(f"sqlite:///{path}") as locks, pytest.raises(fairlock.ConfigError, match="is damaged"):
             locks.lock("x").acquire(False)
         with sqlite3.connect(path) as db:
-            db.execute("UPDATE holdfast_meta SET base=?", (was,))
+            db.execute("UPDATE fairlock_meta SET base=?", (was,))
         db.close()
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         assert locks.lock("x").acquire(False) is None
 
 
@@ -230,8 +230,8 @@ def test_every_row_names_its_format_and_carries_a_checksum(locks: Locks, path: P
     jobs = locks.pool("jobs")
     jobs.add("a", {"n": 1})
     with sqlite3.connect(path) as db:
-        record = json.loads(db.execute("SELECT body FROM holdfast_locks WHERE key='x'").fetchone()[0])
-        item = json.loads(db.execute("SELECT body FROM holdfast_items").fetchone()[0])
+        record = json.loads(db.execute("SELECT body FROM fairlock_locks WHERE key='x'").fetchone()[0])
+        item = json.loads(db.execute("SELECT body FROM fairlock_items").fetchone()[0])
     db.close()
     assert record[0] == 2
     assert item[:2] == [2, {"n": 1}]

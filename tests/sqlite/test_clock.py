@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.contract import Row
-from holdfast.backends.sqlite import SqliteStore, clock
-from holdfast.doorman import ALL, Admitted, Entrant, Grave, Keep, Leave, Record, Waiting, Why, wire
-from tests.sqlite.plumbing import enter, get, put, python, run, step, store_at
+from fairlock.rules.locks import EXCLUSIVE, Detach, Entry, Granted, LockState, Queued, Release, Tombstone, Why, codec
+from fairlock.stores.base import Row
+from fairlock.stores.sqlite import SqliteStore, clock
+from tests.sqlite.processes import enter, get, put, python, run, step, store_at
 
 Client = Callable[..., SqliteStore]
 
@@ -43,17 +43,17 @@ def test_a_step_of_the_wall_clock_changes_nothing(client: Client, monkeypatch: p
     assert first <= time_of(client()) < first + 10_000_000
 
 
-def test_a_reboot_empties_seats_and_lines_but_not_seats_without_a_process(
+def test_a_reboot_empties_grants_and_lines_but_not_grants_without_a_process(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = store_at(path, boot_id="aaaa")
-    step(before, "job", enter("A", before.ear))
-    assert isinstance(step(before, "job", enter("B", before.ear)), Waiting)
-    kept = step(before, "kept", enter("C", before.ear))
-    assert isinstance(kept, Admitted)
-    step(before, "kept", Keep("C", kept.fence, 60_000_000))
-    step(before, "kept", enter("D", before.ear))
-    step(before, "buried", Leave("E", bury=True))
+    step(before, "job", enter("A", before.open_listener()))
+    assert isinstance(step(before, "job", enter("B", before.open_listener())), Queued)
+    kept = step(before, "kept", enter("C", before.open_listener()))
+    assert isinstance(kept, Granted)
+    step(before, "kept", Detach("C", kept.fence, 60_000_000))
+    step(before, "kept", enter("D", before.open_listener()))
+    step(before, "tombstone", Release("E", leave_tombstone=True))
     version = get(before, "job").version
     run(before.close())
     reboot(monkeypatch)
@@ -61,20 +61,20 @@ def test_a_reboot_empties_seats_and_lines_but_not_seats_without_a_process(
     after = store_at(path, boot_id="bbbb")
     row = get(after, "job").row
     assert row is not None
-    job = wire.decode(row.body)
-    assert (job.inside, job.line, row.owner) == ((), (), "")
+    job = codec.decode(row.body)
+    assert (job.holders, job.queue, row.owner) == ((), (), "")
     assert get(after, "job").version != version
     seen = get(after, "kept")
     assert seen.row is not None
-    record = wire.decode(seen.row.body)
-    assert [e.ticket for e in record.inside] == ["C"]
-    assert record.line == ()
-    assert 59_000_000 < record.inside[0].expires - seen.now <= 60_000_000, "it starts anew at full length"
-    assert record.inside[0].fence == kept.fence
-    assert isinstance(step(after, "kept", enter("F", after.ear)), Waiting)
-    grave = get(after, "buried").row
-    assert grave is not None
-    assert [g.ticket for g in wire.decode(grave.body).graves] == ["E"]
+    record = codec.decode(seen.row.body)
+    assert [e.ticket for e in record.holders] == ["C"]
+    assert record.queue == ()
+    assert 59_000_000 < record.holders[0].expires - seen.now <= 60_000_000, "it starts again at full length"
+    assert record.holders[0].fence == kept.fence
+    assert isinstance(step(after, "kept", enter("F", after.open_listener())), Queued)
+    tombstone = get(after, "tombstone").row
+    assert tombstone is not None
+    assert [g.ticket for g in codec.decode(tombstone.body).tombstones] == ["E"]
     run(after.close())
 
 
@@ -85,18 +85,18 @@ def test_fences_rise_over_a_reboot_whatever_the_wall_clock_says(
     before = store_at(path, boot_id="aaaa")
     fences = []
     for name in ("x", "y", "x"):
-        reply = step(before, name, enter(f"A{len(fences)}", before.ear))
-        assert isinstance(reply, Admitted)
+        reply = step(before, name, enter(f"A{len(fences)}", before.open_listener()))
+        assert isinstance(reply, Granted)
         fences.append(reply.fence)
-        step(before, name, Leave(f"A{len(fences) - 1}"))
+        step(before, name, Release(f"A{len(fences) - 1}"))
     last = time_of(before)
     run(before.close())
     reboot(monkeypatch)
     set_wall_clock(monkeypatch, time.time() + {"right": 0, "years behind": -1e8, "years ahead": 1e8}[wall])
     after = store_at(path, boot_id="bbbb")
     for name in ("y", "never seen", "x"):
-        reply = step(after, name, enter("B" + name, after.ear))
-        assert isinstance(reply, Admitted)
+        reply = step(after, name, enter("B" + name, after.open_listener()))
+        assert isinstance(reply, Granted)
         fences.append(reply.fence)
     assert fences == sorted(set(fences))
     assert time_of(after) > fences[2]
@@ -107,7 +107,7 @@ def test_fences_rise_over_a_reboot_whatever_the_wall_clock_says(
 def test_a_second_opener_of_the_boot_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(store_at(path, boot_id="aaaa").ping())
     first, second = store_at(path, boot_id="bbbb"), store_at(path, boot_id="bbbb")
-    step(first, "job", enter("A", first.ear))
+    step(first, "job", enter("A", first.open_listener()))
     before = get(first, "job")
     assert get(second, "job")[:2] == before[:2]
     run(first.close())
@@ -115,27 +115,27 @@ def test_a_second_opener_of_the_boot_changes_nothing(path: Path, monkeypatch: py
 
 
 def test_a_made_up_boot_id_in_a_container_empties_nothing_while_others_live(client: Client) -> None:
-    """Some containers get a boot id of their own. A living ear proves that the kernel has not restarted."""
+    """Some containers get a boot id of their own. A living listener proves that the kernel has not restarted."""
     host, container = client(boot_id="aaaa"), client(boot_id="cccc")
-    step(host, "job", enter("A", host.ear))
+    step(host, "job", enter("A", host.open_listener()))
     before = get(host, "job")
     assert get(container, "job")[:2] == before[:2]
     assert abs(time_of(container) - time_of(host)) < 10_000_000
-    assert isinstance(step(container, "job", enter("B", container.ear)), Waiting)
+    assert isinstance(step(container, "job", enter("B", container.open_listener())), Queued)
 
 
 def test_two_first_openers_of_a_boot_do_not_take_each_other_for_survivors(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = store_at(path, boot_id="aaaa")
-    step(old, "job", enter("A", old.ear))
+    step(old, "job", enter("A", old.open_listener()))
     run(old.close())
     one, two = store_at(path, boot_id="bbbb"), store_at(path, boot_id="bbbb")
-    assert one._ears.open()
-    assert two._ears.open()  # both are bound before either opens the database
+    assert one._listeners.open()
+    assert two._listeners.open()  # both are bound before either opens the database
     row = get(one, "job").row
     assert row is not None
-    assert wire.decode(row.body).inside == ()
+    assert codec.decode(row.body).holders == ()
     run(one.close())
     run(two.close())
 
@@ -153,25 +153,25 @@ def test_rows_that_cannot_be_read_survive_a_reboot_untouched(path: Path) -> None
 
 def test_without_a_boot_id_the_base_stays(path: Path) -> None:
     store = store_at(path, boot_id="aaaa")
-    step(store, "job", enter("A", store.ear))
+    step(store, "job", enter("A", store.open_listener()))
     run(store.close())
     again = store_at(path, boot_id=clock.UNKNOWN)
     row = get(again, "job").row
     assert row is not None
-    assert [e.ticket for e in wire.decode(row.body).inside] == ["A"]
+    assert [e.ticket for e in codec.decode(row.body).holders] == ["A"]
     run(again.close())
 
 
 def test_what_a_reboot_leaves_of_a_record() -> None:
-    seat = Entrant("t", 1, 5, 3, 1, "ear", "o", "n", 0, 10, 15, 10, True)
-    record = Record(
-        ALL, True, 10, 4, 12, (seat, seat._replace(ticket="k", ear="", sure=False)), (seat,),
-        (Grave("g", 20, 7, Why("left")),),
+    grant = Entry("t", 1, 5, 3, 1, "listener", "o", "n", 0, 10, 15, 10, True)
+    record = LockState(
+        EXCLUSIVE, True, 10, 4, 12, (grant, grant._replace(ticket="k", listener="", confirmed=False)), (grant,),
+        (Tombstone("g", 20, 7, Why("left")),),
     )  # fmt: skip
     after = clock.after_boot(record, 100)
-    assert after == Record(
-        ALL, True, 10, 4, 100, (seat._replace(ticket="k", ear="", sure=True, expires=105),), (),
-        (Grave("g", 107, 7, Why("left")),),
+    assert after == LockState(
+        EXCLUSIVE, True, 10, 4, 100, (grant._replace(ticket="k", listener="", confirmed=True, expires=105),), (),
+        (Tombstone("g", 107, 7, Why("left")),),
     )  # fmt: skip
 
 

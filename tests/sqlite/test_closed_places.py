@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.sqlite.plumbing import python
+from tests.sqlite.processes import python
 from tests.sqlite.users import People, gid, only_root, people, uid
 
 pytestmark = only_root
 
 TRY = """
-    from holdfast.errors import LockError
+    from fairlock.errors import LockError
     from tests.sqlite.users import become
     become(sys.argv[2])
     store = store_at(sys.argv[1])
@@ -40,7 +40,7 @@ def of(path: Path, name: str, group: str, mode: int) -> Path:
 
 @pytest.fixture
 def told(made: People, place: Path) -> Callable[[int, int], str]:
-    """What mallory gets who uses a database of alice, by the mode of its directory and of the file; 0: no file."""
+    """Return mallory's error with a database of alice, by the mode of its directory and of the file; 0: no file."""
 
     def use(folder: int, file: int) -> str:
         path = place / "app" / "locks.db"
@@ -65,10 +65,10 @@ def test_what_is_open_to_a_group_names_the_group_to_join(
     made: People, place: Path, told: Told, folder: int, file: int, closed: str
 ) -> None:
     said = told(folder, file)
-    assert said.startswith(f"BackendError True {place / closed} may not be ")
+    assert said.startswith(f"StoreError True {place / closed} may not be ")
     assert f"by user {made.mallory}; it belongs to user {made.alice}. " in said
     assert f"Join its group {made.group} (usermod -aG {made.group} {made.mallory}) and log in" in said
-    assert "HOLDFAST_URL" in said
+    assert "FAIRLOCK_URL" in said
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_is_open_to_its_owner_only_gets_the_line_of_the_documentation(
     place: Path, told: Told, folder: int, file: int, closed: str
 ) -> None:
     said = told(folder, file)
-    assert said.startswith(f"BackendError True {place / closed} may not be ")
+    assert said.startswith(f"StoreError True {place / closed} may not be ")
     assert "Ask its owner to open it to a group of both of you, while no process uses it: " in said
     if closed == "app":
         assert f"chgrp GROUP '{place}/app', chmod 2770 '{place}/app'; or name another store" in said
@@ -95,7 +95,7 @@ def test_the_cures_are_cures(made: People, place: Path, told: Told) -> None:
     assert python(TRY, path, made.mallory).communicate(timeout=60)[0] == "it worked\n"
 
 
-def test_an_owner_who_has_closed_the_file_to_itself(made: People, place: Path) -> None:
+def test_an_owner_that_has_closed_the_file_to_itself(made: People, place: Path) -> None:
     path = place / "locks.db"
     path.touch()
     of(path, made.mallory, made.mallory, 0o400)

@@ -1,4 +1,4 @@
-"""Processes that are killed or stopped at any point: the file stays whole, nobody is inside twice, others go on."""
+"""Processes that are killed or stopped at any point: the file stays whole, nobody holds twice, others go on."""
 
 import os
 import random
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.backends.sqlite import SqliteStore
-from tests.sqlite.plumbing import put, python, run, stop, store_at
+import fairlock
+from fairlock.stores.sqlite import SqliteStore
+from tests.sqlite.processes import put, python, run, stop, store_at
 
 Client = Callable[..., SqliteStore]
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 
 
 class Worker:
-    """A forked process that enters, notes its fence where only holders write, looks for others, leaves; for ever."""
+    """Fork a process that acquires, notes its fence where only holders write, looks for others, releases; forever."""
 
     def __init__(self, path: Path, least: int = 0) -> None:
         self._least = least  # how often it must get in
@@ -42,7 +42,7 @@ class Worker:
         os.close(ready)
 
     def _work(self, path: Path, tell: int) -> None:
-        locks = holdfast.connect(f"sqlite:///{path}", lease=5)
+        locks = fairlock.connect(f"sqlite:///{path}", lease=5)
         lock = locks.lock("k")
         fd = os.open(self._shared, os.O_RDWR)
         os.write(tell, b"x")
@@ -52,7 +52,7 @@ class Worker:
                 last = int(os.pread(fd, 32, 0) or b"0")
                 assert lease.fence > last, ("fences fell", lease.fence, last)
                 os.pwrite(fd, b"%-32d" % lease.fence, 0)
-                assert int(os.pread(fd, 32, 0)) == lease.fence, "two inside"
+                assert int(os.pread(fd, 32, 0)) == lease.fence, "two holders"
                 done += 1
         assert done >= self._least, "it hardly got in"
 
@@ -92,7 +92,7 @@ def test_processes_killed_in_the_middle_of_anything(path: Path, kills: int) -> N
         ends = [worker.ended_well() for worker in (survivor, *victims)]
     assert all(ends), "and the others went on all the time"
     assert integrity(path) == "ok"
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         assert locks.lock("k").acquire(timeout=5), "nothing is left held"
 
 
@@ -135,7 +135,7 @@ def test_checkpointers_killed_in_the_middle(path: Path) -> None:
             print("ready", flush=True)
             while True:
                 put(store, "t")
-                store._keeping.checkpoint()
+                store._maintenance.checkpoint()
             """,
             path,
         )
@@ -163,7 +163,7 @@ def test_a_process_stopped_in_the_middle_of_a_write_blocks_writers_with_a_senten
         store = store_at(sys.argv[1])
         row = get(store, "w").row
         version = put(store, "w").version
-        from holdfast.backends.contract import Row
+        from fairlock.stores.base import Row
         print("ready", flush=True)
         while True:
             version = run(store.write(Row("w", 1, "", "x" * 20000), version, 0, ())).version
@@ -178,7 +178,7 @@ def test_a_process_stopped_in_the_middle_of_a_write_blocks_writers_with_a_senten
             stop(writer.pid)
             try:
                 put(store, "k")
-            except holdfast.BackendError as bad:
+            except fairlock.StoreError as bad:
                 hit = str(bad)
                 assert run(store.read("k")).row is not None, "reading goes on"
             os.kill(writer.pid, signal.SIGCONT)
@@ -199,8 +199,8 @@ def test_a_process_stopped_in_the_middle_of_a_write_blocks_writers_with_a_senten
 def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(path: Path) -> None:
     holder = python(
         """
-        import holdfast
-        locks = holdfast.connect(f"sqlite:///{sys.argv[1]}", lease=0.5)
+        import fairlock
+        locks = fairlock.connect(f"sqlite:///{sys.argv[1]}", lease=0.5)
         lease = locks.lock("k").acquire()
         print(lease.fence, flush=True)
         sys.stdin.readline()
@@ -212,7 +212,7 @@ def test_a_holder_stopped_past_its_lease_is_passed_over_and_learns_of_it(path: P
     assert holder.stdin is not None
     fence = int(holder.stdout.readline())
     stop(holder.pid)
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         lease = locks.lock("k").acquire(timeout=5)
         assert lease is not None
         assert lease.fence > fence

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import fairlock
 
 # Newer Pythons warn about a fork with threads around; these children begin with a client of their own.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 
 def processes(number: int, work: Callable[[], None]) -> bool:
-    """Run this in so many forked processes. True if all went well."""
+    """Run this in `number` forked processes. Return True if all went well."""
     pids: list[int] = []
     ends: list[int] = []
     try:
@@ -52,7 +52,7 @@ def test_thirty_two_processes_count_and_lose_nothing(path: Path, times: int) -> 
     counter.write_text("0")
 
     def work() -> None:
-        with holdfast.connect(f"sqlite:///{path}") as locks:
+        with fairlock.connect(f"sqlite:///{path}") as locks:
             for _ in range(times):
                 with locks.lock("k"):
                     add_one(counter)
@@ -66,7 +66,7 @@ def test_threads_of_several_processes_count_together(path: Path) -> None:
     counter.write_text("0")
 
     def work() -> None:
-        with holdfast.connect(f"sqlite:///{path}") as locks:
+        with fairlock.connect(f"sqlite:///{path}") as locks:
 
             def count() -> None:
                 for _ in range(20):
@@ -84,16 +84,16 @@ def test_threads_of_several_processes_count_together(path: Path) -> None:
 
 
 def test_a_semaphore_lets_in_as_many_as_it_has_slots(path: Path) -> None:
-    seats = path.with_name("seats")
-    seats.mkdir()
+    grants = path.with_name("grants")
+    grants.mkdir()
 
     def work() -> None:
-        with holdfast.connect(f"sqlite:///{path}") as locks:
+        with fairlock.connect(f"sqlite:///{path}") as locks:
             for _ in range(30):
                 with locks.semaphore("k", 3):
-                    mine = seats / str(os.getpid())
+                    mine = grants / str(os.getpid())
                     mine.touch()
-                    assert len(os.listdir(seats)) <= 3
+                    assert len(os.listdir(grants)) <= 3
                     mine.unlink()
 
     assert processes(8, work)
@@ -104,7 +104,7 @@ def test_a_crowd_that_meets_at_a_file_that_does_not_exist_yet(tmp_path: Path) ->
         path = tmp_path / f"{i}.db"
 
         def work(path: Path = path) -> None:
-            with holdfast.connect(f"sqlite:///{path}") as locks:
+            with fairlock.connect(f"sqlite:///{path}") as locks:
                 with locks.lock("k", timeout=60):
                     pass
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast.backends.sqlite import SqliteStore, sentences
-from holdfast.errors import BackendError, ConfigError
-from tests.sqlite.plumbing import ThreadColour, enter, get, put, python, run, step, stop, store_at
+import fairlock
+from fairlock.errors import ConfigError, StoreError
+from fairlock.stores.sqlite import SqliteStore, errors
+from tests.sqlite.processes import ThreadRuntime, enter, get, put, python, run, step, stop, store_at
 
 Client = Callable[..., SqliteStore]
 
@@ -73,10 +73,10 @@ def test_a_newer_schema_is_refused_and_nothing_is_lost(client: Client, path: Pat
     with sqlite3.connect(path) as newer:
         newer.execute("PRAGMA user_version=7")
     newer.close()
-    with pytest.raises(ConfigError, match=r"newer holdfast \(schema 7; this one knows 1\). Upgrade"):
+    with pytest.raises(ConfigError, match=r"newer fairlock \(schema 7; this one knows 1\). Upgrade"):
         put(store_at(path), "k")
     with sqlite3.connect(path) as newer:
-        assert newer.execute("SELECT body FROM holdfast_locks").fetchone() == ("precious",)
+        assert newer.execute("SELECT body FROM fairlock_locks").fetchone() == ("precious",)
     newer.close()
 
 
@@ -100,7 +100,7 @@ def test_files_deleted_under_us_are_noticed_and_said(
     for end in gone:
         os.unlink(f"{path}{end}")
     store._check_at = 0.0  # 200 ms later
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "fairlock"):
         put(store, "k", "new")
     assert "was deleted or replaced while in use" in caplog.text
     other = client()
@@ -126,7 +126,7 @@ def test_a_database_that_was_replaced_is_noticed(client: Client, path: Path) -> 
 
 
 def test_a_write_prepared_from_the_old_file_is_not_put_into_the_new_one(client: Client, path: Path) -> None:
-    from holdfast.backends.contract import Row, Seen
+    from fairlock.stores.base import Row, RowSnapshot
 
     store = client()
     seen = get(store, "k")
@@ -134,7 +134,7 @@ def test_a_write_prepared_from_the_old_file_is_not_put_into_the_new_one(client: 
         os.unlink(f"{path}{end}")
     store._check_at = 0.0
     result = run(store.write(Row("k", 1, "", "x"), seen.version, seen.now, ()))
-    assert isinstance(result, Seen)
+    assert isinstance(result, RowSnapshot)
     assert result.row is None
 
 
@@ -196,10 +196,10 @@ def fill(disk: Path) -> None:
 
 def test_a_full_disk_is_said_and_it_goes_on_by_itself(small_disk: Path) -> None:
     store = store_at(small_disk / "locks.db")
-    step(store, "k", enter("A", store.ear))
+    step(store, "k", enter("A", store.open_listener()))
     held = get(store, "k").row
     fill(small_disk)
-    with pytest.raises(BackendError, match=r"is full. It goes on by itself once there is room") as caught:
+    with pytest.raises(StoreError, match=r"is full. It works again by itself once there is room") as caught:
         for i in range(100):
             put(store, f"k{i}", "x" * 3000)
     assert not caught.value.refused
@@ -213,18 +213,18 @@ def test_a_full_disk_is_said_and_it_goes_on_by_itself(small_disk: Path) -> None:
 def test_a_log_does_not_fill_a_small_disk(small_disk: Path) -> None:
     """Beside an idle holder, by clients that make few writes each."""
     url = f"sqlite:///{small_disk}/locks.db"
-    with holdfast.connect(url) as idle, idle.lock("idle"):
+    with fairlock.connect(url) as idle, idle.lock("idle"):
         for _ in range(60):
-            with holdfast.connect(url) as locks, locks.lock("job"):
+            with fairlock.connect(url) as locks, locks.lock("job"):
                 pass
-    with holdfast.connect(url) as locks, locks.lock("idle", timeout=0):
+    with fairlock.connect(url) as locks, locks.lock("idle", timeout=0):
         pass
 
 
 def test_on_a_full_disk_the_room_of_the_log_is_used(small_disk: Path) -> None:
     store = store_at(small_disk / "locks.db")
     put(store, "k")
-    assert store._keeping.checkpoint()
+    assert store._maintenance.checkpoint()
     for _ in range(20):
         put(store, "k", "x" * 100)
     fill(small_disk)
@@ -236,7 +236,7 @@ def test_on_a_full_disk_the_room_of_the_log_is_used(small_disk: Path) -> None:
 def test_a_disk_that_is_full_from_the_start(small_disk: Path) -> None:
     fill(small_disk)
     store = store_at(small_disk / "locks.db")
-    with pytest.raises(BackendError, match=r"is full|cannot be written|cannot be opened"):
+    with pytest.raises(StoreError, match=r"is full|cannot be written|cannot be opened"):
         put(store, "k")
     os.unlink(small_disk / "filler")
     put(store, "k")
@@ -248,7 +248,7 @@ def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
     done = python(
         """
         import resource
-        from holdfast.errors import BackendError
+        from fairlock.errors import StoreError
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         store = store_at(sys.argv[1])
         put(store, "k", "held")
@@ -256,7 +256,7 @@ def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
         try:
             for i in range(100):
                 put(store, f"k{i}", "x" * 3000)
-        except BackendError as bad:
+        except StoreError as bad:
             print(bad.refused, bad)
         print(get(store, "k").row.body)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -267,7 +267,7 @@ def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
     )
     refused, held, on = done.communicate(timeout=60)[0].splitlines()
     assert refused.startswith("False ")
-    assert "goes on by itself" in refused
+    assert "works again by itself" in refused
     assert (held, on) == ("held", "went on")
 
 
@@ -282,7 +282,7 @@ def test_too_many_open_files_is_a_sentence(client: Client) -> None:
                 opened.append(os.open("/dev/null", os.O_RDONLY))
             except OSError:
                 break
-        with pytest.raises(BackendError, match="too many files open"):
+        with pytest.raises(StoreError, match="too many files open"):
             put(store, "k")
     finally:
         for fd in opened:
@@ -303,8 +303,8 @@ def error(code: int) -> sqlite3.OperationalError:
 
 @pytest.mark.parametrize("code", [3, 7, 8, 8 | 4 << 8, 10, 10 | 3 << 8, 10 | 19 << 8, 11, 13, 14, 23, 26, 1, 0, 999])
 def test_every_code_becomes_a_sentence_with_the_path(path: Path, code: int) -> None:
-    said = sentences.explain(error(code), str(path))
-    assert isinstance(said, (BackendError, ConfigError))
+    said = errors.explain(error(code), str(path))
+    assert isinstance(said, (StoreError, ConfigError))
     assert str(path) in str(said) or str(path.parent) in str(said)
     assert str(said).endswith(".")
     rights = code & 0xFF in (3, 8, 23)
@@ -313,11 +313,11 @@ def test_every_code_becomes_a_sentence_with_the_path(path: Path, code: int) -> N
 
 @pytest.mark.parametrize("code", [5, 5 | 1 << 8, 5 | 2 << 8, 6, 15])
 def test_busy_is_not_an_error_but_a_reason_to_try_again(code: int) -> None:
-    assert sentences.is_busy(error(code))
-    assert not sentences.is_busy(error(13))
+    assert errors.is_busy(error(code))
+    assert not errors.is_busy(error(13))
 
 
-def test_the_writer_is_named_and_said_to_be_stopped(client: Client, path: Path) -> None:
+def test_a_stopped_writer_is_named(client: Client, path: Path) -> None:
     store = client(busy_timeout=0.05)
     put(store, "k")
     other = python(
@@ -331,20 +331,20 @@ def test_the_writer_is_named_and_said_to_be_stopped(client: Client, path: Path) 
     )
     assert other.stdout is not None
     other.stdout.readline()
-    assert sentences.writer(str(path)) == (other.pid, Path(f"/proc/{other.pid}/comm").read_text().strip(), False)
+    assert errors.writer(str(path)) == (other.pid, Path(f"/proc/{other.pid}/comm").read_text().strip(), False)
     stop(other.pid)
-    with pytest.raises(BackendError, match=rf"process {other.pid} .* is stopped in the middle of a write.*kill -CONT"):
+    with pytest.raises(StoreError, match=rf"process {other.pid} .* is stopped in the middle of a write.*kill -CONT"):
         put(store, "k")
     other.kill()
     other.communicate()
     put(store, "k")
-    assert sentences.writer(str(path)) is None
+    assert errors.writer(str(path)) is None
 
 
 def test_a_statement_that_fails_in_an_unknown_way_opens_the_file_anew(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SqliteStore(str(path), ThreadColour())
+    store = SqliteStore(str(path), ThreadRuntime())
     put(store, "k")
 
     def broken(sql: str, values: object = ()) -> int:
@@ -352,7 +352,7 @@ def test_a_statement_that_fails_in_an_unknown_way_opens_the_file_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(store._db, "change", broken)
-        with pytest.raises(BackendError, match="holdfast doctor"):
+        with pytest.raises(StoreError, match="fairlock doctor"):
             put(store, "k")
     assert store._db.cursor is None
     put(store, "k")

@@ -1,6 +1,6 @@
-"""Files and rows that were damaged by chance: one bad record costs one name, no error is raw, nobody gets in twice.
+"""Files and rows that were damaged by jitter: one bad record costs one name, no error is raw, nobody gets in twice.
 
-Seeded, and every failure names its seed: `HOLDFAST_SEED=17 ./dev test tests/sqlite/test_damaged_files.py` plays one.
+Seeded, and every failure names its seed: `FAIRLOCK_SEED=17 ./dev test tests/sqlite/test_damaged_files.py` plays one.
 """
 
 import os
@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast import LockError, Locks
+import fairlock
+from fairlock import LockError, Locks
 
 FILES, ROWS = 60, 60
 MANY = 3000
-ONE = os.environ.get("HOLDFAST_SEED")
+ONE = os.environ.get("FAIRLOCK_SEED")
 HELD = ("alpha", "beta", "gamma")
 WILD: tuple[Any, ...] = (0, -1, 2**62, 1.5, "", "x", b"\xff\xfe", b"", "[]", "null", '{"a":1}', "[2,1]", "9" * 400)
 
@@ -31,7 +31,7 @@ def seeds(number: int) -> list[int]:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database in which three names are held by leases without a process, and three items are taken."""
     path = tmp_path_factory.mktemp("damaged") / "template.db"
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         for name in HELD:
             lease = locks.lock(name, note="precious").acquire()
             assert lease is not None
@@ -41,15 +41,15 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 pass
         jobs = locks.pool("jobs", lease=3600)
         jobs.add_many({f"job-{n}": {"n": n} for n in range(12)})
-    with holdfast.connect(f"sqlite:///{path}") as locks:
+    with fairlock.connect(f"sqlite:///{path}") as locks:
         for _ in range(3):
             assert locks.pool("jobs", lease=3600).acquire(False, renew=False) is not None
-        locks._desk.seats.clear()  # as a process that was killed
+        locks._session.grants.clear()  # as a process that was killed
     return path
 
 
 def documented(work: Callable[[], Any]) -> Any:
-    """What it gives, or the exception if that is one of ours. Anything else is raised, and fails the test."""
+    """Return the result, or the exception if that is one of ours. Anything else is raised, and fails the test."""
     try:
         return work()
     except LockError as error:
@@ -63,7 +63,7 @@ def use(locks: Locks) -> list[str]:
     documented(locks.ping)
     for name in HELD:
         documented(lambda: locks.lock(name).locked())  # noqa: B023
-        if isinstance(documented(lambda: locks.lock(name).acquire(False)), holdfast.Lease):  # noqa: B023
+        if isinstance(documented(lambda: locks.lock(name).acquire(False)), fairlock.Lease):  # noqa: B023
             twice.append(name)
         documented(lambda: locks.attach(name, "0" * 32))  # noqa: B023
     documented(lambda: locks.lock("used-3").acquire(False))
@@ -71,7 +71,7 @@ def use(locks: Locks) -> list[str]:
     jobs = locks.pool("jobs", lease=3600)
     for _ in range(13):
         item = documented(lambda: jobs.acquire(False))
-        if not isinstance(item, holdfast.Item):
+        if not isinstance(item, fairlock.Item):
             break
         if documented(lambda: item.body) in ({"n": 0}, {"n": 1}, {"n": 2}):  # noqa: B023
             twice.append(item.key)
@@ -84,18 +84,18 @@ def use(locks: Locks) -> list[str]:
 
 def check(path: Path, seed: int) -> None:
     try:
-        locks = holdfast.connect(f"sqlite:///{path}", busy_timeout=0.1)
+        locks = fairlock.connect(f"sqlite:///{path}", busy_timeout=0.1)
         twice = use(locks)
     except Exception as error:
         raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
     assert not twice, f"seed {seed}: {twice} granted twice"
 
 
-def damage_bytes(path: Path, chance: random.Random) -> None:
+def damage_bytes(path: Path, jitter: random.Random) -> None:
     whole = bytearray(path.read_bytes())
-    for _ in range(chance.choice((1, 1, 2, 8))):
-        place = chance.randrange(len(whole))
-        whole[place] ^= 1 << chance.randrange(8) if chance.random() < 0.5 else chance.randrange(1, 256)
+    for _ in range(jitter.choice((1, 1, 2, 8))):
+        place = jitter.randrange(len(whole))
+        whole[place] ^= 1 << jitter.randrange(8) if jitter.random() < 0.5 else jitter.randrange(1, 256)
     path.write_bytes(whole)
 
 
@@ -118,24 +118,24 @@ def test_damaged_files_raise_nothing_raw_and_grant_nothing_twice(copy: Callable[
         check(path, seed)
 
 
-def damage_row(path: Path, chance: random.Random) -> str:
+def damage_row(path: Path, jitter: random.Random) -> str:
     """Damage one row; its key."""
     with sqlite3.connect(path) as db:
         db.text_factory = bytes
-        if chance.random() < 0.7:
-            table, columns, of = "holdfast_locks", ("score", "owner", "body", "body", "body", "version"), ""
+        if jitter.random() < 0.7:
+            table, columns, of = "fairlock_locks", ("score", "owner", "body", "body", "body", "version"), ""
         else:
-            table, of = "holdfast_items", "pool"
+            table, of = "fairlock_items", "pool"
             columns = ("score", "fence", "ticket", "lease", "owner", "note", "body")
-        rowid, key = chance.choice(db.execute(f"SELECT rowid, key FROM {table}").fetchall())
-        column = chance.choice(columns)
-        value: Any = chance.choice(WILD)
-        if column == "body" and chance.random() < 0.6:
+        rowid, key = jitter.choice(db.execute(f"SELECT rowid, key FROM {table}").fetchall())
+        column = jitter.choice(columns)
+        value: Any = jitter.choice(WILD)
+        if column == "body" and jitter.random() < 0.6:
             body = db.execute(f"SELECT CAST(body AS BLOB) FROM {table} WHERE rowid=?", (rowid,)).fetchone()[0]
             text = bytearray(body)
-            text[chance.randrange(len(text))] ^= 1 << chance.randrange(7)
+            text[jitter.randrange(len(text))] ^= 1 << jitter.randrange(7)
             value = bytes(text)
-        cast = "CAST(? AS TEXT)" if type(value) is bytes and chance.random() < 0.7 else "?"
+        cast = "CAST(? AS TEXT)" if type(value) is bytes and jitter.random() < 0.7 else "?"
         db.execute(f"UPDATE {table} SET {column}={cast} WHERE rowid=?", (value, rowid))
     db.close()
     return of or key.decode()
@@ -149,7 +149,7 @@ def test_a_damaged_row_costs_one_name(copy: Callable[[], Path], rows: int) -> No
         check(path, seed)
         if bad == "pool":
             continue
-        with holdfast.connect(f"sqlite:///{path}") as locks:
+        with fairlock.connect(f"sqlite:///{path}") as locks:
             for name in {*HELD, "used-5"} - {bad}:
                 got = locks.lock(name).acquire(False)
                 assert (got is None) == (name in HELD), f"seed {seed}: {name}"

@@ -1,4 +1,4 @@
-"""What the doctor says about a file, and the schema."""
+"""`doctor` for a SQLite file, and the schema."""
 
 import grp
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.sqlite import SqliteStore, doctor, place
-from tests.sqlite.plumbing import ThreadColour, put, python, run, stop
+from fairlock.stores.sqlite import SqliteStore, doctor, location
+from tests.sqlite.processes import ThreadRuntime, put, python, run, stop
 
 Client = Callable[..., SqliteStore]
 
@@ -55,9 +55,9 @@ def test_the_versions_with_the_bug_are_named(
     assert doctor._version()[0] == level
 
 
-def test_who_else_has_it_open(client: Client, path: Path) -> None:
+def test_which_other_processes_have_it_open(client: Client, path: Path) -> None:
     store = client()
-    other = python("store = store_at(sys.argv[1]); print(store.ear, flush=True); sys.stdin.read()", path)
+    other = python("store = store_at(sys.argv[1]); print(store.open_listener(), flush=True); sys.stdin.read()", path)
     assert other.stdout is not None
     other.stdout.readline()
     try:
@@ -94,7 +94,7 @@ def test_a_process_stopped_in_the_middle_of_a_write(client: Client, path: Path) 
 
 def test_the_default_store_is_one_users_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    store = SqliteStore(None, ThreadColour())
+    store = SqliteStore(None, ThreadRuntime())
     text = said(store)
     run(store.close())
     assert "do not exclude each other" in text
@@ -108,7 +108,7 @@ def test_a_file_for_everybody(client: Client, path: Path) -> None:
     assert "warning: Everybody on this machine may write" in said(store)
 
 
-def test_who_can_share_the_locks(client: Client, path: Path) -> None:
+def test_which_users_can_share_the_locks(client: Client, path: Path) -> None:
     store = client()
     put(store, "k")
     path.chmod(0o600)
@@ -120,10 +120,10 @@ def test_who_can_share_the_locks(client: Client, path: Path) -> None:
     text = said(store)
     assert f"ok: User {me}, group {group} and root can share these locks." in text
     assert f"note: For other users of group {group} to share them: chgrp {group} '{path.parent}'; chmod g+rwxs" in text
-    assert f"warning: {path}.ears is closed to group {group}, which may write the database" in text
+    assert f"warning: {path}.wakeups is closed to group {group}, which may write the database" in text
     assert f"warning: {path}-wal is closed to group {group}" in text
     path.parent.chmod(0o2770)
-    Path(f"{path}.ears").chmod(0o2770)
+    Path(f"{path}.wakeups").chmod(0o2770)
     Path(f"{path}-wal").chmod(0o660)
     Path(f"{path}-shm").chmod(0o660)
     text = said(store)
@@ -132,13 +132,13 @@ def test_who_can_share_the_locks(client: Client, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "cure"), [(0o644, "600"), (0o640, "600"), (0o664, "660")])
-def test_read_access_of_those_who_may_not_write(client: Client, path: Path, mode: int, cure: str) -> None:
+def test_read_access_of_users_that_may_not_write(client: Client, path: Path, mode: int, cure: str) -> None:
     store = client()
     put(store, "k")
     assert "may read it" not in said(store)
     path.chmod(mode)
     text = said(store)
-    assert f"warning: Users who may not write {path} may read it" in text
+    assert f"warning: Users that may not write {path} may read it" in text
     assert f"chmod {cure} '{path}' '{path}'-*." in text
 
 
@@ -146,9 +146,9 @@ def test_a_directory_in_which_others_may_write(client: Client, path: Path) -> No
     store = client()
     put(store, "k")
     path.parent.chmod(0o1777)
-    assert f"can create files in {path.parent}, and so stop everybody. Move it" in said(store)
+    assert f"can create files in {path.parent}, and so stop all users. Move it" in said(store)
     path.parent.chmod(0o777)
-    assert f"can delete files in {path.parent}, and so stop everybody or take any lock. Move it" in said(store)
+    assert f"can delete files in {path.parent}, and so stop all users or take any lock. Move it" in said(store)
     path.parent.chmod(0o755)
     assert "Move it" not in said(store)
 
@@ -175,22 +175,22 @@ def test_a_store_that_cannot_be_opened(client: Client, tmp_path: Path) -> None:
 
 
 def test_a_network_file_system(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "mount_of", lambda path: place.Mount("nfs4", "/mnt"))
+    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount("nfs4", "/mnt"))
     assert "error:" in (text := said(client()))
     assert "network file system" in text
 
 
 def test_a_made_up_boot_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     boot = "/proc/sys/kernel/random/boot_id"
-    monkeypatch.setattr(place, "mount_of", lambda path: place.Mount("tmpfs", boot if path == boot else "/"))
+    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount("tmpfs", boot if path == boot else "/"))
     assert "made-up boot id" in said(client())
 
 
-def test_no_ear(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_listener(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("holdfast.backends.sqlite.ears.Ears._bind", refuse)
+    monkeypatch.setattr("fairlock.stores.sqlite.wakeup_sockets.WakeupSockets._bind", refuse)
     assert "warning: No socket can be made beside the database (Permission denied)" in said(client())
 
 
@@ -205,13 +205,13 @@ def test_a_disk_with_little_room(client: Client, monkeypatch: pytest.MonkeyPatch
     store = client()
     put(store, "k")
     assert "The disk has" not in said(store)
-    monkeypatch.setattr(doctor, "room", lambda path: 10_000)
-    assert "warning: The disk has 10 kB left. When it is full nobody is let in: make room there." in said(store)
+    monkeypatch.setattr(doctor, "free_space", lambda path: 10_000)
+    assert "warning: The disk has 10 kB left. When it is full no lock can be acquired: make room there." in said(store)
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")
 def test_memory(client: Client) -> None:
-    folder = Path("/dev/shm") / f"holdfast-{os.getpid()}"
+    folder = Path("/dev/shm") / f"fairlock-{os.getpid()}"
     folder.mkdir()
     try:
         store = client(path=folder / "x.db")
@@ -219,5 +219,5 @@ def test_memory(client: Client) -> None:
         run(store.close())
     finally:
         shutil.rmtree(folder)
-    mount = place.mount_of("/dev/shm/x")
+    mount = location.mount_of("/dev/shm/x")
     assert mount is None or mount.kind != "tmpfs" or "That is memory" in text

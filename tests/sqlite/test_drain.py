@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import fairlock
 
 WORKER = Path(__file__).with_name("drain.py")
 
@@ -18,9 +18,9 @@ WORKER = Path(__file__).with_name("drain.py")
 def drain(
     url: str, log: Path, items: int, workers: int, kills: int, lease: float, seconds: float
 ) -> dict[str, float]:
-    """Add so many, let so many processes work, kill so many of them at random; then see what became of it all."""
-    chance = random.Random(items)
-    with holdfast.connect(url) as locks:
+    """Add the items, start the workers, kill some of them at random; return what became of it all."""
+    jitter = random.Random(items)
+    with fairlock.connect(url) as locks:
         jobs = locks.pool("jobs")
         jobs.add_many(f"item {n}" for n in range(items))
         command = [sys.executable, str(WORKER), url, "jobs", str(log), str(lease)]
@@ -40,7 +40,7 @@ def drain(
                 free_since = {key: free_since.get(key, now) for key in expired}
                 stuck = max([stuck, *(now - since for since in free_since.values())])
                 if killed < kills and counts.done > items * killed / kills:
-                    victim = running.pop(chance.randrange(len(running)))
+                    victim = running.pop(jitter.randrange(len(running)))
                     victim.send_signal(signal.SIGKILL)
                     victim.wait()
                     killed += 1
@@ -72,7 +72,7 @@ def drain(
     return {"seconds": took, "killed": killed, "again": again, "stuck": stuck, "per second": items / took}
 
 
-def jobs_left(items: list[holdfast.PoolItem]) -> str:
+def jobs_left(items: list[fairlock.PoolItem]) -> str:
     return str([item for item in items if item.state != "done"][:10])
 
 

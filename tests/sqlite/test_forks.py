@@ -1,4 +1,4 @@
-"""Forks: the child begins anew, and nothing that either side writes is lost."""
+"""Forks: the child starts over, and nothing that either side writes is lost."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.contract import Pushed, Row, Written
-from holdfast.backends.sqlite import SqliteStore, forks
-from holdfast.doorman import Wake
-from holdfast.errors import BackendError
-from tests.sqlite.plumbing import get, put, run, store_at
+from fairlock.errors import StoreError
+from fairlock.rules.locks import Wakeup
+from fairlock.stores.base import Pushed, Row, Written
+from fairlock.stores.sqlite import SqliteStore, fork_hooks
+from tests.sqlite.processes import get, put, run, store_at
 
 Client = Callable[..., SqliteStore]
 NOBODY: frozenset[str] = frozenset()
@@ -118,23 +118,23 @@ def test_parent_and_child_never_write_the_same_version(client: Client) -> None:
     assert ended_well(in_child(child))
 
 
-def test_the_child_has_an_ear_of_its_own_and_does_not_keep_the_parents_alive(path: Path) -> None:
+def test_the_child_has_an_listener_of_its_own_and_does_not_keep_the_parents_alive(path: Path) -> None:
     store = store_at(path)
-    parents = store.ear
+    parents = store.open_listener()
     read, write = os.pipe()
 
     def child() -> None:
         os.close(write)
-        assert store.ear != parents
-        assert store.ear.startswith(f"{os.getpid()}-")
+        assert store.open_listener() != parents
+        assert store.open_listener().startswith(f"{os.getpid()}-")
         other = store_at(path)
         os.read(read, 1)  # the parent has closed its own
-        assert other.silent([parents]) == (NOBODY, {parents})
+        assert other.liveness([parents]) == (NOBODY, {parents})
 
     pid = in_child(child)
     os.close(read)
-    assert store._ears.socket is not None
-    store._ears.socket.close()
+    assert store._listeners.socket is not None
+    store._listeners.socket.close()
     os.close(write)
     assert ended_well(pid)
     run(store.close())
@@ -144,34 +144,34 @@ def test_the_child_has_an_ear_of_its_own_and_does_not_keep_the_parents_alive(pat
 def test_the_client_may_tell_it_too_before_or_after_the_hook(client: Client, times: int) -> None:
     store = client()
     put(store, "k")
-    old = store.ear
+    old = store.open_listener()
 
     def child() -> None:
         for _ in range(times):
             store.forked()
-        new = store.ear
+        new = store.open_listener()
         assert new != old
         put(store, "k", "child")
         store.forked()
-        assert store.ear == new, "once is enough"
+        assert store.open_listener() == new, "once is enough"
 
     assert ended_well(in_child(child))
-    assert store.ear == old
+    assert store.open_listener() == old
     store.forked()
-    assert store.ear == old, "this is the parent"
+    assert store.open_listener() == old, "this is the parent"
 
 
-def test_hints_for_the_parent_do_not_reach_the_child(client: Client) -> None:
+def test_wakeups_for_the_parent_do_not_reach_the_child(client: Client) -> None:
     store = client()
-    ear = store.ear
-    store._room._remember(Pushed("A"))
+    listener = store.open_listener()
+    store._waiters._remember(Pushed("A"))
 
     def child() -> None:
-        assert run(store.changed("k", "A", 0.05, ())) is None
+        assert run(store.wait_for_wakeup("k", "A", 0.05, ())) is None
 
     assert ended_well(in_child(child))
-    run(store.wake([Wake(ear, "B")]))
-    assert run(store.changed("k", "B", 5, ())) is not None
+    run(store.wake([Wakeup(listener, "B")]))
+    assert run(store.wait_for_wakeup("k", "B", 5, ())) is not None
 
 
 def test_a_fork_while_other_threads_write_and_wait_blocks_neither(client: Client) -> None:
@@ -189,7 +189,7 @@ def test_a_fork_while_other_threads_write_and_wait_blocks_neither(client: Client
 
     def wait() -> None:
         while not stop.is_set():
-            run(store.changed("k", "nobody", 0.01, ()))
+            run(store.wait_for_wakeup("k", "nobody", 0.01, ()))
 
     threads = [threading.Thread(target=work, args=(f"w{i}",)) for i in range(3)]
     threads.append(threading.Thread(target=wait))
@@ -200,7 +200,7 @@ def test_a_fork_while_other_threads_write_and_wait_blocks_neither(client: Client
 
             def child(i: int = i) -> None:
                 put(store, f"child{i}")
-                assert run(store.changed("k", "nobody", 0.01, ())) is None
+                assert run(store.wait_for_wakeup("k", "nobody", 0.01, ())) is None
 
             assert ended_well(in_child(child))
     finally:
@@ -220,17 +220,17 @@ def test_a_fork_in_the_middle_of_a_statement_is_refused_in_the_child_not_lost(
     monkeypatch.setattr(store._db, "before_fork", lambda: False)
 
     def child() -> None:
-        with pytest.raises(BackendError, match="Connect after the fork"):
+        with pytest.raises(StoreError, match="Connect after the fork"):
             put(store, "k", "child")
 
     assert ended_well(in_child(child))
     put(store, "k", "parent")
 
 
-def test_before_a_fork_a_held_guard_is_waited_for_but_not_for_ever(
+def test_before_a_fork_a_held_guard_is_waited_for_but_not_forever(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.backends.sqlite.connection.FORK", 0.1)
+    monkeypatch.setattr("fairlock.stores.sqlite.connection.FORK", 0.1)
     store = client()
     put(store, "k")
     for lock in (store._db.guard, store._db.aside):
@@ -265,20 +265,20 @@ def test_a_store_that_nobody_has_any_more_does_not_hold_up_a_fork(path: Path) ->
             os.kill(pid, signal.SIGKILL)
             pytest.fail("the child hangs")
         time.sleep(0.001)
-    assert not forks._paused
+    assert not fork_hooks._paused
 
 
-def test_a_store_that_was_dropped_is_not_followed(path: Path) -> None:
+def test_a_store_that_was_dropped_is_not_called_at_a_fork(path: Path) -> None:
     store = store_at(path)
-    count = len(forks._followers)
+    count = len(fork_hooks._stores)
     del store
-    assert len(forks._followers) == count - 1
+    assert len(fork_hooks._stores) == count - 1
 
 
 def test_processes_started_by_subprocess_inherit_nothing(client: Client) -> None:
     store = client()
     put(store, "k")
-    assert store.ear
+    assert store.open_listener()
     code = "import os; print([os.readlink(f'/proc/self/fd/{f}') for f in os.listdir('/proc/self/fd') if int(f) > 3])"
     out = subprocess.run([sys.executable, "-c", code], close_fds=False, capture_output=True, text=True, check=True)
     assert "locks.db" not in out.stdout

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.sqlite import SqliteStore, rights
-from holdfast.errors import LockError
-from tests.sqlite.plumbing import dead_socket, put, python, run, store_at
+from fairlock.errors import LockError
+from fairlock.stores.sqlite import SqliteStore, file_permissions
+from tests.sqlite.processes import dead_socket, put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
 
 Client = Callable[..., SqliteStore]
 
 USER = """
-    import holdfast
+    import fairlock
     from tests.sqlite.users import become
     become(sys.argv[2])
     os.umask(int(sys.argv[3], 8))
-    locks = holdfast.connect("sqlite:///" + sys.argv[1], lease=120)
+    locks = fairlock.connect("sqlite:///" + sys.argv[1], lease=120)
     print("ready", flush=True)
     for word in map(str.strip, sys.stdin):
         try:
@@ -47,7 +47,7 @@ class User:
         self.process = python(USER, path, name, umask)
         self._ready = False
 
-    def ask(self, word: str) -> str:
+    def call(self, word: str) -> str:
         self.write(word)
         return self.read()
 
@@ -104,14 +104,14 @@ def test_the_files_are_for_the_group_if_the_umask_lets_it_write_and_never_for_ot
     before = os.umask(umask)
     try:
         store = store_at(path)
-        assert store.ear
+        assert store.open_listener()
         put(store, "k")
     finally:
         os.umask(before)
     try:
         assert {stat.S_IMODE(os.stat(f"{path}{end}").st_mode) for end in ("", "-wal", "-shm")} == {mode}
-        assert stat.S_IMODE(os.stat(f"{path}.ears").st_mode) == (0o2770 if mode == 0o660 else 0o700)
-        assert stat.S_IMODE(os.stat(f"{path}.ears/{store.ear}").st_mode) == mode, "whatever the umask says"
+        assert stat.S_IMODE(os.stat(f"{path}.wakeups").st_mode) == (0o2770 if mode == 0o660 else 0o700)
+        assert stat.S_IMODE(os.stat(f"{path}.wakeups/{store.listener}").st_mode) == mode, "whatever the umask is"
     finally:
         run(store.close())
 
@@ -128,15 +128,15 @@ def test_a_file_that_is_there_keeps_its_mode(path: Path) -> None:
 # -- sharing
 
 
-def test_whoever_may_use_the_database_may_knock_at_an_ear(tmp_path: Path) -> None:
+def test_whoever_may_use_the_database_may_knock_at_an_listener(tmp_path: Path) -> None:
     path = tmp_path / "shared.db"
     path.touch()
     path.chmod(0o660)
     store = store_at(path)
-    directory = Path(f"{path}.ears")
-    assert store.ear
+    directory = Path(f"{path}.wakeups")
+    assert store.open_listener()
     assert directory.stat().st_mode & 0o777 == 0o770
-    assert (directory / store.ear).stat().st_mode & 0o777 == 0o660
+    assert (directory / store.open_listener()).stat().st_mode & 0o777 == 0o660
     run(store.close())
 
 
@@ -162,23 +162,23 @@ def they_share(one: User, other: User) -> None:
     for holder, waiter in ((one, other), (other, one)):
         took = []
         for _ in range(3):
-            float(holder.ask("acquire"))
+            float(holder.call("acquire"))
             waiter.write("acquire")
             time.sleep(SOON)
-            released = float(holder.ask("release"))
+            released = float(holder.call("release"))
             took.append(float(waiter.read()) - released)
-            float(waiter.ask("release"))
+            float(waiter.call("release"))
         assert min(took) <= 0.05, took
 
 
 def a_death_is_noticed(holder: User, waiter: User) -> None:
-    float(holder.ask("acquire"))
+    float(holder.call("acquire"))
     waiter.write("acquire")
     time.sleep(SOON)
     killed = time.monotonic()
     holder.process.kill()
     assert float(waiter.read()) - killed <= 1.0
-    float(waiter.ask("release"))
+    float(waiter.call("release"))
 
 
 @only_root
@@ -199,7 +199,7 @@ def test_root_and_another_user_share_a_file(made: People, place: Path, user: Beg
     names = ["", made.alice] if first == "root" else [made.alice, ""]
     one, other, third = (user(path, name) for name in (*names, names[0]))
     they_share(one, other)
-    assert {os.stat(f"{path}{end}").st_uid for end in ("", "-wal", "-shm", ".ears")} == {uid(made.alice)}
+    assert {os.stat(f"{path}{end}").st_uid for end in ("", "-wal", "-shm", ".wakeups")} == {uid(made.alice)}
     a_death_is_noticed(one, other)
     a_death_is_noticed(other, third)
 
@@ -239,7 +239,7 @@ def test_after_opening_a_database_of_another_user_root_is_root_again(made: Peopl
     path = root_beside(place, made)
     store = store_at(path)
     put(store, "k")
-    assert store._keeping.checkpoint()
+    assert store._maintenance.checkpoint()
     run(store.close())
     path.with_name("by root").touch()
     assert path.with_name("by root").stat().st_uid == 0
@@ -250,21 +250,21 @@ def test_after_opening_a_database_of_another_user_root_is_root_again(made: Peopl
 
 
 @only_root
-@pytest.mark.parametrize("end", [".ears", "-wal", "-shm"])
+@pytest.mark.parametrize("end", [".wakeups", "-wal", "-shm"])
 def test_what_an_outsider_has_put_beside_the_database_is_refused(
     made: People, place: Path, user: Begin, end: str
 ) -> None:
     place.chmod(0o1777)
     strange = place / f"locks.db{end}"
-    if end == ".ears":
+    if end == ".wakeups":
         strange.mkdir(0o777)
         strange.chmod(0o777)
     else:
         strange.touch()
         strange.chmod(0o666)
     os.chown(strange, uid(made.mallory), gid(made.mallory))
-    said = user(place / "locks.db", made.alice).ask("acquire")
-    assert said.startswith(f"BackendError {strange} belongs to user {made.mallory}")
+    said = user(place / "locks.db", made.alice).call("acquire")
+    assert said.startswith(f"StoreError {strange} belongs to user {made.mallory}")
     assert "move the database to a directory that only its users may write" in said
 
 
@@ -273,19 +273,19 @@ def test_a_directory_that_an_outsider_owns_is_not_used_by_a_client_that_runs(mad
     """It takes the place of the real one while that is away."""
     place.chmod(0o1777)
     one, two = store_at(place / "locks.db"), store_at(place / "locks.db")
-    ear = one.ear
-    assert two.ear
-    directory = Path(one._ears.directory)
+    listener = one.open_listener()
+    assert two.open_listener()
+    directory = Path(one._listeners.directory)
     directory.rename(place / "elsewhere")
     directory.mkdir(0o777)
     os.chown(directory, uid(made.mallory), gid(made.mallory))
-    dead_socket(directory / ear)
+    dead_socket(directory / listener)
     for store in (one, two):
-        store._ears.heal()
-    assert two.silent([ear]) == (frozenset(), frozenset())
-    assert os.listdir(directory) == [ear], "nobody has a socket there"
+        store._listeners.heal()
+    assert two.liveness([listener]) == (frozenset(), frozenset())
+    assert os.listdir(directory) == [listener], "nobody has a socket there"
     new = store_at(place / "locks.db")
-    assert new.ear == ""
+    assert new.open_listener() == ""
     for store in (one, two, new):
         run(store.close())
 
@@ -295,13 +295,13 @@ def test_a_user_without_rights_to_the_file_can_lock_nothing_of_it(made: People, 
     """A lock for reading stops the writers as well, and the right to read is enough for one."""
     store = store_at(place / "locks.db")
     put(store, "k")
-    assert store.ear
+    assert store.open_listener()
     tried = python(
         """
         import fcntl
         from tests.sqlite.users import become
         become(sys.argv[2])
-        for end in ("", "-wal", "-shm", ".ears"):
+        for end in ("", "-wal", "-shm", ".wakeups"):
             try:
                 fcntl.flock(os.open(sys.argv[1] + end, os.O_RDONLY), fcntl.LOCK_SH)
                 print("locked", end)
@@ -318,11 +318,11 @@ def test_a_user_without_rights_to_the_file_can_lock_nothing_of_it(made: People, 
 
 def test_a_directory_that_others_may_write_is_refused(path: Path) -> None:
     store = store_at(path)
-    assert store.ear
+    assert store.open_listener()
     run(store.close())
-    Path(f"{path}.ears").chmod(0o777)
+    Path(f"{path}.wakeups").chmod(0o777)
     store = store_at(path)
-    with pytest.raises(Exception, match=r"may be written by users who may not write the database.*chmod go-w"):
+    with pytest.raises(Exception, match=r"may be written by users that may not write the database.*chmod go-w"):
         put(store, "k")
 
 
@@ -332,7 +332,7 @@ def test_nothing_is_removed_from_a_directory_that_takes_the_place_of_a_private_o
     """It belongs to the same user, and somebody else who may write the directory above has exchanged the two."""
     precious = tmp_path / "precious"
     precious.mkdir(0o700)
-    (precious / rights.NEW).write_text("secret")
+    (precious / file_permissions.NEW).write_text("secret")
     make = os.mkdir
 
     def exchanged(name: str, mode: int, *, dir_fd: int) -> None:
@@ -340,20 +340,20 @@ def test_nothing_is_removed_from_a_directory_that_takes_the_place_of_a_private_o
         (tmp_path / name).rename(tmp_path / "private")
         precious.rename(tmp_path / name)
 
-    parent = os.open(tmp_path, rights.DIRECTORY)
+    parent = os.open(tmp_path, file_permissions.DIRECTORY)
     monkeypatch.setattr(os, "mkdir", exchanged)
     with pytest.raises(PermissionError, match="replaced by another one"):
-        rights.make_directory("locks.db.ears", parent, rights.ours_alone())
+        file_permissions.make_directory("locks.db.wakeups", parent, file_permissions.ours_alone())
     os.close(parent)
-    (there,) = tmp_path.glob(f".*/{rights.NEW}")
+    (there,) = tmp_path.glob(f".*/{file_permissions.NEW}")
     assert there.read_text() == "secret"
 
 
 @pytest.mark.parametrize("what", ["a dead socket", "a file", "a link"])
 def test_another_file_of_that_name_proves_no_death(client: Client, what: str) -> None:
     one, two = client(), client()
-    file = Path(two._ears.directory, two.ear)
-    assert one.ear
+    file = Path(two._listeners.directory, two.open_listener())
+    assert one.open_listener()
     file.unlink()
     if what == "a dead socket":
         dead_socket(file)
@@ -362,19 +362,19 @@ def test_another_file_of_that_name_proves_no_death(client: Client, what: str) ->
     else:
         dead_socket(file.parent / "dead")
         file.symlink_to("dead")
-    assert one.silent([two.ear]) == (frozenset(), frozenset())
+    assert one.liveness([two.open_listener()]) == (frozenset(), frozenset())
 
 
-def test_a_hint_is_not_sent_along_a_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wakeup_is_not_sent_along_a_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = client(), client()
-    file = Path(two._ears.directory, two.ear)
-    assert one.ear
+    file = Path(two._listeners.directory, two.open_listener())
+    assert one.open_listener()
     monkeypatch.chdir(file.parent)  # a socket's path must be short
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as victim:
         victim.bind("elsewhere")
         victim.setblocking(False)
         file.unlink()
         file.symlink_to("elsewhere")
-        one._ears.send(two.ear, "hello")
+        one._listeners.send(two.open_listener(), "hello")
         with pytest.raises(BlockingIOError):
             victim.recv(100)

@@ -14,26 +14,26 @@ from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast.backends.cas import CasBackend
-from holdfast.backends.sqlite import SqliteStore
-from holdfast.backends.sqlite import clock as store_clock
-from holdfast.backends.sqlite.connection import Connection
-from holdfast.backends.sqlite.item_seals import register
-from holdfast.backends.sqlite.shelf import COMING, COUNT, FIRST, ITEMS, OF, TAKE, TAKE_IF_NOBODY_WAITS, TOOK
-from holdfast.pool import Finish, On, Put, Seek
-from holdfast.testing import Faults
-from holdfast.testing.faults import install
-from tests.busy import within
-from tests.sqlite.plumbing import ThreadColour, run, store_at
+import fairlock
+from fairlock.rules.pools import Finish, On, Put, Seek
+from fairlock.stores.cas import CasBackend
+from fairlock.stores.sqlite import SqliteStore
+from fairlock.stores.sqlite import clock as store_clock
+from fairlock.stores.sqlite.connection import Connection
+from fairlock.stores.sqlite.item_checksums import register
+from fairlock.stores.sqlite.pool_items import COMING, COUNT, FIRST, ITEMS, OF, TAKE, TAKE_IF_NOBODY_WAITS, TOOK
+from fairlock.testing import Faults
+from fairlock.testing.faults import install
+from tests.machine_load import within
+from tests.sqlite.processes import ThreadRuntime, run, store_at
 
 
 @pytest.fixture
-def connect(path: Path) -> Iterator[Callable[..., holdfast.Locks]]:
-    opened: list[holdfast.Locks] = []
+def connect(path: Path) -> Iterator[Callable[..., fairlock.Locks]]:
+    opened: list[fairlock.Locks] = []
 
-    def one(**options: Any) -> holdfast.Locks:
-        opened.append(holdfast.connect(f"sqlite:///{path}", **options))
+    def one(**options: Any) -> fairlock.Locks:
+        opened.append(fairlock.connect(f"sqlite:///{path}", **options))
         return opened[-1]
 
     yield one
@@ -41,12 +41,12 @@ def connect(path: Path) -> Iterator[Callable[..., holdfast.Locks]]:
         each.close()
 
 
-Connect = Callable[..., holdfast.Locks]
+Connect = Callable[..., fairlock.Locks]
 
 
 def other_process(path: Path, code: str) -> subprocess.Popen[str]:
     """A process that runs this with `jobs`, a pool of the same database."""
-    begin = f"import time, holdfast\njobs = holdfast.connect('sqlite:///{path}').pool('jobs', lease=LEASE)\n"
+    begin = f"import time, fairlock\njobs = fairlock.connect('sqlite:///{path}').pool('jobs', lease=LEASE)\n"
     text = begin.replace("LEASE", "1.0") + textwrap.dedent(code)
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
 
@@ -70,12 +70,12 @@ def test_what_is_due_is_found_by_the_index(statement: str, terms: str) -> None:
         register(db)
         for text in ITEMS:
             db.execute(text)
-        db.execute("CREATE TABLE holdfast_locks (key TEXT PRIMARY KEY, score INTEGER)")
-        names = dict.fromkeys(["pool", "now", "until", "ticket", "lease", "owner", "note", "line"], 0)
+        db.execute("CREATE TABLE fairlock_locks (key TEXT PRIMARY KEY, score INTEGER)")
+        names = dict.fromkeys(["pool", "now", "until", "ticket", "lease", "owner", "note", "queue"], 0)
         values: Any = (0,) * statement.count("?") or names
         plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values))
     db.close()
-    assert f"INDEX holdfast_due (pool=? AND {terms})" in plan, plan
+    assert f"INDEX fairlock_due (pool=? AND {terms})" in plan, plan
     assert "SCAN" not in plan, plan
     assert "TEMP B-TREE" not in plan, plan
 
@@ -86,7 +86,7 @@ def test_what_is_counted_is_every_state_once() -> None:
             db.execute(text)
         rows = [(5, ""), (5, "t"), (10, ""), (10, "t"), (11, ""), (11, "t"), (-1, ""), (0, "")]
         for n, row in enumerate(rows):
-            db.execute("INSERT INTO holdfast_items VALUES ('p', ?, ?, 0, ?, 0, '', '', 'null')", (f"{n}", *row))
+            db.execute("INSERT INTO fairlock_items VALUES ('p', ?, ?, 0, ?, 0, '', '', 'null')", (f"{n}", *row))
         found = db.execute(COUNT, {"pool": "p", "now": 10}).fetchone()
     db.close()
     assert found == (3, 1, 1, 2, 1)
@@ -97,7 +97,7 @@ def test_a_database_of_locks_learns_of_pools_when_it_needs_to(path: Path, connec
     locks = connect()
     assert locks.lock("x").acquire(False)
     with sqlite3.connect(path) as db:
-        assert not db.execute("SELECT 1 FROM sqlite_master WHERE name LIKE 'holdfast_items'").fetchall()
+        assert not db.execute("SELECT 1 FROM sqlite_master WHERE name LIKE 'fairlock_items'").fetchall()
     db.close()
     assert locks.pool("jobs").counts().free == 0
     assert connect().pool("jobs").add("a")
@@ -116,17 +116,17 @@ def test_a_pool_of_a_hundred_thousand_costs_as_much_as_one_of_a_thousand(tmp_pat
     """In CPU time, in turns: what else happens on the machine happens to both."""
 
     def pool_of(items: int) -> Any:
-        backend = CasBackend(SqliteStore(tmp_path / f"{items}.db", ThreadColour()), ThreadColour())
+        backend = CasBackend(SqliteStore(tmp_path / f"{items}.db", ThreadRuntime()), ThreadRuntime())
         pools: Any = backend.pools
         for first in range(0, items, 1000):
-            run(pools.ask("jobs", Put(tuple((f"{n}", "null") for n in range(first, first + 1000)))))
+            run(pools.call("jobs", Put(tuple((f"{n}", "null") for n in range(first, first + 1000)))))
         return backend
 
     def cost(pools: Any, turn: int) -> float:
         begun = time.process_time()
         for n in range(50):
-            got = run(pools.ask("jobs", Seek(f"{turn}-{n}", 60_000_000))).reply
-            run(pools.ask("jobs", On(got.key, Finish(f"{turn}-{n}", got.fence))))
+            got = run(pools.call("jobs", Seek(f"{turn}-{n}", 60_000_000))).reply
+            run(pools.call("jobs", On(got.key, Finish(f"{turn}-{n}", got.fence))))
         return time.process_time() - begun
 
     backends = [pool_of(1_000), pool_of(100_000)]
@@ -165,7 +165,7 @@ def test_one_in_another_process_is_woken_by_what_is_added(path: Path, connect: C
     other.stdout.close()
     median = sorted(took)[10]
     print(f"median {median * 1e3:.2f} ms, longest {max(took) * 1e3:.1f} ms")
-    assert median < 0.05, "by a hint, and not by looking again after a quarter of a second"
+    assert median < 0.05, "by a wake-up, and not by reading again after a quarter of a second"
 
 
 def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(connect: Connect) -> None:
@@ -184,7 +184,7 @@ def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(connect: Conn
         threads.append(threading.Thread(target=work, args=(number,)))
         threads[-1].start()
         limit = time.monotonic() + 20
-        while len(run(eye._desk.backend.pools.line("jobs")).workers) <= number:
+        while len(run(eye._session.backend.pools.queue("jobs")).workers) <= number:
             assert time.monotonic() < limit
             time.sleep(0.001)
     jobs = connect().pool("jobs")
@@ -199,10 +199,10 @@ def test_fifty_who_wait_are_served_in_the_order_in_which_they_came(connect: Conn
     assert served == list(range(50))
 
 
-def test_who_waits_asks_no_more_than_three_times_in_two_seconds(
+def test_a_waiter_sends_no_more_than_three_requests_in_two_seconds(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And writes as often: each poll keeps his place in line, and looking for something due is no write."""
+    """It writes as often: each poll keeps its place in the queue, and looking for a due item is no write."""
     faults = Faults()
     locks = connect()
     install(faults, locks)
@@ -215,20 +215,20 @@ def test_who_waits_asks_no_more_than_three_times_in_two_seconds(
     print(faults.said, writes)
     assert faults.said.count("Seek") <= 6, faults.said
     ours = [text for text in writes if not text.startswith("CREATE")]
-    assert len(ours) <= 4 * 1.5 + 3, "three of them are the first try, the place in line, and leaving it"
+    assert len(ours) <= 4 * 1.5 + 3, "three of them are the first try, the place in the queue, and leaving it"
 
 
 def test_a_worker_that_is_killed_at_the_head_of_the_line_holds_nobody_up(path: Path, connect: Connect) -> None:
     eye: Any = connect()
     first = other_process(path, "jobs.acquire()")
     limit = time.monotonic() + 20
-    while len(run(eye._desk.backend.pools.line("jobs")).workers) < 1:
+    while len(run(eye._session.backend.pools.queue("jobs")).workers) < 1:
         assert time.monotonic() < limit
         time.sleep(0.005)
     got: list[Any] = []
     second = threading.Thread(target=lambda: got.append(connect().pool("jobs").acquire(timeout=20)))
     second.start()
-    while len(run(eye._desk.backend.pools.line("jobs")).workers) < 2:
+    while len(run(eye._session.backend.pools.queue("jobs")).workers) < 2:
         assert time.monotonic() < limit
         time.sleep(0.005)
     first.send_signal(signal.SIGKILL)
@@ -281,13 +281,13 @@ def test_ctrl_c_while_waiting_leaves_nothing(path: Path, connect: Connect) -> No
         """,
     )
     limit = time.monotonic() + 20
-    while len(run(eye._desk.backend.pools.line("jobs")).workers) < 1:
+    while len(run(eye._session.backend.pools.queue("jobs")).workers) < 1:
         assert time.monotonic() < limit
         time.sleep(0.005)
     other.send_signal(signal.SIGINT)
     assert other.stdout is not None
     assert other.stdout.readline() == "interrupted\n"
-    assert run(eye._desk.backend.pools.line("jobs")).workers == ()
+    assert run(eye._session.backend.pools.queue("jobs")).workers == ()
     other.kill()
     other.wait()
     other.stdout.close()
@@ -298,23 +298,23 @@ def test_a_reboot_empties_the_line_and_leaves_items_to_their_leases(
 ) -> None:
     def pools(boot: str) -> tuple[SqliteStore, Any]:
         store = store_at(path, boot_id=boot)
-        return store, CasBackend(store, ThreadColour()).pools
+        return store, CasBackend(store, ThreadRuntime()).pools
 
     before, old = pools("aaaa")
-    run(old.ask("jobs", Put((("a", "1"), ("b", "2")))))
-    taken = run(old.ask("jobs", Seek("t", 60_000_000))).reply
-    run(old.ask("jobs", Seek("u", 60_000_000)))
-    run(old.ask("jobs", Seek("v", 60_000_000)))
-    assert len(run(old.line("jobs")).workers) == 1
+    run(old.call("jobs", Put((("a", "1"), ("b", "2")))))
+    taken = run(old.call("jobs", Seek("t", 60_000_000))).reply
+    run(old.call("jobs", Seek("u", 60_000_000)))
+    run(old.call("jobs", Seek("v", 60_000_000)))
+    assert len(run(old.queue("jobs")).workers) == 1
     run(before.close())
     start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     monkeypatch.setattr(store_clock, "_nanoseconds", lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start)
     monkeypatch.setattr(store_clock.time, "time_ns", lambda: 1_000_000_000)  # and the wall clock has lost its battery
     after, new = pools("bbbb")
-    assert run(new.line("jobs")).workers == ()
+    assert run(new.queue("jobs")).workers == ()
     items, now = run(new.all("jobs"))
     assert [(item.key, item.body, item.state(now)) for item in items] == [("a", "1", "taken"), ("b", "2", "taken")]
     assert now > taken.fence
     assert all(item.score <= now + item.lease for item in items)
-    assert run(new.ask("jobs", On("a", Finish("t", taken.fence)))).reply == ("finished",)
+    assert run(new.call("jobs", On("a", Finish("t", taken.fence)))).reply == ("finished",)
     run(after.close())

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast import Lease, Locks, aio
-from holdfast.errors import LeaseLost, LockError
+import fairlock
+from fairlock import Lease, Locks, aio
+from fairlock.errors import LeaseLost, LockError
 
 KNOWN = "was deleted or replaced while in use"
 AT_ONCE = 0.5  # seconds from the moment at which the client knows; a third of the lease would be 40
@@ -21,7 +21,7 @@ LEASE = 120
 
 @pytest.fixture
 def locks(path: Path) -> Iterator[Locks]:
-    with holdfast.connect(f"sqlite:///{path}", lease=LEASE) as client:
+    with fairlock.connect(f"sqlite:///{path}", lease=LEASE) as client:
         yield client
 
 
@@ -46,7 +46,7 @@ def test_leases_know_as_soon_as_the_client_knows(
     second = locks.lock("second").acquire()
     assert first is not None
     assert second is not None
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "fairlock"):
         vanish(path)
         until(lambda: KNOWN in caplog.text, 5)
     until(lambda: first.lost and second.lost and told, AT_ONCE)
@@ -66,13 +66,13 @@ def test_leases_know_when_another_thread_of_the_client_finds_out(locks: Locks, p
 def test_a_file_that_was_replaced_while_the_directory_was_gone_is_noticed_too(tmp_path: Path) -> None:
     home = tmp_path / "d"
     home.mkdir()
-    with holdfast.connect(f"sqlite:///{home}/x.db", lease=LEASE) as locks:
+    with fairlock.connect(f"sqlite:///{home}/x.db", lease=LEASE) as locks:
         lease = locks.lock("held").acquire()
         assert lease is not None
         shutil.rmtree(home)
         until(lambda: not locks_answer(locks), 5)
         home.mkdir()
-        with holdfast.connect(f"sqlite:///{home}/x.db") as other, other.lock("held"):
+        with fairlock.connect(f"sqlite:///{home}/x.db") as other, other.lock("held"):
             until(lambda: lease.lost, 2 + AT_ONCE)  # it tries again every second
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.backends.contract import Row, Seen, Store, Written
-from holdfast.backends.sqlite import SqliteStore
-from holdfast.errors import BackendError, ConfigError
-from tests.sqlite.plumbing import ThreadColour, get, put, run, store_at
+from fairlock.errors import ConfigError, StoreError
+from fairlock.stores.base import Row, RowSnapshot, Store, Written
+from fairlock.stores.sqlite import SqliteStore
+from tests.sqlite.processes import ThreadRuntime, get, put, run, store_at
 
 Client = Callable[..., SqliteStore]
 
 
 def test_it_is_a_store(client: Client) -> None:
     store: Store = client()
-    assert store.span == "machine"
+    assert store.scope == "machine"
     assert store.skew == 0
 
 
@@ -44,7 +44,7 @@ def test_a_first_write_that_comes_second_sees_the_other(client: Client) -> None:
     first = run(one.write(Row("k", 1, "", "one"), None, 0, ()))
     second = run(two.write(Row("k", 1, "", "two"), None, 0, ()))
     assert isinstance(first, Written)
-    assert isinstance(second, Seen)
+    assert isinstance(second, RowSnapshot)
     assert second.row is not None
     assert (second.row.body, second.version) == ("one", first.version)
 
@@ -54,7 +54,7 @@ def test_a_write_with_an_old_version_sees_what_is_there(client: Client) -> None:
     old = put(store, "k", "1")
     put(store, "k", "2")
     result = run(store.write(Row("k", 1, "", "3"), old.version, 0, ()))
-    assert isinstance(result, Seen)
+    assert isinstance(result, RowSnapshot)
     assert result.row is not None
     assert result.row.body == "2"
 
@@ -65,7 +65,7 @@ def test_a_write_to_a_row_that_was_swept_sees_that_there_is_none(client: Client)
     assert run(store.delete("k", old.version))
     assert not run(store.delete("k", old.version))
     result = run(store.write(Row("k", 1, "", "x"), old.version, 0, ()))
-    assert isinstance(result, Seen)
+    assert isinstance(result, RowSnapshot)
     assert result.row is None
 
 
@@ -91,7 +91,7 @@ def test_scan_reads_on_after_a_thousand_rows(client: Client, path: Path) -> None
     store = client()
     put(store, "x")
     with sqlite3.connect(path) as other:
-        other.executemany("INSERT INTO holdfast_locks VALUES (?, 0, '', '', ?)", [(f"k{i:05}", i) for i in range(2500)])
+        other.executemany("INSERT INTO fairlock_locks VALUES (?, 0, '', '', ?)", [(f"k{i:05}", i) for i in range(2500)])
     other.close()
     keys = [seen.row.key for seen in run(store.scan("")) if seen.row]
     assert len(keys) == 2501
@@ -118,7 +118,7 @@ def test_of_many_threads_with_the_same_version_exactly_one_writes(client: Client
 
 
 def test_one_that_always_comes_too_late_gets_its_turn(client: Client) -> None:
-    """Somebody who goes in and out without pause writes from memory; whoever must read first loses every race to it."""
+    """A client that never pauses writes from its cache; one that must read first loses every race."""
     quick, slow = client(), client()
     version = put(quick, "k", "0").version
     for i in range(10):
@@ -163,7 +163,7 @@ def test_the_time_of_a_row_is_never_before_what_its_writer_saw(client: Client) -
         assert get(two, "k").now >= sample
 
 
-def test_what_a_write_says_about_the_time_is_a_sound_sample(client: Client) -> None:
+def test_the_time_of_a_write_is_a_sound_sample(client: Client) -> None:
     """The client's clock first, then the store's: so a lease counted from it is never longer than the store's."""
     store = client()
     seen = get(store, "k")
@@ -218,7 +218,7 @@ def test_however_often_it_was_busy_the_pauses_stay_short(
         if len(pauses) == 1500:
             other.execute("ROLLBACK")
 
-    monkeypatch.setattr(store._colour, "sleep", sleep)
+    monkeypatch.setattr(store._runtime, "sleep", sleep)
     put(store, "k", "late")
     other.close()
     assert len(pauses) == 1500
@@ -233,7 +233,7 @@ def test_a_writer_that_never_ends_is_reported_with_its_pid(path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
-    with pytest.raises(BackendError, match=rf"busy for 0.1 s: process {os.getpid()} "):
+    with pytest.raises(StoreError, match=rf"busy for 0.1 s: process {os.getpid()} "):
         put(store, "k", "never")
     assert time.monotonic() - began < 4
     assert get(store, "k").row is not None, "reading goes on"
@@ -243,17 +243,17 @@ def test_a_writer_that_never_ends_is_reported_with_its_pid(path: Path) -> None:
     run(store.close())
 
 
-def test_waiting_for_a_writer_sleeps_in_the_colour_of_the_client(path: Path) -> None:
+def test_waiting_for_a_writer_sleeps_in_the_runtime_of_the_client(path: Path) -> None:
     """An event loop must never be blocked by somebody else's transaction."""
     slept: list[float] = []
 
-    class Colour(ThreadColour):
+    class Runtime(ThreadRuntime):
         async def sleep(self, seconds: float) -> None:
             slept.append(seconds)
             if len(slept) == 20:
                 other.execute("ROLLBACK")
 
-    store = SqliteStore(str(path), Colour())
+    store = SqliteStore(str(path), Runtime())
     put(store, "k")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -265,17 +265,17 @@ def test_waiting_for_a_writer_sleeps_in_the_colour_of_the_client(path: Path) -> 
     run(store.close())
 
 
-def test_a_closed_store_says_so(path: Path) -> None:
+def test_a_closed_store_raises(path: Path) -> None:
     store = store_at(path)
     put(store, "k")
     run(store.close())
     run(store.close())
-    assert store.ear == ""
+    assert store.open_listener() == ""
     with pytest.raises(ConfigError, match="was closed"):
         get(store, "k")
 
 
-def test_the_file_is_what_the_schema_says(client: Client, path: Path) -> None:
+def test_the_file_agrees_with_the_schema(client: Client, path: Path) -> None:
     store = client()
     put(store, "k")
     run(store.items.add("pool", [("key", "null")]))  # what pools need is made with the first of them
@@ -286,7 +286,7 @@ def test_the_file_is_what_the_schema_says(client: Client, path: Path) -> None:
         }
         tables = {sql for (sql,) in made.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     made.close()
-    assert settings == {"journal_mode": "wal", "page_size": 2048, "application_id": 0x686F6C64, "user_version": 1}
+    assert settings == {"journal_mode": "wal", "page_size": 2048, "application_id": 0x66616972, "user_version": 1}
     with sqlite3.connect(":memory:") as by_hand:
         by_hand.executescript(store.schema())
         assert {sql for (sql,) in by_hand.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")} == tables

@@ -11,25 +11,25 @@ from typing import Any
 
 import pytest
 
-import holdfast.aio
-from holdfast.aio.colour import TaskColour
-from holdfast.backends.contract import Pushed, Row, Written
-from holdfast.backends.sqlite import SqliteStore
-from holdfast.doorman import Wake
-from holdfast.errors import BackendError
-from tests.sqlite.plumbing import python
+import fairlock.aio
+from fairlock.aio.runtime import TaskRuntime
+from fairlock.errors import StoreError
+from fairlock.rules.locks import Wakeup
+from fairlock.stores.base import Pushed, Row, Written
+from fairlock.stores.sqlite import SqliteStore
+from tests.sqlite.processes import python
 
-FOR_EVER = 30.0
+FOREVER = 30.0
 
 
 @pytest.fixture(autouse=True)
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.backends.sqlite.waiting.LOOK", FOR_EVER)
+    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", FOREVER)
 
 
 def in_loop(path: Path, work: Callable[[SqliteStore, SqliteStore], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
-        one, two = SqliteStore(str(path), TaskColour()), SqliteStore(str(path), TaskColour())
+        one, two = SqliteStore(str(path), TaskRuntime()), SqliteStore(str(path), TaskRuntime())
         try:
             await asyncio.wait_for(work(one, two), 20)
         finally:
@@ -47,19 +47,19 @@ async def until(true: Callable[[], object]) -> None:
 
 
 def waiters(store: SqliteStore) -> int:
-    return sum(len(w) for w in store._room._waiters.values())
+    return sum(len(w) for w in store._waiters._waiters.values())
 
 
-def wait(store: SqliteStore, ticket: str, timeout: float = FOR_EVER) -> "asyncio.Task[Pushed | None]":
-    return asyncio.create_task(store.changed("k", ticket, timeout, ()))
+def wait(store: SqliteStore, ticket: str, timeout: float = FOREVER) -> "asyncio.Task[Pushed | None]":
+    return asyncio.create_task(store.wait_for_wakeup("k", ticket, timeout, ()))
 
 
-def test_a_hint_wakes_the_task_it_names(path: Path) -> None:
+def test_a_wakeup_wakes_the_task_it_names(path: Path) -> None:
     async def work(one: SqliteStore, two: SqliteStore) -> None:
         tasks = {ticket: wait(two, ticket) for ticket in "ABC"}
         await until(lambda: waiters(two) == 3)
         for ticket in "BAC":
-            await one.wake([Wake(two.ear, ticket)])
+            await one.wake([Wakeup(two.open_listener(), ticket)])
             assert await tasks[ticket] == Pushed(ticket)
         assert waiters(two) == 0
 
@@ -79,9 +79,9 @@ def test_a_cancelled_task_passes_the_reading_on(path: Path, victim: int) -> None
         assert waiters(two) == 2
         for i, ticket in enumerate("ABC"):
             if i != victim:
-                await one.wake([Wake(two.ear, ticket)])
+                await one.wake([Wakeup(two.open_listener(), ticket)])
                 assert await tasks[i] == Pushed(ticket)
-        assert two._room._reader is None
+        assert two._waiters._reader is None
 
     in_loop(path, work)
 
@@ -95,10 +95,10 @@ def test_all_cancelled_at_once(path: Path) -> None:
         ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(e, asyncio.CancelledError) for e in ended)
         assert waiters(two) == 0
-        assert two._room._reader is None
+        assert two._waiters._reader is None
         last = wait(two, "last")
         await until(lambda: waiters(two) == 1)
-        await one.wake([Wake(two.ear, "last")])
+        await one.wake([Wakeup(two.open_listener(), "last")])
         assert await last == Pushed("last")
 
     in_loop(path, work)
@@ -107,7 +107,7 @@ def test_all_cancelled_at_once(path: Path) -> None:
 def test_time_runs_out_on_time(path: Path) -> None:
     async def work(one: SqliteStore, two: SqliteStore) -> None:
         began = time.monotonic()
-        results = await asyncio.gather(*[two.changed("k", f"t{i}", 0.1 + i / 100, ()) for i in range(10)])
+        results = await asyncio.gather(*[two.wait_for_wakeup("k", f"t{i}", 0.1 + i / 100, ()) for i in range(10)])
         assert results == [None] * 10
         assert 0.18 < time.monotonic() - began < 10
 
@@ -125,13 +125,13 @@ def test_a_stuck_writer_does_not_stop_the_loop(path: Path) -> None:
             ticks += 1
 
     async def work(one: SqliteStore, two: SqliteStore) -> None:
-        one.patience = 0.5
+        one.busy_timeout = 0.5
         await one.read("k")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         ticking = asyncio.create_task(tick())
         try:
-            with pytest.raises(BackendError, match=r"busy for 0\.5 s"):
+            with pytest.raises(StoreError, match=r"busy for 0\.5 s"):
                 await one.write(Row("k", 1, "", "x"), None, 0, ())
         finally:
             ticking.cancel()
@@ -146,8 +146,8 @@ def test_a_stuck_writer_does_not_stop_the_loop(path: Path) -> None:
 def test_a_killed_process_is_noticed_in_a_loop_too(path: Path) -> None:
     holder = python(
         """
-        import holdfast
-        locks = holdfast.connect(f"sqlite:///{sys.argv[1]}")
+        import fairlock
+        locks = fairlock.connect(f"sqlite:///{sys.argv[1]}")
         print(locks.lock("k").acquire().fence, flush=True)
         sys.stdin.read()
         """,
@@ -157,7 +157,7 @@ def test_a_killed_process_is_noticed_in_a_loop_too(path: Path) -> None:
     fence = int(holder.stdout.readline())
 
     async def main() -> None:
-        async with holdfast.aio.connect(f"sqlite:///{path}") as locks:
+        async with fairlock.aio.connect(f"sqlite:///{path}") as locks:
             waiting = asyncio.create_task(locks.lock("k").acquire(timeout=10))
             await asyncio.sleep(0.1)
             assert not waiting.done()
@@ -177,7 +177,7 @@ def test_two_hundred_tasks_count_to_two_thousand(path: Path) -> None:
     counter.write_text("0")
 
     async def main() -> None:
-        async with holdfast.aio.connect(f"sqlite:///{path}") as locks:
+        async with fairlock.aio.connect(f"sqlite:///{path}") as locks:
 
             async def work() -> None:
                 for _ in range(10):

@@ -60,8 +60,8 @@ def _load_modules() -> None:
     import ctypes.util  # noqa: F401
     import logging  # noqa: F401
 
-    import holdfast.backends.sqlite.doctor
+    import fairlock.stores.sqlite.doctor
 
-    with tempfile.TemporaryDirectory() as folder, holdfast.connect(f"sqlite:///{folder}/x.db") as locks:
-        with locks.lock("x"), pytest.raises(holdfast.LockTimeout):
+    with tempfile.TemporaryDirectory() as folder, fairlock.connect(f"sqlite:///{folder}/x.db") as locks:
+        with locks.lock("x"), pytest.raises(fairlock.LockTimeout):
             locks.lock("x").hold(timeout=0.1).__enter__()

@@ -5,27 +5,27 @@ import time
 
 import pytest
 
-import holdfast
+import fairlock
 
 
 @pytest.fixture
 def locks():  # type: ignore[no-untyped-def]
-    with holdfast.connect("memory://") as client:
+    with fairlock.connect("memory://") as client:
         yield client
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_what_a_wait_took_back_is_released_by_the_with_around_it(locks: holdfast.Locks, reentrant: bool) -> None:
+def test_what_a_wait_took_back_is_released_by_the_with_around_it(locks: fairlock.Locks, reentrant: bool) -> None:
     lock = locks.lock("x", reentrant=reentrant)
     condition = threading.Condition(lock)
     with condition:
         assert condition.wait(0.01) is False
         assert lock.held
     assert not lock.held
-    assert locks.snapshot().resources[0].inside == ()
+    assert locks.snapshot().resources[0].holders == ()
 
 
-def test_a_wait_deep_inside_gives_back_every_level_and_takes_every_level_again(locks: holdfast.Locks) -> None:
+def test_a_wait_deep_inside_gives_back_every_level_and_takes_every_level_again(locks: fairlock.Locks) -> None:
     lock = locks.lock("x", reentrant=True)
     condition = threading.Condition(lock)
     went_in = threading.Event()
@@ -44,10 +44,10 @@ def test_a_wait_deep_inside_gives_back_every_level_and_takes_every_level_again(l
         assert not lease.held, "that one was given back; the lock is held by another lease now"
     thread.join()
     assert not lock.held
-    assert locks.snapshot().resources[0].inside == ()
+    assert locks.snapshot().resources[0].holders == ()
 
 
-def test_many_who_wait_and_notify_all_come_through(locks: holdfast.Locks) -> None:
+def test_many_who_wait_and_notify_all_come_through(locks: fairlock.Locks) -> None:
     condition = threading.Condition(locks.lock("x"))
     items: list[int] = []
     taken: list[int] = []
@@ -71,7 +71,7 @@ def test_many_who_wait_and_notify_all_come_through(locks: holdfast.Locks) -> Non
     assert sorted(taken) == list(range(80))
 
 
-def test_a_wait_on_a_lost_lease_says_so_and_leaves_no_dead_waiter(locks: holdfast.Locks) -> None:
+def test_a_wait_on_a_lost_lease_says_so_and_leaves_no_dead_waiter(locks: fairlock.Locks) -> None:
     lock = locks.lock("x")
     condition = threading.Condition(lock)
     assert lock.acquire()
@@ -79,23 +79,23 @@ def test_a_wait_on_a_lost_lease_says_so_and_leaves_no_dead_waiter(locks: holdfas
     limit = time.monotonic() + 10
     while lock.held and time.monotonic() < limit:
         time.sleep(0.01)
-    with pytest.raises(holdfast.LeaseLost):
+    with pytest.raises(fairlock.LeaseLost):
         condition.wait(0.01)
-    with pytest.raises(holdfast.LeaseLost):
+    with pytest.raises(fairlock.LeaseLost):
         lock.release()
     assert not condition._waiters  # type: ignore[attr-defined]
 
 
-def test_a_loss_in_the_moment_of_the_wait_is_told_by_the_with_around_it(locks: holdfast.Locks) -> None:
+def test_a_loss_in_the_moment_of_the_wait_is_told_by_the_with_around_it(locks: fairlock.Locks) -> None:
     lock = locks.lock("x")
     condition = threading.Condition(lock)
-    with pytest.raises(holdfast.LeaseLost), condition:
+    with pytest.raises(fairlock.LeaseLost), condition:
         lease = lock._holds[0]
         owned = condition._is_owned  # type: ignore[attr-defined]
 
         def owned_for_the_last_time() -> bool:
             found: bool = owned()
-            locks._desk.lose(lease._seat, "expired", "a test wants it so")
+            locks._session.lose(lease._grant, "expired", "a test wants it so")
             return found
 
         condition._is_owned = owned_for_the_last_time  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""CPython's own tests of threading's locks (`test.lock_tests`), passed by ours: whoever knows those knows these.
+"""CPython's own tests of threading's locks (`test.lock_tests`), passed by ours: they behave alike.
 
 Lock and Condition take our objects as they are, RLock takes reentrant ones. threading's semaphores give True and False
 and can be released by number, so they need an adapter of three lines.
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import holdfast
+import fairlock
 
 try:
     from test import lock_tests
@@ -34,10 +34,10 @@ NOT_OURS = {
         "test_recursion_count": "_recursion_count is a private method of CPython's",
     },
     ("ConditionTests", "OverPlain"): {
-        "test_acquire": "it acquires a condition twice, for threading's are over an RLock unless one says otherwise",
+        "test_acquire": "it acquires a condition twice, because threading's use an RLock by default",
     },
     ("SemaphoreTests", "Slots"): {
-        "test_release_unacquired": "a semaphore with leases is always bounded: nobody gives back what he never took",
+        "test_release_unacquired": "a semaphore with leases is always bounded: only a holder can release",
         "test_repr": "the repr counts free slots, which here would have to ask the store",
     },
     ("BoundedSemaphoreTests", "Slots"): {
@@ -58,19 +58,19 @@ class Client(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.locks = holdfast.connect(self.url.format(folder.name))
+        self.locks = fairlock.connect(self.url.format(folder.name))
         self.addCleanup(self.locks.close)
         self.locks.lock("something that keeps the keeper at work").acquire()
         super().setUp()
 
 
 class Plain(Client):
-    def locktype(self) -> holdfast.Lock:
+    def locktype(self) -> fairlock.Lock:
         return self.locks.lock(f"lock-{next(_numbers)}")
 
 
 class Reentrant(Client):
-    def locktype(self) -> holdfast.Lock:
+    def locktype(self) -> fairlock.Lock:
         return self.locks.lock(f"lock-{next(_numbers)}", reentrant=True)
 
 
@@ -87,7 +87,7 @@ class OverReentrant(Reentrant):
 class LikeThreadings:
     """A semaphore of ours in the clothes of threading's."""
 
-    def __init__(self, semaphore: holdfast.Semaphore) -> None:
+    def __init__(self, semaphore: fairlock.Semaphore) -> None:
         self._semaphore = semaphore
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
@@ -97,7 +97,7 @@ class LikeThreadings:
         try:
             for _ in range(n):
                 self._semaphore.release()
-        except holdfast.NotHeld as error:
+        except fairlock.NotHeld as error:
             raise ValueError from error
 
     __enter__ = acquire

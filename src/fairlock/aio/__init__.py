@@ -1,0 +1,86 @@
+"""The same for asyncio: what does I/O is awaited; lost, held, remaining() and ensure_held() are plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..connect import settle
+from ..engine.admin import Holder as Holder
+from ..engine.admin import Resource as Resource
+from ..engine.admin import Snapshot as Snapshot
+from ..engine.admin import Waiter as Waiter
+from ..engine.events import Event as Event
+from ..engine.pool_admin import PoolCounts as PoolCounts
+from ..engine.pool_admin import PoolItem as PoolItem
+from ..engine.safe_name import safe_name as safe_name
+from ..engine.validate import Seconds as Seconds
+from ..errors import AlreadyHeld as AlreadyHeld
+from ..errors import ConfigError as ConfigError
+from ..errors import LeaseLost as LeaseLost
+from ..errors import LockError as LockError
+from ..errors import LockTimeout as LockTimeout
+from ..errors import NotHeld as NotHeld
+from ..errors import RecordDamaged as RecordDamaged
+from ..errors import StoreError as StoreError
+from .client import Locks as Locks
+from .lease import Lease as Lease
+from .lock import Lock as Lock
+from .lock import RWLock as RWLock
+from .lock import Semaphore as Semaphore
+from .pool import Item as Item
+from .pool import Pool as Pool
+from .runtime import TaskRuntime
+
+__all__ = [
+    "AlreadyHeld",
+    "StoreError",
+    "ConfigError",
+    "Event",
+    "Holder",
+    "Item",
+    "Lease",
+    "LeaseLost",
+    "Lock",
+    "LockError",
+    "LockTimeout",
+    "Locks",
+    "NotHeld",
+    "RecordDamaged",
+    "Pool",
+    "PoolCounts",
+    "PoolItem",
+    "RWLock",
+    "Resource",
+    "Seconds",
+    "Semaphore",
+    "Snapshot",
+    "Waiter",
+    "connect",
+    "safe_name",
+]
+
+
+def connect(
+    target: str | object | None = None,
+    *,
+    owner: str | None = None,
+    lease: Seconds | None = None,
+    namespace: str | None = None,
+    scope: str | None = None,
+    on_event: Callable[[Event], object] | None = None,
+    **store_options: Any,
+) -> Locks:
+    """Make a client for asyncio. It does no I/O before the first lock is used.
+
+    target: a URL (`memory://`, `memory://NAME`, `sqlite:///relative.db`, `sqlite:////absolute/path.db`,
+    `redis://host:6379/0`, `redis+sentinel://…`, `redis+cluster://…`, `postgresql://…`, `mariadb://…`, `oracle://…`,
+    `cassandra://…`, `oci-nosql://…`), or a client of redis.asyncio, an Engine or AsyncEngine of SQLAlchemy, a Session
+    of Cassandra's driver or a NosqlClient of OCI; None: FAIRLOCK_URL, else a file in this user's state directory.
+    owner: the label that others see, host:pid by default. lease: how long others wait if this process dies, 30 s by
+    default. namespace: keeps names apart. scope="machines" refuses a store that reaches only this machine. on_event is
+    called with each Event. Bad input: ConfigError.
+    """
+    runtime = TaskRuntime()
+    settings = settle(target, runtime, owner, lease, namespace, scope, store_options)
+    return Locks(settings.backend, runtime, owner=settings.owner, lease=settings.lease, on_event=on_event)

@@ -1,0 +1,117 @@
+"""Makes the client from the options, and contains all uses of `locks.session`, the API for code built on a client.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import fairlock
+from fairlock.engine import events
+from fairlock.engine.run_sync import run
+from fairlock.errors import ConfigError
+from fairlock.rules.locks import Command, Reply
+
+from .arguments import Arguments
+
+if TYPE_CHECKING:
+    from fairlock import Resource
+    from fairlock.sync import Lease, Locks
+
+
+def client(args: Arguments, on_event: "Callable[[fairlock.Event], object] | None" = None) -> "Locks":
+    """Make the client for -u, FAIRLOCK_URL or the default. No I/O yet."""
+    import warnings
+
+    warnings.simplefilter("ignore")  # `ls` and `doctor` name the store; a mail from cron need not
+    events.silent = True  # the tool prints its own sentences instead of log lines
+    locks = fairlock.connect(
+        args["url"],
+        owner=args["owner"],
+        lease=args["lease"],
+        namespace=args["namespace"],
+        scope=args["scope"],
+        on_event=on_event,
+    )
+    if locks.session.backend.scope == "process":
+        raise ConfigError(f"{locks.store} ends with this process and locks nothing for others. Omit -u, or use sqlite:///…")
+    return locks
+
+
+def liveness_fd(locks: "Locks") -> int | None:
+    return locks.session.backend.liveness_fd()
+
+
+def lease_of(locks: "Locks") -> float:
+    return locks.session.default_lease
+
+
+def is_capped(locks: "Locks", lease: "Lease") -> bool:
+    """Return True if max_hold ends the lease, not a missing renewal."""
+    return locks.session.ends_by_max_hold(lease)
+
+
+def call(locks: "Locks", name: str, command: Command) -> Reply:
+    """Send one message, for leases that no process renews."""
+    return run(locks.session.call(name, command))
+
+
+def tickets_of_holders(locks: "Locks", name: str) -> Iterator[str]:
+    """Return the full tickets, which snapshots shorten."""
+    state, _ = run(locks.session.read(name))
+    return (entry.ticket for entry in state.holders)
+
+
+def holders(locks: "Locks", pattern: str) -> "list[tuple[Resource, list[str]]]":
+    """Return the names that match and are held, with the full tickets of their holders."""
+    return run(locks.session.holders(pattern))
+
+
+def evict_tickets(locks: "Locks", name: str, tickets: list[str], reason: str, at_once: bool) -> tuple[str, ...]:
+    """Evict exactly these holders, and none that came after they were listed."""
+    return run(locks.session.evict_tickets(name, tickets, reason, at_once))
+
+
+def choose_ticket(locks: "Locks", ticket: str) -> None:
+    """Use this ticket for the next acquire, so that a repeated acquire is idempotent."""
+    locks.session.use_ticket(ticket)
+
+
+def handle(args: Arguments) -> str:
+    """Return the value of --handle; @FILE: the content of that file, which `ps` does not show."""
+    text: str = args["handle"]
+    if not text.startswith("@"):
+        return text
+    try:
+        with open(text[1:], encoding="utf-8") as file:
+            return file.read().strip()
+    except (OSError, UnicodeError) as bad:
+        why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
+        raise ConfigError(f"No handle can be read from {text[1:]!r}: {why}. Name a file that you may read.") from None
+
+
+def examine(locks: "Locks") -> list[tuple[str, str]]:
+    return run(locks.session.backend.doctor())
+
+
+def schema(locks: "Locks") -> str:
+    return locks.session.backend.schema()
+
+
+def scope(locks: "Locks") -> str:
+    return locks.session.backend.scope
+
+
+def close_quickly(locks: "Locks") -> None:
+    """Close, for a process that ends now and holds nothing: without waiting for the disk if the store supports it."""
+    if not locks.session.idle or not locks.session.backend.abandon():
+        locks.close()
+
+
+def between_statements(locks: "Locks", act: Callable[[], None]) -> None:
+    """Call `act` while no statement runs. A process stopped in one would block the writes of all others."""
+    backend = locks.session.backend
+    paused = backend.before_fork()
+    try:
+        act()
+    finally:
+        if paused:
+            backend.after_fork()

@@ -1,0 +1,244 @@
+"""`fairlock completion SHELL`: completion scripts for bash, zsh and fish, made of the table of commands.
+
+They complete commands, options and values with a fixed list. Rejected alternative: lock names. Each Tab would send a
+request to the store, which may be far away or down.
+"""
+
+from . import output
+from .arguments import GLOBAL, GROUPS, HELP, Arguments, Choice, Command, Option
+from .commands import COMMANDS
+
+
+def print_completion(args: Arguments) -> int:
+    output.out({"bash": bash, "zsh": zsh, "fish": fish}[args.operands[0]]())
+    return 0
+
+
+def options_of(command: Command | None) -> tuple[Option, ...]:
+    return (*(command.options if command is not None else ()), *GLOBAL, *HELP)
+
+
+def values_of(option: Option) -> tuple[str, ...]:
+    return option.parse.allowed if isinstance(option.parse, Choice) else ()
+
+
+def first_words() -> dict[str, str]:
+    """Return the words that can follow `fairlock`, with a summary."""
+    found = {}
+    for name, command in COMMANDS.items():
+        word, _, member = name.partition(" ")
+        found[word] = GROUPS[word] if member else command.summary
+    return {**found, "help": "print help for a command"}
+
+
+def members(word: str) -> dict[str, str]:
+    """Return the words that can follow a group such as `pool`."""
+    return {
+        name.partition(" ")[2]: command.summary for name, command in COMMANDS.items() if name.startswith(f"{word} ")
+    }
+
+
+def groups() -> list[str]:
+    return list(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS if " " in name))
+
+
+def with_value() -> list[str]:
+    """Return the options that take a value, of any command."""
+    found = [o for command in (None, *COMMANDS.values()) for o in options_of(command) if o.value]
+    return list(dict.fromkeys(name for option in found for name in option.names))
+
+
+def bash() -> str:
+    options = "\n".join(
+        f'        {pattern(name)}) options="{" ".join(n for o in options_of(command) for n in o.names)}" ;;'
+        for name, command in COMMANDS.items()
+    )
+    values = "\n".join(
+        f'        "{command.name} {name}") values="{" ".join(values_of(option))}" ;;'
+        for command in COMMANDS.values() for option in options_of(command) for name in option.names if values_of(option)
+    )  # fmt: skip
+    operands = "\n".join(
+        f'        {pattern(command.name)}) values="{" ".join(command.operand.allowed)}" ;;'
+        for command in COMMANDS.values() if command.operand is not None
+    )  # fmt: skip
+    nested = "\n".join(f'        {word}) words="{" ".join(members(word))}" ;;' for word in groups())
+    greedy = "|".join(pattern(command.name) for command in COMMANDS.values() if command.greedy)
+    return f'''\
+# bash completion for fairlock; made by `fairlock completion bash`
+_fairlock() {{
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="" command="" operands=0 i word words options values
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word="${{COMP_WORDS[i]}}"
+        if [[ $prev != skip && $word == -?* ]]; then
+            case "$word" in
+            {"|".join(with_value())}) prev=skip ;;
+            *) prev="" ;;
+            esac
+            continue
+        fi
+        [[ $prev == skip ]] && {{ prev=""; continue; }}
+        case "$command" in
+        "") command="$word" ;;
+        {"|".join(groups())}) command="$command $word" ;;
+        *) operands=$((operands + 1)) ;;
+        esac
+    done
+    case "$command" in
+        {greedy}) if ((operands)); then _fairlock_command $((COMP_CWORD - operands + 1)); return; fi ;;
+    esac
+    if [[ $prev == skip ]]; then
+        case "$command ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
+        *" --scope") values="{" ".join(values_of(next(o for o in GLOBAL if o.key == "scope")))}" ;;
+        *) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        esac
+        COMPREPLY=($(compgen -W "$values" -- "$cur"))
+        return
+    fi
+    case "$command" in
+        "") words="{" ".join(first_words())}" ;;
+        help) words="{" ".join(w for w in first_words() if w != "help")}" ;;
+{nested}
+    esac
+    case "$command" in
+{options}
+        *) options="{" ".join(n for o in options_of(None) for n in o.names)}" ;;
+    esac
+    case "$command" in
+{operands}
+    esac
+    if [[ $cur == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    else
+        COMPREPLY=($(compgen -W "$words $values" -- "$cur"))
+    fi
+}}
+
+# After NAME: the wrapped command, with its own completion if bash-completion is loaded.
+_fairlock_command() {{
+    local first=$1
+    [[ ${{COMP_WORDS[first]}} == -- ]] && first=$((first + 1))
+    if declare -F _comp_command_offset >/dev/null; then
+        _comp_command_offset "$first"
+    elif declare -F _command_offset >/dev/null; then
+        _command_offset "$first"
+    elif ((COMP_CWORD == first)); then
+        COMPREPLY=($(compgen -c -- "$cur"))
+    else
+        COMPREPLY=($(compgen -f -- "$cur"))
+    fi
+}}
+complete -F _fairlock fairlock
+'''
+
+
+def pattern(name: str) -> str:
+    return f'"{name}"' if " " in name else name
+
+
+def zsh() -> str:
+    cases = "\n".join(
+        f"        ({pattern(command.name)})\n            _arguments -s {' '.join(zsh_arguments(command))} ;;"
+        for command in COMMANDS.values()
+    )
+    nested = "\n".join(
+        f"        ({word})\n            words_here=({zsh_pairs(members(word))})\n"
+        f"            if ((CURRENT == 3)); then _describe command words_here; return; fi\n"
+        f'            command="$command ${{words[3]}}"; shift 2 words; ((CURRENT -= 2)) ;;'
+        for word in groups()
+    )  # fmt: skip
+    return f'''\
+#compdef fairlock
+# zsh completion for fairlock; made by `fairlock completion zsh`
+_fairlock() {{
+    local command="" -a words_here
+    while ((CURRENT > 2)) && [[ ${{words[2]}} == -* ]]; do
+        case "${{words[2]}}" in
+        ({"|".join(n for o in GLOBAL if o.value for n in o.names)})
+            shift words; ((CURRENT -= 1)) ;;
+        esac
+        shift words; ((CURRENT -= 1))
+    done
+    if ((CURRENT <= 2)); then
+        words_here=({zsh_pairs(first_words())})
+        _arguments -s {" ".join(map(zsh_option, options_of(None)))} ':command:->first' && return
+        _describe command words_here
+        return
+    fi
+    command="${{words[2]}}"
+    case "$command" in
+{nested}
+        (*) shift words; ((CURRENT -= 1)) ;;
+    esac
+    case "$command" in
+{cases}
+    esac
+}}
+if [[ ${{funcstack[1]}} == _fairlock ]]; then _fairlock "$@"; else compdef _fairlock fairlock; fi
+'''
+
+
+def zsh_pairs(pairs: dict[str, str]) -> str:
+    return " ".join(quoted(f"{word}:{summary.replace(':', chr(92) + ':')}") for word, summary in pairs.items())
+
+
+def zsh_arguments(command: Command) -> list[str]:
+    rest = "'*::command:_normal'" if command.greedy else "'*:operand:'"
+    if command.operand is not None:
+        rest = quoted(f"1:operand:({' '.join(command.operand.allowed)})")
+    return [*map(zsh_option, options_of(command)), *(["'1:name:'"] if command.greedy else []), rest]
+
+
+def zsh_option(option: Option) -> str:
+    """Return the words of _arguments for one option: all of its names exclude each other."""
+    help = option.help.replace("[", "(").replace("]", ")").replace(":", "")
+    value = ""
+    if option.value:
+        free = "_files" if "FILE" in option.value else " "
+        allowed = f"({' '.join(values_of(option))})" if values_of(option) else free
+        value = f":{option.value}:{allowed}"
+    names = " ".join(option.names)
+    return " ".join(quoted(f"({names}){name}[{help}]{value}") for name in option.names)
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def fish() -> str:
+    words = " ".join(first_words())
+    top = f"not __fish_seen_subcommand_from {words}"
+    lines = ["# fish completion for fairlock; made by `fairlock completion fish`", "complete -c fairlock -f"]
+    lines += [fish_word(top, word, summary) for word, summary in first_words().items()]
+    lines += [fish_option("", option) for option in options_of(None)]
+    for group in groups():
+        these = members(group)
+        seen = f"__fish_seen_subcommand_from {group}; and not __fish_seen_subcommand_from {' '.join(these)}"
+        lines += [fish_word(seen, word, summary) for word, summary in these.items()]
+    for command in COMMANDS.values():
+        word, _, member = command.name.partition(" ")
+        seen = f"__fish_seen_subcommand_from {word}" + (f"; and __fish_seen_subcommand_from {member}" if member else "")
+        if not member and any(command.name in members(group) for group in groups()):  # ls, run: also of a group
+            seen += "".join(f"; and not __fish_seen_subcommand_from {group}" for group in groups())
+        lines += [fish_option(seen, option) for option in command.options]
+        if command.operand is not None:
+            lines += [fish_word(seen, allowed, "") for allowed in command.operand.allowed]
+        if command.greedy:
+            lines.append(f"complete -c fairlock -n {quoted(seen)} -a '(__fish_complete_subcommand)'")
+    return "\n".join([*lines, ""])
+
+
+def fish_word(condition: str, word: str, summary: str) -> str:
+    return f"complete -c fairlock -n {quoted(condition)} -a {word}" + (f" -d {quoted(summary)}" if summary else "")
+
+
+def fish_option(condition: str, option: Option) -> str:
+    names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
+    value = " -x" if option.value else ""
+    if option.value and "FILE" in option.value:
+        value = " -r -F"
+    elif values_of(option):
+        value = f" -x -a {quoted(' '.join(values_of(option)))}"
+    when = f" -n {quoted(condition)}" if condition else ""
+    return f"complete -c fairlock{when} {names}{value} -d {quoted(option.help)}"

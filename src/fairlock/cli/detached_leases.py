@@ -1,0 +1,114 @@
+"""`fairlock acquire`, `renew`, `release`: for scripts, a lease that needs no process.
+
+    ticket=$(fairlock acquire deploy --lease 10m) || exit
+    …
+    fairlock release deploy --ticket "$ticket"
+
+A handle is a secret that the user chooses. It is given to `acquire` or `run`, and later to `renew` or `release` instead
+of the ticket.
+
+With --json: acquire prints name, ticket, fence, lease; renew prints name, fence, expires_in; release prints name, held.
+"""
+
+import os
+
+from fairlock.engine import validate
+from fairlock.errors import NotHeld
+from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew
+
+from . import client_internals, exit_codes, lock_options, output
+from .arguments import Arguments
+
+
+def run_on_detached(args: Arguments) -> int:
+    if args.command.name == "acquire":
+        return acquire(args)
+    if args["handle"] is not None:
+        if args["ticket"] is not None:
+            raise exit_codes.Usage("--ticket and --handle both name the lease: use one of them.")
+        return extend(args) if args.command.name == "renew" else release_by_handle(args)
+    ticket = args["ticket"] if args["ticket"] is not None else os.environ.get("FAIRLOCK_TICKET")
+    if not ticket:
+        form = f"`fairlock {args.command.name} NAME --ticket T`"
+        raise exit_codes.Usage(f"No lease is named. Use {form} with the ticket that `acquire` printed.")
+    validate.ticket(ticket)
+    return renew(args, ticket) if args.command.name == "renew" else release(args, ticket)
+
+
+def acquire(args: Arguments) -> int:
+    own = args["ticket"]
+    if own is not None and not (own.isascii() and own.isalnum() and len(own) <= 200):
+        raise exit_codes.Usage("--ticket needs 1 to 200 letters and digits, and should be hard to guess.")
+    name = args.operands[0]
+    with client_internals.client(args) as locks:
+        if args["ticket"] is not None:
+            client_internals.choose_ticket(locks, args["ticket"])
+        lease = lock_options.acquire(args, locks, lock_options.make(args, locks, name, ""))
+        fence, length = lease.fence, client_internals.lease_of(locks)
+        ticket = lease.detach(length)
+    if args["json"]:
+        output.json({"name": name, "ticket": ticket, "fence": fence, "lease": length})
+    else:
+        output.out(f"{ticket}\n")
+    return 0
+
+
+def renew(args: Arguments, ticket: str) -> int:
+    name = args.operands[0]
+    with client_internals.client(args) as locks:
+        longer = None if args["lease"] is None else int(validate.lease(args["lease"]) * 1e6)
+        reply = client_internals.call(locks, lock_options.name(name), Renew(ticket, lease=longer))
+    if not isinstance(reply, Granted):
+        raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
+    if args["json"]:
+        output.json({"name": name, "fence": reply.fence, "expires_in": reply.left / 1e6})
+    elif not args["quiet"]:
+        output.out(f"{name!r} is held for another {output.duration(reply.left / 1e6)}\n")
+    return 0
+
+
+def extend(args: Arguments) -> int:
+    if args["lease"] is None:
+        raise exit_codes.Usage("No duration is given. Use `fairlock renew NAME --handle TEXT --lease DUR`.")
+    name = args.operands[0]
+    with client_internals.client(args) as locks:
+        try:
+            locks.extend(name, args["lease"], handle=client_internals.handle(args))
+        except NotHeld as bad:
+            raise exit_codes.Exit(exit_codes.LOST, str(bad), expected=True) from None
+    if args["json"]:
+        output.json({"name": name, "lease": args["lease"]})
+    elif not args["quiet"]:
+        output.out(f"{name!r} is held for at least {output.duration(args['lease'])}\n")
+    return 0
+
+
+def release_by_handle(args: Arguments) -> int:
+    name = args.operands[0]
+    with client_internals.client(args) as locks:
+        held = locks.release(name, handle=client_internals.handle(args))
+    if args["json"]:
+        output.json({"name": name, "held": held})
+    if not held:
+        sentence = f"{name!r} is not held with this handle: it was released, or its lease has expired."
+        raise exit_codes.Exit(exit_codes.LOST, sentence, expected=True)
+    return 0
+
+
+def release(args: Arguments, ticket: str) -> int:
+    name = args.operands[0]
+    with client_internals.client(args) as locks:
+        reply = client_internals.call(locks, lock_options.name(name), Release(ticket, leave_tombstone=False))
+    held = isinstance(reply, Released) and reply.held
+    if args["json"]:
+        output.json({"name": name, "held": held})
+    if not held:
+        raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
+    return 0
+
+
+def describe_loss(name: str, reply: object) -> str:
+    why = reply.why if isinstance(reply, NotHolder) else None
+    if why is not None and why.kind == "evicted":
+        return f"{name!r} was evicted by {why.by or 'an operator'}{f' ({why.reason})' if why.reason else ''}."
+    return f"{name!r} is not held with this ticket: it was released, or its lease has expired. Another may hold it now."

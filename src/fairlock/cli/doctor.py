@@ -1,0 +1,104 @@
+"""`fairlock doctor` and `fairlock schema`: checks of the store, and what it needs.
+
+With --json doctor prints store, scope, checks: [{level, text}]; level is ok, note, warning or error. With --repair it
+prints name, done: [sentence].
+Its exit code is 0, or 69 if the store cannot be reached, or 77 if it refuses, or 78 if something has to be changed.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import fairlock
+from fairlock.connect import others_may_read, url_file
+from fairlock.errors import StoreError
+
+from . import client_internals, exit_codes, output
+from .arguments import Arguments
+
+if TYPE_CHECKING:
+    from fairlock import Locks
+
+PINGS = 5
+SLOW = 0.05
+
+
+def doctor_or_schema(args: Arguments) -> int:
+    if args.command.name == "schema":
+        return schema(args)
+    if args["repair"] is not None:
+        from .repair import repair
+
+        return repair(args)
+    code = 0
+    with client_internals.client(args) as locks:
+        checks = [*check_setup(args, locks)]
+        try:
+            checks.append(check_latency(locks))
+            checks += client_internals.examine(locks)
+            checks += find_damage(locks)
+        except StoreError as error:
+            checks.append(("error", str(error)))
+            code = exit_codes.REFUSED if error.refused else exit_codes.UNREACHABLE
+        store, scope = locks.store, client_internals.scope(locks)
+    if not code and any(level == "error" for level, _ in checks):
+        code = exit_codes.CONFIG
+    if args["json"]:
+        found = [{"level": level, "text": text} for level, text in checks]
+        output.json({"store": store, "scope": scope, "checks": found})
+    else:
+        loud = [c for c in checks if c[0] in ("warning", "error")] if args["quiet"] else checks
+        output.out("".join(format_check(level, output.plain(text)) for level, text in loud))
+    return code
+
+
+def format_check(level: str, text: str) -> str:
+    """Return one check. On a terminal the sentence is folded, so that the first column stays visible."""
+    if not sys.stdout.isatty():
+        return f"{level:<8} {text}\n"
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = max(40, get_terminal_size().columns)
+    return fill(text, width, initial_indent=f"{level:<8} ", subsequent_indent=" " * 9) + "\n"
+
+
+def check_setup(args: Arguments, locks: "Locks") -> list[tuple[str, str]]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = [("ok", f"fairlock {fairlock.__version__} on Python {version}.")]
+    url = args["url"] or os.environ.get("FAIRLOCK_URL") or None
+    file = url_file(url)
+    source = "-u" if args["url"] else "FAIRLOCK_URL" if url else "FAIRLOCK_URL_FILE" if file else ""
+    held = f", in the file {file[0]!r}" if file else ""
+    found.append(("ok", f"The store is {locks.store}, " + (f"chosen by {source}{held}." if source else "the default.")))
+    if file and others_may_read(file[0]):
+        found.append(("warning", f"All users of this machine may read the URL in the file {file[0]!r}. Use chmod 600."))
+    elif not file and "@" in (args["url"] or ""):
+        found.append(("note", "`ps` shows the URL after -u to all users, with its password. Use -u @FILE."))
+    return found
+
+
+def find_damage(locks: "Locks") -> list[tuple[str, str]]:
+    from shlex import quote
+
+    names = [one.name for one in locks.snapshot().resources if one.kind == "damaged"]
+    cure = "it cannot be acquired. `fairlock doctor --repair"
+    return [("error", f"The record of {name!r} is damaged: {cure} {quote(name)}` resets it.") for name in names]
+
+
+def check_latency(locks: "Locks") -> tuple[str, str]:
+    locks.ping()  # the first ping opens the store
+    best = min(locks.ping() for _ in range(PINGS))
+    return ("ok" if best < SLOW else "warning", f"It replies in {best * 1000:.2g} ms.")
+
+
+def schema(args: Arguments) -> int:
+    if args.operands:
+        args.options["url"] = args.operands[0]
+    with client_internals.client(args) as locks:
+        text = client_internals.schema(locks)
+    if args["json"]:
+        output.json({"store": locks.store, "schema": text})
+    else:
+        output.out(text if text.endswith("\n") else text + "\n")
+    return 0

@@ -1,0 +1,144 @@
+"""`fairlock evict` and `fairlock resize`: for operators.
+
+With --json: evict prints name, evicted (tickets, shortened), with --pattern pattern, names (each with name, evicted);
+resize prints name, slots (null with --program).
+
+A pattern needs --pattern. Rejected alternative: a name with a star that is not held is a pattern. A lock whose name
+contains a star may just have been released, and then the holders of other names would be evicted.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from fairlock.engine.events import short
+
+from . import client_internals, exit_codes, holder_text, lock_options, output
+from .arguments import Arguments, count
+
+if TYPE_CHECKING:
+    from fairlock import Resource
+
+
+def evict_or_resize(args: Arguments) -> int:
+    return evict(args) if args.command.name == "evict" else resize(args)
+
+
+def evict(args: Arguments) -> int:
+    if not (args["reason"] or "").strip():
+        raise exit_codes.Usage("evict needs --reason TEXT. The holder gets it, and the log shows it.")
+    if not args["yes"]:
+        require_terminal("evict")
+    return evict_matching(args) if args["pattern"] else evict_name(args)
+
+
+def evict_name(args: Arguments) -> int:
+    name = lock_options.name(args.operands[0])
+    with client_internals.client(args) as locks:
+        it = holder_text.find(locks, name)
+        if it is None or not (it.holders or (args["ticket"] and it.queue)):
+            if args["json"]:
+                output.json({"name": name, "evicted": []})
+            else:
+                hint = " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
+                output.err(f"{name!r} has no holder in {locks.store}, so nothing was changed.{hint}")
+            return 0
+        if not args["yes"]:
+            ask_first(args, name, it)
+        tickets = locks.evict(name, reason=args["reason"], ticket=args["ticket"], at_once=bool(args["at_once"]))
+    if args["json"]:
+        output.json({"name": name, "evicted": [short(ticket) for ticket in tickets]})
+    elif not args["quiet"]:
+        left = output.duration(max((one.expires_in for one in it.holders), default=0.0))
+        when = "now" if args["at_once"] else f"when the lease ends, in {left} at most"
+        output.out(f"{name!r} is taken from its holder and is free {when}\n" if tickets else "no holder was evicted\n")
+    return 0
+
+
+def ask_first(args: Arguments, name: str, it: "Resource") -> None:
+    """Explain what will happen, and require the name to be typed."""
+    holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else holder_text.describe_evicted(it)
+    text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
+    confirm("evict", name, text, "nothing was changed")
+
+
+def consequence(args: Arguments) -> str:
+    if args["at_once"]:
+        return "It is free at once. The holder may still be working, so two may work at the same time."
+    return "Its lease is not renewed any more. The holder is notified; the name is free when the lease ends, or sooner."
+
+
+def evict_matching(args: Arguments) -> int:
+    """Evict the holders that are listed, and none that came later."""
+    pattern = args.operands[0]
+    if args["ticket"]:
+        raise exit_codes.Usage("A ticket belongs to one name: use --ticket or --pattern, not both.")
+    with client_internals.client(args) as locks:
+        held = client_internals.holders(locks, pattern)
+        if not held and not args["json"]:
+            output.err(f"No name in {locks.store} that matches {pattern!r} has a holder, so nothing was changed.")
+            return 0
+        if held and not args["yes"]:
+            texts = [f"{it.name!r} from {holder_text.describe_evicted(it)}" for it, _ in held]
+            listed = "".join(f"  {output.plain(text)}\n" for text in texts)
+            text = f"This takes {names(len(held))}:\n{listed}For each: {consequence(args)}"
+            confirm("evict", pattern, text, "nothing was changed", "pattern")
+        evicted = []
+        for it, tickets in held:
+            gone = client_internals.evict_tickets(locks, it.name, tickets, args["reason"], bool(args["at_once"]))
+            if gone:
+                evicted.append((it.name, gone))
+                if not (args["json"] or args["quiet"]):  # one by one: if the next one fails, this one is evicted
+                    output.out(f"{output.plain(repr(it.name))} is taken from its holder\n")
+    if args["json"]:
+        rows = [{"name": name, "evicted": [short(ticket) for ticket in gone]} for name, gone in evicted]
+        output.json({"pattern": pattern, "names": rows})
+    elif not args["quiet"]:
+        left = output.duration(max(one.expires_in for it, _ in held for one in it.holders))
+        when = "now" if args["at_once"] else f"when the leases end, in {left} at most"
+        output.out(f"{names(len(evicted))} free {when}\n" if evicted else "no holder was evicted\n")
+    return 0
+
+
+def names(number: int) -> str:
+    return f"{number} name{'s' * (number != 1)}"
+
+
+def require_terminal(command: str) -> None:
+    if not os.isatty(0):
+        raise exit_codes.Usage(f"{command} asks for a confirmation, and there is no terminal. Use -y to confirm.")
+
+
+def confirm(command: str, name: str, text: str, otherwise: str, what: str = "name") -> None:
+    """Explain what will happen, and require the name or the pattern to be typed."""
+    require_terminal(command)
+    sys.stderr.write(f"{text}\nType the {what} to continue: ")
+    sys.stderr.flush()
+    try:
+        typed = sys.stdin.readline().rstrip("\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        typed = ""
+    if typed != name:
+        raise exit_codes.Exit(exit_codes.REFUSED, f"That is not the {what}; {otherwise}.")
+
+
+def resize(args: Arguments) -> int:
+    name, *given = args.operands
+    if bool(given) == bool(args["program"]):
+        raise exit_codes.Usage("Use `fairlock resize NAME SLOTS`, or --program for the number that programs ask for.")
+    slots = None
+    if given:
+        try:
+            slots = count(given[0])
+        except ValueError as wants:
+            raise exit_codes.Usage(f"SLOTS must be {wants}, not {given[0]!r}.") from None
+    with client_internals.client(args) as locks:
+        locks.resize(name, slots)
+    if args["json"]:
+        output.json({"name": name, "slots": slots})
+    elif slots is None and not args["quiet"]:
+        output.out(f"{name!r} gets the number of slots that programs ask for, as soon as it is idle\n")
+    elif not args["quiet"]:
+        output.out(f"{name!r} has {slots} slot{'s' * (slots != 1)} now\n")
+    return 0

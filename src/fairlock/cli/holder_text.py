@@ -1,0 +1,81 @@
+"""Sentences about holders, waiters and events."""
+
+from typing import TYPE_CHECKING
+
+from fairlock.rules.locks.state import CLOSED
+
+from . import output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairlock import Event, Holder, Locks, PoolCounts, Resource, Waiter
+
+
+def find(locks: "Locks", name: str) -> "Resource | None":
+    """Return the resource with exactly this name; None if the store has none."""
+    return next((r for r in locks.snapshot(name).resources if r.name == name), None)
+
+
+def owner(one: "Holder | Waiter") -> str:
+    return one.owner or CLOSED
+
+
+def label(one: "Holder | Waiter") -> str:
+    return f"{one.owner} ({one.note})" if one.note else one.owner
+
+
+def held_by(resource: "Resource") -> str:
+    """Return 'held by web-3:4117 (ship order) for 41 s', for several 'held by a, b and 2 others', or 'kept closed for
+    another 3 s' if it has no holder any more."""
+    holders = [one for one in resource.holders if one.owner]
+    if not holders:
+        return f"{CLOSED} for another {output.duration(min(one.expires_in for one in resource.holders))}"
+    return f"held by {names(holders)}" + (f" for {output.duration(holders[0].held_for)}" if len(holders) == 1 else "")
+
+
+def names(holders: "Sequence[Holder]") -> str:
+    labels = [label(one) for one in holders[:3]] + ([f"{len(holders) - 3} others"] if len(holders) > 3 else [])
+    return f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+
+
+def describe_evicted(resource: "Resource") -> str:
+    """Return 'web-3:4117 (ship order), which has held it for 41 s', or for several 'a, b and 2 others'."""
+    holders = [one for one in resource.holders if one.owner]
+    if not holders:
+        return f"no holder: it is {held_by(resource)}"
+    if len(holders) > 1:
+        return names(holders)
+    return f"{names(holders)}, which has held it for {output.duration(holders[0].held_for)}"
+
+
+def waiting_for(resource: "Resource | None", name: str, ticket: str) -> str:
+    """Describe the wait: the position in the queue and the holder. `ticket` is ours, shortened as in snapshots."""
+    if resource is None or not resource.holders:
+        return f"waiting for {name!r}."
+    mine = [number for number, one in enumerate(resource.queue, 1) if one.ticket == ticket]
+    position = f", position {mine[0]} of {len(resource.queue)}" if mine else ""
+    return f"waiting for {name!r}{position}: {held_by(resource)}."
+
+
+def count_items(counts: "PoolCounts") -> str:
+    """Return '2 free, 1 taken', or '' for a pool without items."""
+    return ", ".join(f"{number} {state}" for state, number in counts._asdict().items() if number)
+
+
+def describe_event(event: "Event") -> str:
+    """Return the event as a sentence."""
+    name = repr(event.name)
+    texts = {
+        "waiting": f"waiting for {name}",
+        "acquired": f"{name} acquired, fence {event.fence}",
+        "released": f"{name} released",
+        "renewed": f"the lease on {name} was renewed",
+        "lost": f"the lease on {name} was lost",
+        "evicted": f"evicted from {name}",
+        "place_lost": f"the position in the queue for {name} was lost; waiting again at its end",
+        "store_down": "the store does not answer",
+        "store_up": "the store answers again",
+    }
+    detail = event.detail.rstrip(".")
+    return f"{texts.get(event.kind, event.kind)}{': ' + detail if detail else ''}."

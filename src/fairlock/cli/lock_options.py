@@ -1,0 +1,52 @@
+"""Makes and acquires the lock of `run` and `acquire`: its kind, the timeout, and the sentence if it is not acquired."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from fairlock.engine.validate import name as checked_name
+from fairlock.errors import LockTimeout
+
+from . import client_internals
+from .arguments import STORED, Arguments
+from .exit_codes import NOT_ACQUIRED, Exit
+
+if TYPE_CHECKING:
+    from fairlock import Lease, Lock, Locks
+
+
+def name(text: str) -> str:
+    """Return the name if it is valid, for a request without a lock object. ConfigError if it is not."""
+    return checked_name(text)
+
+
+def make(args: Arguments, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
+    options["note"] = args["note"] if args["note"] is not None else note
+    if args["handle"] is not None:
+        options["handle"] = client_internals.handle(args)
+    if args["slots"] is not None:
+        return locks.semaphore(name, None if args["slots"] == STORED else args["slots"], **options)
+    options["local_handoff"] = False  # this process has one holder, so there is no other to hand it to
+    if args["shared"]:
+        return locks.rwlock(name, **options).read()
+    return locks.lock(name, **options)
+
+
+def acquire(args: Arguments, locks: "Locks", lock: "Lock") -> "Lease":
+    """Acquire the lock, or raise Exit with a sentence that names the holder."""
+    timeout = 0.0 if args["nonblock"] else args["wait"]
+    code = NOT_ACQUIRED if args["conflict"] is None else args["conflict"]
+    held = os.environ.get("FAIRLOCK_HELD", "").split()
+    try:
+        if held and timeout != 0:  # the command of a `fairlock run` could wait for its own parent
+            lease = lock.acquire(blocking=False)
+            if lease is not None:
+                return lease
+            if not set(held).isdisjoint(client_internals.tickets_of_holders(locks, lock.name)):
+                sentence = f"{lock.name!r} is held by a `fairlock run` around this one; waiting would never end."
+                raise Exit(code, sentence, expected=True)
+        lease = lock.hold(timeout=timeout).__enter__()
+        if lease.remaining() * 2 < client_internals.lease_of(locks):
+            lease.renew()  # the grant is provisional; the command needs the full lease
+        return lease
+    except LockTimeout as late:
+        raise Exit(code, str(late), expected=True) from None

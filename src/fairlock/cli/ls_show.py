@@ -1,0 +1,148 @@
+"""`fairlock ls` and `fairlock show`: names with their holders and waiters. Both only read.
+
+With --json both print the snapshot of the library, so the keys are those of `fairlock.Snapshot`:
+store, now, resources: [{name, kind, capacity, fence,
+    holders: [{owner, note, ticket, fence, weight, held_for, expires_in}],
+    queue: [{owner, note, ticket, weight, waited, expires_in}],
+    expired: [as holders]}]
+`show` adds pool: the counts of the pool of that name, as `fairlock.PoolCounts`, or null.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import client_internals, holder_text, lock_options, output
+from .arguments import Arguments
+
+if TYPE_CHECKING:
+    from fairlock import Locks, Resource, Snapshot
+
+
+def ls_or_show(args: Arguments) -> int:
+    with client_internals.client(args) as locks:
+        if args.command.name == "show":
+            show(args, locks, lock_options.name(args.operands[0]))
+        elif args["watch"]:
+            watch(args, locks)
+        else:
+            ls(args, locks)
+    return 0
+
+
+def watch(args: Arguments, locks: "Locks") -> None:
+    clear = "\x1b[H\x1b[2J" if sys.stdout.isatty() and not args["json"] else ""
+    try:
+        while True:
+            output.out(clear)
+            ls(args, locks)
+            time.sleep(1)
+    except KeyboardInterrupt:
+        pass
+
+
+def ls(args: Arguments, locks: "Locks") -> None:
+    pattern = args.operands[0] if args.operands else "*"
+    seen = locks.snapshot(pattern)
+    seen = seen._replace(resources=tuple(r for r in seen.resources if wanted(args, r)))
+    if args["json"]:
+        output.json(to_json(seen))
+        return
+    if seen.resources:
+        head = ("NAME", "KIND", "HELD BY", "FOR", "LEASE", "WAITING", "NOTE")
+        output.out(output.table(head, [row(r, bool(args["stale"])) for r in seen.resources]))
+    if not args["quiet"]:
+        many = len(seen.resources)
+        output.out(f"{many or 'no'} name{'s' * (many != 1)} in {output.plain(seen.store)}\n")
+
+
+def wanted(args: Arguments, resource: "Resource") -> bool:
+    return (
+        (not args["held"] or bool(resource.holders))
+        and (not args["waited"] or bool(resource.queue))
+        and (not args["stale"] or bool(resource.expired))
+    )
+
+
+def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
+    holders, waiting = resource.holders, str(len(resource.queue) or "")
+    kind = f"{resource.kind} {len(holders)}/{resource.capacity}" if resource.kind == "semaphore" else resource.kind
+    shown = resource.expired if stale else holders
+    if not shown:
+        return resource.name, kind, "", "", "", waiting, ""
+    first = shown[0]
+    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
+    held_for, lease = output.short_duration(first.held_for), time_left(first.expires_in)
+    return resource.name, kind, holder_text.owner(first) + more, held_for, lease, waiting, first.note
+
+
+def time_left(seconds: float) -> str:
+    return output.short_duration(seconds) if seconds > 0 else "expired"
+
+
+def show(args: Arguments, locks: "Locks", name: str) -> None:
+    seen = locks.snapshot(name)
+    seen = seen._replace(resources=tuple(r for r in seen.resources if r.name == name))
+    items = locks.pool(name).counts()
+    counts = holder_text.count_items(items)
+    if args["json"]:
+        output.json({**to_json(seen), "pool": items._asdict() if counts else None})
+        return
+    if counts:
+        output.out(f"{name!r} is a pool in {output.plain(seen.store)}: {counts}. `fairlock pool ls` lists its items.\n")
+    if not seen.resources:
+        if not counts:
+            output.out(f"there is no lock and no pool {name!r} in {output.plain(seen.store)}\n")
+        return
+    (it,) = seen.resources
+    if it.kind == "damaged":
+        from shlex import quote
+
+        cure = f"it cannot be acquired until `fairlock doctor --repair {quote(it.name)}` resets it"
+        output.out(f"{output.plain(it.name)}: damaged, in {output.plain(seen.store)}; {cure}\n")
+        return
+    slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
+    output.out(f"{output.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {output.plain(seen.store)}\n")
+    if not it.holders:
+        output.out("no holder\n")
+    for title, some in (("holders", it.holders), ("expired leases, not yet taken by another", it.expired)):
+        rows = [
+            (
+                holder_text.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
+                time_left(one.expires_in), weight(one.weight, it), one.note,
+            )
+            for one in some
+        ]
+        if rows:
+            output.out(f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "MODE", "NOTE"), rows))
+    if it.queue:
+        queue = [
+            (str(number), w.owner, w.ticket, output.short_duration(w.waited), weight(w.weight, it), w.note)
+            for number, w in enumerate(it.queue, 1)
+        ]
+        output.out("\nin the queue\n" + indent(("", "OWNER", "TICKET", "FOR", "MODE", "NOTE"), queue))
+
+
+def weight(number: int, resource: "Resource") -> str:
+    if resource.kind == "semaphore":
+        return f"{number} slot{'s' * (number != 1)}"
+    return "shared" if number == 1 else "exclusive"
+
+
+def indent(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    return "".join(f"  {line}\n" for line in output.table(head, rows).splitlines())
+
+
+def to_json(snapshot: "Snapshot") -> dict[str, Any]:
+    """Turn named tuples into JSON objects."""
+    resources = [
+        {
+            **r._asdict(),
+            "holders": [one._asdict() for one in r.holders],
+            "queue": [one._asdict() for one in r.queue],
+            "expired": [one._asdict() for one in r.expired],
+        }
+        for r in snapshot.resources
+    ]
+    return {**snapshot._asdict(), "resources": resources}

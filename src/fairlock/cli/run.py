@@ -1,0 +1,255 @@
+"""`fairlock run`: holds a name while a command runs.
+
+The order matters: first the watchdog (no thread, no store yet), then the signals are blocked (so that all threads
+inherit the mask), then the store, the wait, the store's liveness_fd for the watchdog, the command.
+"""
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from fairlock.errors import LeaseLost, StoreError
+
+from . import (
+    child_process,
+    client_internals,
+    exit_codes,
+    holder_text,
+    lock_options,
+    output,
+    signal_waiter,
+    signals,
+    waiting_line,
+)
+from .arguments import Arguments
+from .watchdog import STUCK, KillSchedule, Watchdog, clock, start_watchdog
+
+if TYPE_CHECKING:
+    from fairlock import Event, Lease, Locks
+
+    from .process_tree import ProcessTree
+
+GRACE = 10.0
+
+
+def run(args: Arguments) -> int:
+    gc.disable()  # during the imports it would run for a millisecond and find nothing
+    name, command = args.operands[0], parse_command(args.operands)
+    file = child_process.find_command(command[0])
+    check_system("run")
+    watchdog = start_watchdog(args["on_lost"] or "kill")
+    try:
+        Run(args, name, file, command, watchdog).execute()
+    finally:
+        watchdog.abandon()
+
+
+def check_system(word: str) -> None:
+    if not hasattr(signal, "sigtimedwait") or not os.path.isdir("/proc/self"):
+        sentence = f"`fairlock {word}` needs Linux with /proc; the library works without it."
+        raise exit_codes.Exit(exit_codes.CONFIG, sentence)
+
+
+def parse_command(operands: list[str], word: str = "run") -> list[str]:
+    """Return the command after NAME. Usage if it is missing or an option is in its place."""
+    name, *rest = operands
+    if rest[:1] == ["--"]:
+        rest = rest[1:]
+    elif rest[:1] in (["-c"], ["--command"]):
+        if len(rest) != 2:
+            form = f"fairlock {word} {name} {rest[0]} 'one | two'"
+            raise exit_codes.Usage(f"{rest[0]} needs one text, in quotes: {form}.")
+        return [os.environ.get("SHELL") or "/bin/sh", "-c", rest[1]]
+    elif rest and rest[0].startswith("-") and rest[0] != "-":
+        raise exit_codes.Usage(
+            f"{rest[0]!r} comes after the name {name!r}, where the command begins. Put options before the name, "
+            "and `--` before a command that begins with a dash."
+        )
+    if not rest or not rest[0]:
+        raise exit_codes.Usage(f"No command is given. The form is `fairlock {word} {name} -- CMD`.")
+    return rest
+
+
+class Run:
+    def __init__(self, args: Arguments, name: str, file: str, command: list[str], watchdog: Watchdog) -> None:
+        self.args = args
+        self.name = name
+        self.file = file
+        self.command = command
+        self.watchdog = watchdog
+        self.locks: Locks | None = None
+        self.main = threading.get_ident()
+        self.in_queue = False
+        self.ticket = ""  # the ticket in the queue, shortened as in snapshots
+        self.running = False
+        self.waiting = waiting_line.Waiting(args, self.what(), self.describe)
+        self.killed = False  # a signal has ended the command
+        self.evicted_until = 0.0  # until then an evicted command may end by itself
+
+    def execute(self) -> NoReturn:
+        own_group = not child_process.has_terminal()
+        mask = signals.block()
+        try:
+            with signal_waiter.SignalWaiter(waiting_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
+                try:
+                    lease = self.acquire()
+                except signal_waiter.Called:
+                    pass
+                finally:
+                    self.waiting.erase()
+            if waiter.signum:  # also if it arrived just as the lock was acquired: closing releases it
+                self.end(exit_codes.BY_SIGNAL + waiter.signum, waiter.signum if waiter.typed else 0)
+            self.waiting.ended()
+            modes = child_process.TerminalModes(own_group)
+            code, typed = self.run_command(lease, mask, own_group)
+            lost = self.release(lease, code)
+            if lost or self.killed:
+                modes.restore()
+            self.end(lost or code, typed)
+        finally:
+            if not self.running:  # else this is an internal error: the watchdog ends the command, then the lock is free
+                self.close()
+
+    def acquire(self) -> "Lease":
+        args = self.args
+        self.locks = client_internals.client(args, self.on_event)
+        note = os.path.basename(self.command[0])[:200]  # not its arguments: they may be secret, and the store shared
+        times = {"max_hold": args["max_hold"], "at_least": args["at_least"]}
+        return lock_options.acquire(args, self.locks, lock_options.make(args, self.locks, self.name, note, **times))
+
+    def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
+        assert self.locks is not None
+        watchdog, length = self.watchdog, client_internals.lease_of(self.locks)
+        remaining = self.make_remaining(lease, length)
+        grace = GRACE if self.args["grace"] is None else self.args["grace"]
+        early = min(grace, min(length, self.args["max_hold"] or length) / 3)
+        watchdog.send("ticket", lease.ticket, early)
+        watchdog.send("deadline", clock() + remaining())
+        liveness_fd = client_internals.liveness_fd(self.locks)
+        if liveness_fd is not None:
+            watchdog.send("liveness_fd", fd=liveness_fd)
+        lease.ensure_held()  # this process may have been stopped meanwhile; then the command must not start
+        watchdog.send("starting")
+        pid = child_process.spawn(self.file, self.command, self.environment(lease, length), mask, own_group)
+        self.running = True
+        watchdog.send("child", pid, pid if own_group else 0)
+        gc.enable()
+        schedule = KillSchedule(self.args["on_lost"] or "kill", early)
+
+        def process_tree() -> "ProcessTree":
+            from .process_tree import ProcessTree
+
+            one = ProcessTree(lease.ticket, spare=[watchdog.pid])
+            one.watch(pid, pid if own_group else 0)
+            return one
+
+        supervisor = child_process.Supervisor(
+            pid, own_group, watchdog, schedule, process_tree, remaining, self.between_statements
+        )
+        try:
+            return supervisor.wait()
+        finally:
+            self.killed = supervisor.ended is not None and os.WIFSIGNALED(supervisor.ended)
+            if watchdog.dead and watchdog.received & {"term", "kill"}:  # it cannot end the descendants
+                process_tree().kill_all(remaining() + STUCK)
+
+    def make_remaining(self, lease: "Lease", length: float) -> Callable[[], float]:
+        def remaining() -> float:
+            """Return the seconds that the command may still run. An evicted one gets a moment between TERM and KILL."""
+            left = lease.remaining()
+            if left <= 0 and lease.reason == "evicted":
+                self.evicted_until = self.evicted_until or clock() + length / 20
+                left = self.evicted_until - clock()
+            return left
+
+        return remaining
+
+    def environment(self, lease: "Lease", length: float) -> dict[str, str]:
+        return {
+            **os.environ,
+            "FAIRLOCK_NAME": self.name,
+            "FAIRLOCK_TICKET": lease.ticket,
+            "FAIRLOCK_FENCE": str(lease.fence),
+            "FAIRLOCK_LEASE": f"{length:g}",
+            "FAIRLOCK_HELD": f"{os.environ.get('FAIRLOCK_HELD', '')} {lease.ticket}".strip(),
+        }
+
+    def give_back(self, lease: "Lease", code: int) -> None:
+        """Release the lease after the command has ended with this code."""
+        lease.release()
+
+    def release(self, lease: "Lease", code: int) -> int:
+        """Release the lock after the command. Return 79 if it was stopped because the lease was lost, else 0."""
+        self.running = False
+        stopped = bool(self.watchdog.receive() & {"term", "kill"})
+        if stopped:
+            self.watchdog.finish(lease.remaining() + STUCK)  # first the descendants, then the lock
+        else:
+            self.watchdog.send("over")
+        signals.stop_forwarding()
+        loss, capped = "", self.locks is not None and client_internals.is_capped(self.locks, lease)
+        try:
+            lease.ensure_held()
+            self.give_back(lease, code)
+        except LeaseLost as late:
+            loss = str(late)
+        except StoreError as error:
+            left = output.duration(lease.remaining())
+            output.err(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
+        if stopped:
+            if not loss:
+                why = "was held for as long as --max-hold allows" if capped else "could not be renewed in time"
+                loss = f"{self.name!r} {why}."
+            output.err(f"{loss} {self.command[0]!r} was stopped.")
+            return exit_codes.LOST
+        if loss:
+            output.err(f"{loss} {self.command[0]!r} ran on.")
+        return 0
+
+    def end(self, code: int, typed: int) -> NoReturn:
+        self.close()
+        if typed == signal.SIGINT and code == exit_codes.BY_SIGNAL + typed:
+            signals.end_by(typed)
+        self.watchdog.dismiss()
+        os._exit(code)  # everything is closed; the end of the interpreter would cost another 5 ms
+
+    def close(self) -> None:
+        locks, self.locks = self.locks, None
+        if locks is not None and self.args["at_least"] is None:
+            client_internals.close_quickly(locks)
+        elif locks is not None:
+            locks.close()  # a lock that stays closed without a process should be on the disk
+
+    # Called by other threads.
+
+    def between_statements(self, act: Callable[[], None]) -> None:
+        if self.locks is None:
+            act()
+        else:
+            client_internals.between_statements(self.locks, act)
+
+    def what(self) -> str:
+        """Return what the wait is for, as part of a sentence."""
+        return repr(self.name)
+
+    def describe(self) -> str:
+        """Describe the wait; '' before the client is in the queue, when the store is only slow to reply."""
+        if not self.in_queue:
+            return ""
+        found = None if self.locks is None else holder_text.find(self.locks, self.name)
+        return holder_text.waiting_for(found, self.name, self.ticket)
+
+    def on_event(self, event: "Event") -> None:
+        """Called by the client, perhaps by its keeper thread. The main thread must check the lease again."""
+        if self.running and event.kind in ("renewed", "lost", "evicted"):
+            signal.pthread_kill(self.main, signals.WAKE)
+        if event.kind == "waiting":
+            self.in_queue, self.ticket = True, event.ticket
+        # A store that is unreachable from the start ends the run with its own sentence.
+        important = event.kind in ("store_down", "store_up", "place_lost") and (self.in_queue or self.running)
+        if self.args["verbose"] or (important and not self.args["quiet"]):
+            self.waiting.erase()
+            output.err(holder_text.describe_event(event))

@@ -1,0 +1,294 @@
+"""A grant, and the holds on it.
+
+A *grant* is one ticket of this client: first it is requested, then it is held and the keeper renews it. A *hold* is the
+share of one thread or task in it: one at a time for a lock that is passed on inside the process (each with a fence of
+its own), several at once for readers that waited together.
+
+A loss is a state, not a log line. `deadline` counts from the client's clock before the request of the last reply, less
+a margin, so `lost` turns True before the store could grant the lock to another client, whatever happens to the keeper.
+Once seen, it is final: a hold is never "lost" and then "held" again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import LeaseLost, LossReason, NotHeld
+from ..stores.base import NEVER as NEVER
+from ..stores.base import Answer, Event
+from .pickling import NotPickled
+from .request import LockRequest
+
+if TYPE_CHECKING:
+    from ..rules.pools import On
+    from .session import Session
+
+
+class Grant:
+    """The grant of one ticket. It has slots, because its attributes are read often."""
+
+    __slots__ = (
+        "admitted",
+        "ahead",
+        "answer",
+        "asked",
+        "cap",
+        "cut",
+        "deadline",
+        "doubtful",
+        "failed",
+        "fence",
+        "filed",
+        "given",
+        "going",
+        "holds",
+        "leader",
+        "lease",
+        "leaving",
+        "left",
+        "lowered",
+        "margin",
+        "name",
+        "order",
+        "place",
+        "queue",
+        "reason",
+        "renew_at",
+        "request",
+        "sent",
+        "story",
+        "ticket",
+        "waited",
+        "watched",
+        "weight",
+    )  # fmt: skip
+
+    hears = True  # the store knows where to send its wake-ups
+
+    def __init__(self, request: LockRequest, ticket: str, skew: float, filed: object = None) -> None:
+        self.request = request
+        self.ticket = ticket + request.handle if request.handle else ticket
+        self.name = request.name
+        self.weight = request.weight
+        self.lease = request.lease
+        self.margin = request.lease / 10 + skew
+        self.filed = filed or ticket  # its key in Session.grants: of the request if others may share it
+
+        # While it is asked for
+        self.leader: LeaseBase | None = None  # the hold that asks for it
+        self.queue: deque[LeaseBase] | None = None  # the holds that wait for the same grant, in the order of arrival
+        self.sent = False  # the store may know this ticket
+        self.doubtful = False  # an Acquire with this ticket may still be under way, even if a later one was answered
+        self.waited = False  # the store has put it in the queue
+        self.answer: Answer | None = None  # a reply that the leader has not handled yet
+        self.place = 0
+        self.ahead = 0
+
+        # While it is ours
+        self.holds: list[LeaseBase] = []
+        self.fence = 0  # the first of its block: renewals contain it. 0: not granted
+        self.given = 0  # how often it has been passed on
+        self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
+        self.deadline = 0.0
+        self.asked = 0.0  # the client's clock before the last request whose reply showed the grant
+        self.renew_at = NEVER
+        self.cap = NEVER  # when the present holder's max_hold ends
+        self.cut = False  # its lease may have become shorter: nothing makes it longer any more
+        self.failed = 0.0  # when the store could not be asked to renew it
+        self.admitted = 0.0
+        self.watched = False
+        self.leaving = False
+        self.going = 0.0  # when its Release was sent for the first time
+        self.left = False
+        self.reason: LossReason | Literal[""] = ""  # the reason of its loss
+        self.story = ""
+        self.order: On | None = None  # for an item of a pool: the command that gives it up
+
+    def confirm(self, at: float, left: int) -> None:
+        """Note that the reply to a request sent at `at` gave it this many microseconds."""
+        self.asked = at
+        seconds = left / 1e6
+        if seconds > self.lease:
+            seconds = self.lease
+        margin = self.margin
+        if margin > seconds / 4:
+            margin = seconds / 4
+        deadline = at + seconds - margin
+        if deadline > self.deadline:
+            self.deadline = deadline
+            self.renew_at = at + seconds / 3
+
+    def shorten(self, at: float, lease: float) -> None:
+        """Note that from `at` on its lease may be shorter: no other reply makes it longer."""
+        self.cut = True
+        self.lease = lease
+        self.deadline = min(self.deadline, at + lease - min(self.margin, lease / 2))
+        self.renew_at = min(self.renew_at, at + lease / 3)
+
+    def longer(self, left: int) -> bool:
+        """Return True if this many microseconds mean that its lease was extended, here or by another client."""
+        return left > self.lease * 1e6 + 1 and not self.cut
+
+    def lengthen(self, at: float, left: int) -> None:
+        """Note that the reply to a request sent at `at` gave it a longer lease. A max_hold ends no sooner."""
+        lease = left / 1e6
+        self.margin += (lease - self.lease) / 10
+        self.lease = lease
+        if self.cap != NEVER:
+            self.cap = max(self.cap, at + lease)
+
+    def end(self) -> float:
+        return min(self.deadline, self.cap)
+
+    def give(self, hold: LeaseBase, fence: int, clock: float, beside: Sequence[LeaseBase] = ()) -> None:
+        """Give the grant to this hold, alone or beside others. Under the session's mutex if others may want it, too.
+
+        A Ctrl-C may come between any two lines: the last one is what counts.
+        """
+        request = hold._request
+        hold._grant = self
+        hold._since = clock
+        hold.fence = fence
+        self.cap = NEVER if request.max_hold is None else clock + request.max_hold
+        if request.on_lost is not None:
+            self.watched = True
+        self.holds = [*beside, hold]
+
+
+class Attached(Grant):
+    """A grant that was attached by its ticket: in the store it has no listener."""
+
+    __slots__ = ()
+    hears = False
+
+
+NOWHERE = Grant(LockRequest("", 0, 1, 0.0), "", 0.0)
+"""The grant of a hold that has none yet."""
+
+
+class LeaseBase(NotPickled):
+    """A request and then a hold: the part of a lease that threads and asyncio share."""
+
+    __slots__ = (
+        "__weakref__",
+        "_by",
+        "_entered",
+        "_event",
+        "_grant",
+        "_home",
+        "_reason",
+        "_released",
+        "_request",
+        "_session",
+        "_since",
+        "_warn_at",
+        "_who",
+        "fence",
+    )  # fmt: skip
+
+    def __init__(self, session: Session, request: LockRequest, who: Hashable = None) -> None:
+        self._session = session
+        self._request = request
+        self._who = who  # the thread or task
+        self._grant = NOWHERE
+        self._since = 0.0
+        self.fence = 0
+        """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
+        self._released = False
+        self._reason: LossReason | Literal[""] = ""
+        self._home: list[LeaseBase] | None = None
+        self._entered: tuple[FrameType, int] | None = None  # the frame and line of its `with`
+        self._by: object = None  # what it was entered by
+        self._event: Event | None = None  # of a hold in the local queue
+        self._warn_at: float | None = None  # it waits without limit for what it holds itself: when to warn
+
+    @property
+    def name(self) -> str:
+        return self._request.name
+
+    @property
+    def _what(self) -> str:
+        """Return its name in a sentence."""
+        return repr(self.name)
+
+    @property
+    def ticket(self) -> str:
+        return self._grant.ticket
+
+    @property
+    def owner(self) -> str:
+        return self._session.owner
+
+    @property
+    def _where(self) -> str:
+        """Return the file and line of its `with`."""
+        if self._entered is None:
+            return "?"
+        frame, instruction = self._entered
+        code = frame.f_code
+        line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
+        return f"{code.co_filename.rpartition('/')[2]}:{line or '?'}"
+
+    @property
+    def since(self) -> float:
+        """The time.time() at which it was acquired."""
+        return time.time() - (self._session.clock() - self._since)
+
+    @property
+    def lost(self) -> bool:
+        """True if it has been lost. Reads the clock, does no I/O, and once True stays True."""
+        if self._reason:
+            return True
+        if self._released:
+            return False
+        grant = self._grant
+        if not grant.reason and self._session.clock() < (grant.deadline if grant.deadline < grant.cap else grant.cap):
+            return False
+        self._session.lose(grant)
+        self._reason = grant.reason
+        return True
+
+    @property
+    def held(self) -> bool:
+        """True if it is neither released nor lost. False also after a release that may not have reached the store."""
+        return not self._released and not self._grant.leaving and not self.lost
+
+    @property
+    def reason(self) -> LossReason | None:
+        """The reason of its loss: expired, evicted, unreachable, max_hold, forked, store_reset; None if it was not."""
+        return self._reason or None if self.lost else None
+
+    def remaining(self) -> float:
+        """Return for how many seconds it is held even if the store is never reached again; 0.0 if it is not held.
+
+        In the first moments after waiting in the queue that may be a second or two: until the keeper has confirmed it.
+        """
+        if not self.held:
+            return 0.0
+        return max(self._grant.end() - self._session.clock(), 0.0)
+
+    def ensure_held(self) -> None:
+        """Raise LeaseLost if it is lost, NotHeld after a release. Call it before a step that must not happen twice."""
+        if self._released or (self._grant.leaving and not self._reason):
+            raise NotHeld(f"The lease on {self._what} was released.")
+        if self.lost:
+            raise self._loss()
+
+    def _loss(self) -> LeaseLost:
+        error = LeaseLost(f"The lease on {self._what} was lost: {self._grant.story or self._reason}.")
+        error.reason = self._reason or self._grant.reason or "expired"
+        return error
+
+    def _told_lost(self) -> None:
+        """Called once, when the loss is noticed."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        state = "released" if self._released else "lost" if self.lost else f"{self.remaining():.1f} s left"
+        return f"<{type(self).__name__} {self._what} fence {self.fence}, {state}>"

@@ -1,0 +1,8 @@
+"""The default owner of a client: its host and its process, which is another one after a fork."""
+
+import os
+
+
+def this_process() -> str:
+    host = os.uname().nodename if hasattr(os, "uname") else "host"
+    return f"{host}:{os.getpid()}"

@@ -1,0 +1,376 @@
+"""The session: all that one client knows. Its grants, its pending releases, and its events.
+
+Plain data under one mutex that is never held across an await. The files beside this one work on it: acquire.py adds
+grants, release.py gives them back, renewal.py renews them and sends the pending releases.
+
+A grant is filed from before the first request until it is released or lost: under its key if others of this client may
+share it (request.py), so that they find it; else under its ticket.
+
+A *pending release* is a Release that has to reach the store: of a withdrawn request, of a release that found the store
+down, of a lost grant. It is recorded before it is tried, so neither a second Ctrl-C nor a cancelled task can forget it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Hashable
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..errors import ConfigError, LockError, LossReason, StoreError
+from ..rules.locks import EXCLUSIVE, Acquire, Command
+from ..stores import base
+from ..stores.base import Answer, Backend, OutcomeUnknown, Runtime, unanswered
+from ..stores.deadline import over
+from . import validate
+from .clock import jitter
+from .events import Event, EventKind, heeded, log, short, stumbled
+from .grant import NEVER, Grant, LeaseBase
+from .local_queue import lead
+from .owner import this_process
+from .store_reset import follow, look_up
+
+if TYPE_CHECKING:
+    from ..rules.pools import On, Order, Quit
+    from ..stores.base import PoolAnswer, Pools
+    from .cancellation import Cancel
+    from .pool_acquire import Seeker
+
+TRIES = 5
+BRIEF = 1.0  # seconds for which a request is repeated in any case: a connection that broke is soon back
+CLOSED = "This client is closed. Make a new one with connect()."
+SOON = 0.1  # seconds after which a grant from a wake-up is confirmed: most are released by then
+FORGET = 60.0  # a pending release lasts this long, or a lease: the store's clock may go back in the meantime
+
+
+class PendingRelease(NamedTuple):
+    name: str
+    ticket: str
+    leave_tombstone: bool
+    due: float  # not before this: a lost grant is released only when its holder had the margin to notice
+    until: float  # after this the lease has ended it anyway
+    order: On | Quit | None = None  # for a pool: this, and no Release
+    lease: int | None = (
+        None  # microseconds: if the lease is longer, another client has extended it, and it is not released
+    )
+
+
+class Session:
+    def __init__(
+        self,
+        backend: Backend,
+        runtime: Runtime,
+        owner: str | None,
+        on_event: Callable[[Event], object] | None = None,
+        hold: type[LeaseBase] = LeaseBase,
+        item: type[LeaseBase] = LeaseBase,
+    ) -> None:
+        self.backend = backend
+        self.runtime = runtime
+        self.clock = runtime.clock
+        self._unnamed = owner is None
+        self.owner = this_process() if owner is None else owner
+        self.on_event = validate.callback(on_event, "on_event")
+        self.hold = hold
+        self.item = item
+        self.mutex = runtime.mutex()
+        self.grants: dict[object, Grant] = {}
+        self.pending_releases: dict[str, PendingRelease] = {}
+        self.entered: dict[Hashable, list[LeaseBase]] = {}  # by `with`, of each thread or task, the innermost last
+        self.nested: dict[tuple[str, Hashable], LeaseBase] = {}  # reentrant holds, by thread or task
+        self.seeking: dict[str, Seeker] = {}  # searches for an item of a pool, by ticket
+        self.cancels: dict[LeaseBase | Seeker, Cancel] = {}  # waits that can be cancelled, and by what
+        self.called_off: set[LeaseBase | Seeker] = set()
+        self.ends_with_process = True  # grants are released at the normal end of the interpreter
+        self.closing = False  # nothing is acquired or passed on any more
+        self.closed = False
+        self.ended: base.Event | None = None  # set when an acquire ends while the client closes
+        self.heard = runtime.clock()
+        self.down = False
+        self.bell = runtime.event()
+        self.keeping = False
+        self.wake_at = NEVER  # when the keeper wakes up by itself; NEVER: wake it
+        self.hurried = -1.0  # when a grant was last accepted that is confirmed after SOON
+        self.exiting: Hashable = None  # the thread or task that closes this client, because the interpreter ends
+        self.watch_bell = runtime.event()
+        self.watching = False
+        self.watch_at = 0.0
+        self._tickets = count(1)
+        self._prefix = os.urandom(12).hex()
+        follow(self)
+
+    def ticket(self) -> str:
+        """Return a new ticket. The first half cannot be guessed, the second cannot repeat."""
+        return "%s%08x" % (self._prefix, next(self._tickets))  # noqa: UP031  # a tenth quicker
+
+    def over(self) -> BaseException:
+        """Return the error of a closed client; for other threads and tasks at the end of the interpreter an exception
+        that ends them without a traceback."""
+        if self.exiting is not None and self.exiting != self.runtime.current():
+            return self.runtime.quiet_end(CLOSED)
+        return ConfigError(CLOSED)
+
+    # -- calls to the store
+
+    async def call(self, name: str, command: Command, until: float | None = None) -> Answer:
+        """Make one step, repeated while its outcome is unknown. StoreError if that does not help until `until`."""
+        turn, began = 0, self.clock()
+        while True:
+            if self.closing and (self.closed or isinstance(command, Acquire)):
+                raise self.over()
+            try:
+                answer = await self.backend.call(name, command)
+                break
+            except StoreError as error:
+                self.failed(error)
+                raise
+            except OutcomeUnknown as doubt:
+                turn += 1
+                look_up(self)  # the backend may know more than this one request shows
+                await self.doubted(doubt, turn, began, until)
+        self.answered(answer.at)
+        return answer if not turn else answer._replace(again=True)
+
+    def pools(self) -> Pools:
+        """Return the pools of the store. ConfigError if it has none."""
+        pools = self.backend.pools
+        if pools is None:
+            raise ConfigError(f"{self.backend.where} keeps no pools. All stores that come with fairlock do.")
+        return pools
+
+    async def call_pool(self, pool: str, order: Order, until: float | None = None) -> PoolAnswer:
+        """Like `call`, for a step of a pool."""
+        from ..rules.pools import Seek  # here, because most clients use no pools
+
+        pools = self.pools()
+        turn, began = 0, self.clock()
+        while True:
+            if self.closing and (self.closed or isinstance(order, Seek)):
+                raise self.over()
+            try:
+                answer = await pools.call(pool, order)
+                break
+            except StoreError as error:
+                self.failed(error)
+                raise
+            except OutcomeUnknown as doubt:
+                turn += 1
+                await self.doubted(doubt, turn, began, until)
+                if isinstance(order, Seek):
+                    order = order._replace(again=True)
+        self.answered(answer.at)
+        return answer if not turn else answer._replace(again=True)
+
+    def failed(self, error: StoreError) -> None:
+        if not error.refused:
+            self.set_down(str(error))
+
+    async def doubted(self, doubt: OutcomeUnknown, turn: int, began: float, until: float | None) -> None:
+        """Pause before it is repeated; StoreError if it was repeated often enough."""
+        late = (until is not None and self.clock() >= until) or over()
+        if late or (turn >= TRIES and self.clock() >= began + BRIEF):
+            if not late:
+                self.set_down(str(doubt))
+            raise unanswered(self.backend.where, doubt) from None
+        await self.runtime.sleep((0.5 + jitter() / 2) * min(0.005 * 3**turn, 0.25))
+
+    def answered(self, at: float) -> None:
+        self.heard = at
+        if self.down:
+            self.down = False
+            self.tell("store_up", detail=f"{self.backend.where} answers again")
+
+    def set_down(self, detail: str) -> None:
+        if not self.down:
+            self.down = True
+            self.tell("store_down", detail=detail)
+
+    def tell(self, kind: EventKind, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
+        if self.on_event is None and not heeded(kind):
+            return
+        event = Event(kind, name, short(ticket), fence, detail)
+        log(event)
+        if self.on_event is not None:
+            try:
+                self.on_event(event)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # sys.exit() in it must not end the keeper, nor the acquire that it reports
+                stumbled("on_event raised; the lock goes on")
+
+    # -- grants
+
+    def holders(self) -> list[Grant]:
+        """Return the grants that this client holds, whatever changes in the meantime."""
+        return [grant for grant in list(self.grants.values()) if grant.fence]
+
+    def occupied(self, grant: Grant) -> None:
+        """Let the keeper renew this grant from now on. It is filed already, and its times are set.
+
+        The keeper writes NEVER before it reads the grants, and the time of its next round after that: so one of the two
+        sees what the other has written, and an acquire needs no mutex.
+        """
+        due = grant.renew_at if grant.renew_at < grant.cap else grant.cap
+        if due < self.wake_at:
+            with self.mutex:
+                self.ring(due)
+        if grant.watched:
+            with self.mutex:
+                self.watch(grant.end())
+
+    def ring(self, due: float) -> None:
+        """Make the keeper work by then. Under the mutex. LockError if it cannot be started."""
+        if not self.keeping:
+            if self.closed:
+                return
+            from .renewal import keep
+
+            self.start(keep(self), "fairlock-keeper")
+            self.keeping = True  # not before: without a keeper the next call must try again
+            self.wake_at = due
+        elif due < self.wake_at:
+            self.wake_at = due
+            self.bell.set()
+
+    def watch(self, due: float) -> None:
+        """Under the mutex: start the watch. It reads only the clock, so it notices a loss in time."""
+        if not self.watching:
+            from .renewal import watch
+
+            self.start(watch(self), "fairlock-watch")
+            self.watching = True
+            self.watch_at = due
+        elif due < self.watch_at:
+            self.watch_at = due
+            self.watch_bell.set()
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run this in the background; it waits for the mutex if it needs what is set next."""
+        try:
+            self.runtime.spawn(work, name)
+        except RuntimeError as error:
+            work.close()
+            raise LockError(
+                f"The client needs a {'thread' if self.runtime.blocking else 'task'} of its own to keep its "
+                f"leases, and it cannot be started: {error}. Nothing is held by this call. End some threads, or raise "
+                f"the limit."
+            ) from None
+
+    def drop_grant(self, grant: Grant) -> None:
+        """Remove this grant. If others wait in its local queue, one of them asks for a new grant."""
+        with self.mutex:
+            # In an order that a Ctrl-C may interrupt between any two lines, and that may be repeated.
+            if self.grants.get(grant.filed) is grant:
+                if grant.queue:
+                    self.hand_down(grant)
+                else:
+                    del self.grants[grant.filed]
+            if grant.weight != EXCLUSIVE:
+                self.grants.pop(grant.ticket, None)
+
+    def set_apart(self, grant: Grant) -> None:
+        """Under the mutex: keep this grant, but do not share it from here on."""
+        if grant.filed != grant.ticket:
+            self.grants[grant.ticket] = grant
+            self.hand_down(grant)
+            grant.filed = grant.ticket
+
+    def hand_down(self, grant: Grant) -> None:
+        """Under the mutex: the first of the local queue leads from here on, for a new grant with a new ticket."""
+        if self.grants.get(grant.filed) is not grant:
+            return
+        if grant.queue:
+            heir = grant.queue[0]
+            new = Grant(heir._request, self.ticket(), self.backend.skew, grant.filed)
+            new.queue = grant.queue
+            new.leader = heir
+            self.grants[grant.filed] = new
+            grant.queue = None
+            lead(new, heir)
+        else:
+            del self.grants[grant.filed]
+
+    def leave_soon(self, grant: Grant) -> None:
+        """Release a lost grant now, before its margin is over, if all its holders know of the loss and released it."""
+        with self.mutex:
+            pending, clock = self.pending_releases.get(grant.ticket), self.clock()
+            if pending is not None and pending.due > clock and all(hold._released for hold in grant.holds):
+                self.pending_releases[grant.ticket] = pending._replace(due=clock)
+                self.ring(clock)
+
+    def lose(self, grant: Grant, reason: LossReason | Literal[""] = "", story: str = "") -> None:
+        """Lose this grant, for all its holders, for good. Without a reason: its time is over."""
+        with self.mutex:
+            if grant.reason or grant.left:
+                return
+            clock = self.clock()
+            if not reason:
+                reason, story = self._why(grant, clock)
+            grant.reason, grant.story = reason, story
+            holds = list(grant.holds)
+            for hold in holds:
+                hold._reason = reason
+            if reason != "forked":
+                due = clock + grant.margin  # also of an evicted one, whose grant stays: its holder has not noticed yet
+                leave_tombstone = grant.doubtful or self.backend.may_duplicate
+                until = clock + max(grant.lease, FORGET)
+                own = (
+                    None if grant.order is not None or grant.cut or reason == "evicted" else int(grant.lease * 1e6) + 1
+                )
+                self.schedule_release(
+                    PendingRelease(grant.name, grant.ticket, leave_tombstone, due, until, grant.order, own)
+                )
+        self.drop_grant(grant)
+        self.tell("evicted" if reason == "evicted" else "lost", grant.name, grant.ticket, grant.fence, story)
+        for hold in holds:
+            hold._told_lost()
+            if hold._request.on_lost is not None:
+                from .renewal import call_on_lost
+
+                try:
+                    self.start(call_on_lost(hold), "fairlock-on-lost")
+                except LockError:
+                    stumbled(f"on_lost for {hold.name!r} could not be called")
+
+    def _why(self, grant: Grant, clock: float) -> tuple[LossReason, str]:
+        if clock >= grant.cap:
+            return "max_hold", "it was held longer than max_hold allows"
+        if self.down:
+            silent = clock - self.heard
+            return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
+        return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
+
+    # -- pending releases
+
+    def schedule_release(self, pending: PendingRelease) -> None:
+        """Under the mutex."""
+        self.pending_releases[pending.ticket] = pending
+        try:
+            self.ring(pending.due)
+        except LockError:
+            pass  # it is recorded: the next keeper sends it
+
+    # -- fork
+
+    def forked(self) -> None:
+        """Reset the session in the child of a fork: it holds nothing, waits for nothing, has nothing to send."""
+        self.mutex = self.runtime.mutex()
+        for grant in self.grants.values():
+            grant.reason, grant.story = "forked", "it belongs to the parent process"
+            for hold in grant.holds:
+                hold._reason = "forked"
+        self.grants.clear()
+        self.pending_releases.clear()
+        self.entered.clear()
+        self.nested.clear()
+        self.seeking.clear()
+        self.cancels.clear()
+        self.called_off.clear()
+        self.bell = self.runtime.event()
+        self.watch_bell = self.runtime.event()
+        self.keeping = self.watching = False
+        self.wake_at = NEVER
+        self._prefix = os.urandom(12).hex()
+        if self._unnamed:
+            self.owner = this_process()
+        self.backend.forked()

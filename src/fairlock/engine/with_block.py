@@ -1,0 +1,189 @@
+"""Around a hold: entering and leaving `with`, reentrancy, the rule against waiting for oneself, timeouts as sentences.
+
+WrittenOnce like the rest; the two faces differ only in how they call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from types import FrameType
+
+from ..errors import AlreadyHeld, LockTimeout, StoreError
+from ..rules.locks import EXCLUSIVE
+from ..stores import deadline
+from .acquire import QUICKLY, acquire, withdraw
+from .admin import duration, in_the_way, resource
+from .grant import LeaseBase
+from .release import flush_release, release
+from .request import LockRequest
+from .session import Session
+
+
+async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant: bool) -> bool:
+    """Return True if acquired within `limit` seconds (None: forever, 0: only a try). On any exception call `undo`."""
+    if reentrant and await _again(session, hold):
+        return True
+    if limit is None and hold._who in session.entered:
+        await _not_for_oneself(session, hold)
+    until = limit if not limit else session.clock() + limit
+    had = await acquire(session, hold, until)
+    if had and reentrant:
+        session.nested[hold._request.name, hold._who] = hold
+    return had
+
+
+async def _again(session: Session, hold: LeaseBase) -> bool:
+    """Return True if this is one more hold on the grant that this thread or task has already.
+
+    To ask for it is a look at the clock: if its time is over, that is a loss, for good. The keeper might renew it yet,
+    and then its own holder would be refused by it; so the grant is given up first.
+    """
+    request, who = hold._request, hold._who
+    first = session.nested.get((request.name, who))
+    if first is None:
+        return False
+    grant = first._grant
+    with session.mutex:
+        mine = any(h._who == who for h in grant.holds)  # it may have been passed on: then it belongs to another
+        clock = session.clock()
+        if mine and not (grant.reason or grant.leaving or grant.left or clock >= grant.end()):
+            if grant.weight < request.weight:
+                return False
+            hold._grant, hold._since, hold.fence = grant, clock, first.fence
+            grant.holds = [*grant.holds, hold]
+            return True
+        del session.nested[request.name, who]
+    if mine and not (grant.leaving or grant.left):
+        session.lose(grant)
+        await flush_release(session, grant.ticket, clock + QUICKLY)
+    return False
+
+
+async def undo(session: Session, hold: LeaseBase) -> None:
+    """Undo everything so far: the hold is neither entered nor held nor waited for."""
+    no_longer_entered(session, hold)
+    await withdraw(session, hold)
+
+
+async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
+    request = hold._request
+    held = [h for h in session.entered.get(hold._who, ()) if h.name == request.name and h.held]
+    for left in [h for h in held if _was_left(h)]:
+        held.remove(left)
+        no_longer_entered(session, left)
+        await release(session, left, quiet=True)
+    if not held:
+        return
+    limit = request.capacity
+    if limit != EXCLUSIVE:  # the store knows the size of a semaphore: an operator's number wins
+        limit = (await session.backend.look(request.name))[0].capacity
+    if sum(h._grant.weight for h in held) + request.weight > limit:
+        kind = "thread" if session.runtime.blocking else "task"
+        raise AlreadyHeld(
+            f"This {kind} already holds {request.name!r} (with, {held[-1]._where}); waiting would never end. "
+            "Use reentrant=True or another name."
+        )
+
+
+def _was_left(hold: LeaseBase) -> bool:
+    """Return True if its `with` has ended without __exit__: a Ctrl-C came just before the first line of __exit__.
+
+    Python cannot prevent that. But a `with` statement that is being entered again, in the same call of the same
+    function, has certainly been left.
+    """
+    if hold._entered is None:
+        return False
+    from opcode import opmap
+
+    frame, instruction = hold._entered
+    code = frame.f_code.co_code
+    return frame.f_lasti == instruction and code[instruction] == opmap.get("BEFORE_WITH")
+
+
+def enter(session: Session, hold: LeaseBase, frame: FrameType) -> None:
+    """Mark a hold as entered by a `with` in this frame."""
+    hold._entered = (frame, frame.f_lasti)
+    stack = session.entered.get(hold._who)
+    if stack is None:
+        session.entered[hold._who] = [hold]
+    else:
+        stack.append(hold)
+
+
+def no_longer_entered(session: Session, hold: LeaseBase) -> None:
+    stack = session.entered.get(hold._who)
+    if stack is not None:
+        if stack and stack[-1] is hold:
+            stack.pop()
+        elif hold in stack:
+            stack.remove(hold)
+        if not stack:
+            session.entered.pop(hold._who, None)
+    hold._entered = None  # or the frame and its objects would live as long as the lease
+
+
+async def leave(session: Session, hold: LeaseBase, error: BaseException | None) -> None:
+    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception; a store that is down is
+    logged, and the keeper goes on trying."""
+    no_longer_entered(session, hold)
+    if not hold._released and hold._session.clock() >= hold._grant.end():
+        hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if the lock was not acquired by another
+    await release(session, hold, quiet=True)
+    if hold._reason and hold._reason != "forked":
+        loss = hold._loss()
+        if error is None:
+            raise loss
+        error.add_note(str(loss))
+
+
+async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTimeout:
+    """Return the LockTimeout of a wait that has ended: the holder, how long this one waited, its place in the queue."""
+    request = hold._request
+    grant = hold._grant if hold._event is None else session.grants.get(request.key)
+    place = grant.ahead + 1 if grant is not None and grant.waited else None
+    held = ""
+    holders: tuple[str, ...] = ()
+    try:
+        record, now = await session.backend.look(request.name)
+    except StoreError:
+        pass
+    else:
+        found = resource(request.name, record, now).holders
+        holders = tuple(one.owner for one in found if one.owner)
+        held = in_the_way(found)
+    waited = f"; you waited {duration(limit)}" if limit else ""
+    number = f", position {place} in the queue" if place is not None and limit else ""
+    error = LockTimeout(f"{request.name!r} {held or 'could not be acquired'}{waited}{number}.")
+    error.name, error.holders, error.place, error.waited = request.name, holders, place, limit
+    return error
+
+
+async def get_all(
+    session: Session,
+    requests: Iterable[tuple[LockRequest, bool]],
+    limit: float | None,
+    who: Hashable,
+    holds: list[LeaseBase],
+) -> dict[str, LeaseBase]:
+    """Acquire all of them, in the order of their names, under one deadline; LockTimeout if one is not acquired in time.
+
+    On any exception the caller must give back what there is: `put_back(session, holds)`.
+    """
+    begun = session.clock()
+    before = None if limit is None else deadline.begin(limit)
+    try:
+        for request, reentrant in sorted(requests, key=lambda w: w[0].name):
+            rest = None if limit is None else max(limit - (session.clock() - begun), 0.0)
+            hold = session.hold(session, request, who)
+            holds.append(hold)
+            if not await get(session, hold, rest, reentrant):
+                raise await timed_out(session, hold, limit or 0.0)
+    finally:
+        if before is not None:
+            deadline.end(before)
+    return {hold.name: hold for hold in holds}
+
+
+async def put_back(session: Session, holds: Iterable[LeaseBase]) -> None:
+    for hold in reversed(list(holds)):
+        await undo(session, hold)

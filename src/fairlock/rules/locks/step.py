@@ -1,0 +1,573 @@
+"""The rules of a lock: `apply(state, command, now, unreachable, dead) -> (state, reply, wake-ups)`.
+
+Picture a doorman in front of every lock. Its state is small: the holders, the queue, the last fence that was given out.
+A lock, a readers-writer lock and a semaphore differ only in numbers: capacity and weight. A request is granted when the
+weights of the holders leave room and no waiter is before it in the queue. That is the whole idea; the rest of this page
+is about messages that are lost, late or duplicated, processes that die or are suspended, and clocks that jump.
+
+**Tickets.** A client makes up a ticket before it sends the first byte, and repeats Acquire with it as often as it
+likes: the first one is granted or queued, later ones mean "still waiting" or "I have it". So the cure for a lost reply
+is always to repeat the request, and no client is ever refused by its own lock.
+
+**Leases.** A grant lasts for its lease and is kept by Renew. A silent holder loses it, but only when another client
+wants it: an expired grant that has no waiter may still be renewed. The lease belongs to the ticket; a renewal may make
+it longer and never shorter, or a late renewal would cut a live lease. A renewal never creates a grant.
+
+**The queue.** A place in the queue lasts for its poll_ttl and is kept by polling. The step itself sets the poll_ttl
+from the place (three times as long as the client may sleep there), so client and rules cannot disagree about it. When
+room appears, the step that makes the room also grants to the head of the queue: no other client has to be awake. Such a
+grant is *unconfirmed* until its client sends something, and lasts only for CONFIRM_WINDOW: a dead waiter costs no more
+than that. A client that comes later than that but within its poll_ttl is at the head of the queue again (SILENT: passed
+over until it polls), so a lost wake-up costs a turn and not the place.
+
+**Unreachable and dead.** A store may know that a client no longer listens (unreachable: passed over, the place is kept,
+because after a failover all clients are unreachable for a moment; if all are unreachable, the head is granted after
+all), or that its process has ended (dead: treated as expired, at every step). A waiter that has polled after it was
+passed over is not passed over again, or it would starve.
+
+**Grants without a process.** Detach makes a grant last for a time that no client renews and no client ends (a released
+lock that stays closed for a while, a lease that was detached). A release grants to the next waiter, but here there is
+no release. So the head of the queue is woken when such a grant is made, and whenever another waiter becomes the head
+while there is one: the reply to its next poll says when to poll again.
+
+**Fences.** Every grant gets a number greater than all before it: max(last + 1, now). The clock keeps the numbers rising
+even when the store loses its data. A grant may reserve a block of numbers, to pass the lock on inside one process,
+where each holder in turn needs a number of its own.
+
+**Tombstones.** An Acquire that arrives after its own Release would make a holder without a client, for a whole lease.
+So a client that releases while an Acquire is unanswered asks for a tombstone, and a ticket with a tombstone is never
+granted again. An eviction is a tombstone, too: its ticket may stay until the lease ends but is not renewed.
+
+**Sizes.** The capacity is the number in Acquire: all clients must give the same number while the lock is in use, and
+when it is idle the next number counts. A Resize by an operator wins: from then on another number in Acquire is ignored
+(only a weight that can never fit is refused), until a Resize without a number lets the programs decide again.
+
+**Time.** If the clock has gone back, every expiry is cut to at most its own duration from now: otherwise a clock that
+had run ahead would freeze every lease until it is reached again.
+
+One step: the clock; the poll_ttl of the asker; the sweep; grants; the command; grants again. The order matters: a
+living waiter must not be swept by its own poll, and the room that a Release makes belongs to the queue, not to a
+newcomer.
+
+Rejected alternatives: a transaction of several steps (a crash leaves it half done), one expiry for all readers (the
+others keep a dead one alive), wake-ups as grants (they can be forged, late or duplicated), dropping the unreachable.
+
+Every sentence here has its example in tests/lock_rules. The laws of every step, whatever happens to the messages, are
+in laws/ there; they are checked in every state that small worlds can reach.
+"""
+
+from collections.abc import Collection, Iterable
+from operator import itemgetter
+
+from ..wakeup import Wakeup
+from .messages import (
+    Acquire,
+    Command,
+    Detach,
+    Done,
+    Evict,
+    Granted,
+    Mismatch,
+    NotHolder,
+    Queued,
+    Refused,
+    Release,
+    Released,
+    Renew,
+    Reply,
+    Resize,
+    Revoked,
+)
+from .state import CONFIRM_WINDOW, FRESH, HEARD, PASSED, SILENT, Entry, LockState, Tombstone, Why
+
+TOMBSTONE = 60_000_000  # a tombstone lasts this long, or the lease if that is longer
+SLEEP_CAP = 10_000_000  # no waiter sleeps longer than this
+SWEEP = 16  # how many expired waiters one step removes from the middle of the queue
+
+LEFT = Why("left")
+DEAD = Why("dead")
+NOBODY: frozenset[str] = frozenset()
+
+
+def sleep_span(ahead: int) -> int:
+    """Return how long a waiter may sleep between two polls, with `ahead` others before it in the queue."""
+    return min(CONFIRM_WINDOW // 2 * (ahead + 1), SLEEP_CAP)
+
+
+def poll_ttl(ahead: int) -> int:
+    """Return how long a place lasts without a poll: three times as long as its waiter may sleep."""
+    return 3 * sleep_span(ahead)
+
+
+def apply(
+    record: LockState,
+    command: Command,
+    now: int,
+    unreachable: Collection[str] = NOBODY,
+    dead: Collection[str] = NOBODY,
+) -> tuple[LockState, Reply, tuple[Wakeup, ...]]:
+    """Make one atomic step. Pure: the same input gives the same output, and nothing is changed in place."""
+    outcome = None
+    if not (record.queue or record.tombstones or dead):
+        outcome = _alone(record, command, now)  # a shortcut; see the end of this file
+    elif record.queue and not (record.tombstones or dead or unreachable):
+        outcome = _in_queue(record, command, now)  # another one
+    if outcome is not None:
+        return outcome
+    step = _Step(record, command, now, unreachable, dead)
+    if now < record.seen:
+        step.turn_back_the_clock()
+    step.hear_the_asker()
+    step.sweep()
+    step.admit()
+    reply = step.obey()
+    step.admit()
+    if reply is None:
+        reply = step.answer_enter()
+    return step.record(), reply, step.wakes()
+
+
+class _Step:
+    """The state opened up for one step. The methods follow the essay, in the order of the step."""
+
+    __slots__ = (
+        "asker",
+        "before",
+        "capacity",
+        "closes",
+        "command",
+        "dead",
+        "dropped",
+        "entering",
+        "fence",
+        "fixed",
+        "holders",
+        "now",
+        "places",
+        "queue",
+        "tombstones",
+        "unreachable",
+    )
+
+    def __init__(
+        self, record: LockState, command: Command, now: int, unreachable: Collection[str], dead: Collection[str]
+    ) -> None:
+        self.before = record
+        self.capacity, self.fixed, self.fence, self.places, _, holders, queue, tombstones = record
+        self.holders = list(holders)
+        self.queue = list(queue)
+        self.tombstones = tombstones
+        self.command = command
+        self.now = now
+        self.unreachable = unreachable
+        self.dead = dead
+        self.asker = "" if isinstance(command, (Resize, Evict)) else command.ticket
+        self.entering = isinstance(command, Acquire)
+        self.dropped: list[Wakeup] = []
+        self.closes = False  # whether a Detach has just set the end of a grant
+
+    def record(self) -> LockState:
+        return LockState(
+            self.capacity, self.fixed, self.fence, self.places, self.now,
+            tuple(self.holders), tuple(self.queue), self.tombstones,
+        )  # fmt: skip
+
+    # -- the clock, the asker, the sweep
+
+    def turn_back_the_clock(self) -> None:
+        """Time never runs back: nothing may last longer than its own duration from now."""
+        now = self.now
+        self.holders = [
+            e._replace(
+                expires=min(e.expires, now + (e.lease if e.confirmed else min(e.lease, CONFIRM_WINDOW))),
+                since=min(e.since, now),
+            )
+            for e in self.holders
+        ]
+        self.queue = [e._replace(expires=min(e.expires, now + e.poll_ttl), since=min(e.since, now)) for e in self.queue]
+        self.tombstones = tuple(g._replace(until=min(g.until, now + g.span)) for g in self.tombstones)
+
+    def hear_the_asker(self) -> None:
+        """A poll refreshes its own place before anything is swept, or a living waiter is swept by its own poll."""
+        if self.entering:
+            for i, e in enumerate(self.queue):
+                if e.ticket == self.asker:
+                    self.queue[i] = self._heard(e, i)
+                    return
+
+    def _heard(self, e: Entry, ahead: int) -> Entry:
+        span = poll_ttl(ahead)
+        passed = HEARD if e.passed in (PASSED, SILENT) else e.passed
+        return e._replace(poll_ttl=span, expires=self.now + span, passed=passed)
+
+    def sweep(self) -> None:
+        """Remove what has expired or is dead: a bounded number of waiters, then holders, then tombstones.
+
+        Tombstones go last: an evicted client that comes back when tombstone and lease have both ended finds neither.
+        """
+        now = self.now
+        if self.queue:
+            expired = sorted([(e.expires, e.ticket) for e in self.queue if e.expires <= now])[:SWEEP]
+            if expired or self.dead:
+                tickets = {ticket for _, ticket in expired}
+                self.queue = [e for e in self.queue if e.ticket not in tickets and not self._is_dead(e)]
+        for e in self.holders:
+            if e.expires <= now or self._is_dead(e):
+                self._sweep_holders()
+                break
+        if self.tombstones:
+            self.tombstones = tuple(g for g in self.tombstones if g.until > now)
+
+    def _sweep_holders(self) -> None:
+        stay: list[Entry] = []
+        back: list[Entry] = []
+        wanted = any(not self._over(e) for e in self.queue)
+        for e in self.holders:
+            if not self._over(e):
+                stay.append(e)
+            elif self._is_dead(e) or self._tombstone_for(e.ticket):
+                continue
+            elif not wanted and self._renews(e):
+                stay.append(e)  # an expired lease that no other client wants
+            elif not e.confirmed and e.since + e.poll_ttl > self.now and e.weight <= self.capacity:
+                back.append(e)  # unless a Resize has made it too heavy: then it would block the queue forever
+        self.holders = stay
+        if back:
+            self.queue = [self._returned(e) for e in back] + self.queue
+
+    def _renews(self, e: Entry) -> bool:
+        """Return True if the command is about to make this grant last."""
+        c = self.command
+        if isinstance(c, Acquire):
+            return c.ticket == e.ticket and not (c.listener and c.ticket in self.dead)
+        return isinstance(c, (Renew, Detach)) and c.ticket == e.ticket and c.fence in (None, e.fence)
+
+    def _returned(self, e: Entry) -> Entry:
+        """Admitted, not heard in time, but not given up either: to the head of the queue, under a new place number."""
+        self.places += 1
+        until = e.since + e.poll_ttl
+        e = e._replace(
+            place=self.places, since=self.now, expires=until, poll_ttl=until - self.now, fence=0, passed=SILENT
+        )
+        return self._heard(e, 0) if self.entering and e.ticket == self.asker else e
+
+    def _is_dead(self, e: Entry) -> bool:
+        return e.ticket in self.dead and e.listener != ""
+
+    def _over(self, e: Entry) -> bool:
+        return e.expires <= self.now or self._is_dead(e)
+
+    def _tombstone_for(self, ticket: str) -> Why | None:
+        for g in self.tombstones:
+            if g.ticket == ticket:
+                return g.why
+        return None
+
+    # -- admitting
+
+    def admit(self) -> None:
+        """Grant to the head of the queue while it fits. Unreachable and silent waiters are passed over."""
+        while self.queue:
+            turn = self._next_in_queue()
+            if turn is None or self.queue[turn].weight > self.room():
+                return
+            for i in range(turn):
+                e = self.queue[i]
+                if e.passed == FRESH:
+                    self.queue[i] = e._replace(passed=PASSED)
+            self._let_in(self.queue.pop(turn))
+
+    def _next_in_queue(self) -> int | None:
+        """Return the index of the next waiter. Expired waiters before it are removed, however long the queue is."""
+        fallback: int | None = None
+        i = 0
+        while i < len(self.queue):
+            e = self.queue[i]
+            if self._over(e):
+                del self.queue[i]
+            elif e.passed == SILENT:
+                i += 1
+            elif e.ticket in self.unreachable and e.passed != HEARD and not (self.entering and e.ticket == self.asker):
+                fallback = i if fallback is None else fallback
+                i += 1
+            else:
+                return i
+        return fallback
+
+    def room(self) -> int:
+        return self.capacity - sum([e.weight for e in self.holders])
+
+    def _let_in(self, e: Entry) -> None:
+        fence = max(self.fence + 1, self.now)
+        self.fence = fence + e.block - 1
+        confirmed = self.entering and e.ticket == self.asker
+        self.holders.append(
+            e._replace(
+                fence=fence,
+                confirmed=confirmed,
+                since=self.now,
+                expires=self.now + (e.lease if confirmed else min(e.lease, CONFIRM_WINDOW)),
+                poll_ttl=max(e.expires - self.now, 0),
+                passed=FRESH,
+            )
+        )
+
+    # -- the commands
+
+    def obey(self) -> Reply | None:
+        """Carry out the command. None: an Acquire, which gets its reply after the second round of grants."""
+        command = self.command
+        if isinstance(command, Acquire):
+            return self._enter(command)
+        if isinstance(command, Release):
+            return self._leave(command)
+        if isinstance(command, (Renew, Detach)):
+            return self._renew(command)
+        if isinstance(command, Evict):
+            return self._evict(command)
+        assert isinstance(command, Resize)
+        return self._resize(command)
+
+    def _enter(self, c: Acquire) -> Reply | None:
+        if c.listener and c.ticket in self.dead:
+            return Revoked(DEAD)
+        why = self._tombstone_for(c.ticket)
+        if why:
+            return Revoked(why)
+        for i, e in enumerate(self.holders):
+            if e.ticket == c.ticket:
+                self.holders[i] = e._replace(confirmed=True, expires=self.now + e.lease)
+                return None
+        if any(e.ticket == c.ticket for e in self.queue):
+            return None
+        wanted = self.capacity if self.fixed else c.capacity or self.capacity
+        if wanted != self.capacity and (self.holders or self.queue):
+            return Mismatch(self.capacity)
+        if not 1 <= c.weight <= wanted:
+            return Mismatch(wanted)
+        self.capacity = wanted
+        span = poll_ttl(len(self.queue))
+        e = Entry(
+            c.ticket, c.weight, c.lease, span, max(c.block, 1) if c.weight == wanted else 1,
+            c.listener, c.owner, c.note, 0, self.now, self.now + span,
+        )  # fmt: skip
+        if (not self.queue or not c.fair) and c.weight <= self.room():
+            self._let_in(e)
+            return None
+        if not c.wait and not self._would_pass_all(e):
+            return Refused()
+        self.places += 1
+        self.queue.append(e._replace(place=self.places))
+        return None
+
+    def _would_pass_all(self, e: Entry) -> bool:
+        """Return True if a client that only tries would be granted the lock past silent and unreachable waiters."""
+        if e.weight > self.room():
+            return False
+        self.queue.append(e)
+        first = self._next_in_queue() == len(self.queue) - 1
+        self.queue.pop()
+        return first
+
+    def answer_enter(self) -> Reply:
+        for e in self.holders:
+            if e.ticket == self.asker:
+                return Granted(e.fence, e.expires - self.now)
+        for i, e in enumerate(self.queue):
+            if e.ticket == self.asker:
+                if e.poll_ttl != poll_ttl(i):  # it must fit the place in the reply, not the one before the step
+                    self.queue[i] = self._heard(e, i)
+                return Queued(i, e.place, self._retry_in(i, e.lease))
+        raise AssertionError(f"{self.asker} neither inside nor in the queue")
+
+    def _retry_in(self, ahead: int, lease: int) -> int:
+        """Return the time until those directly ahead expire: for the head the holders, for the others the head.
+
+        For all waiters also the unconfirmed holders: if one of them is dead, the next waiter may be dead, too, and a
+        live one must poll when that turn is over. That is enough to notice every death in turn. A client whose lease
+        is shorter than the window must poll more often, or it would sleep through every turn without a wake-up.
+        """
+        if ahead:
+            soon = min([self.queue[0].expires, *[e.expires for e in self.holders if not e.confirmed]]) - self.now
+        else:
+            soon = min([e.expires for e in self.holders], default=self.now) - self.now
+        if lease < CONFIRM_WINDOW:
+            soon = min(soon, lease // 2 * (ahead + 1))
+        return max(soon, 1)
+
+    def _leave(self, c: Release) -> Reply:
+        held = False
+        for i, e in enumerate(self.holders):
+            if e.ticket == c.ticket:
+                let_in_just_now = e.fence > self.before.fence
+                if not (let_in_just_now or c.fence is None or e.fence <= c.fence < e.fence + e.block):
+                    return Released(False)  # the grant of another incarnation
+                if not let_in_just_now and c.lease is not None and e.lease > c.lease:
+                    return Released(False)  # another client has extended it
+                del self.holders[i]
+                held = not let_in_just_now and self._tombstone_for(c.ticket) is None
+                break
+        else:
+            self.queue = [e for e in self.queue if e.ticket != c.ticket]
+        if c.leave_tombstone:
+            self._add_tombstone(c.ticket, LEFT)
+        return Released(held)
+
+    def _renew(self, c: Renew | Detach) -> Reply:
+        why = self._tombstone_for(c.ticket)
+        if why is None:
+            for i, e in enumerate(self.holders):
+                if e.ticket == c.ticket and (c.fence is None or c.fence == e.fence):
+                    if isinstance(c, Detach):
+                        self.closes = e.listener != "" or e.expires != self.now + c.lease
+                        e = e._replace(lease=c.lease, listener="", owner="" if c.closed else e.owner)
+                    else:
+                        if c.weight is not None:
+                            e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall
+                        if c.lease is not None:
+                            e = e._replace(lease=max(c.lease, e.lease))  # it may only grow
+                    self.holders[i] = e._replace(confirmed=True, expires=self.now + e.lease)
+                    return Granted(e.fence, e.lease)
+        return NotHolder(why)
+
+    def _evict(self, c: Evict) -> Reply:
+        tickets = [e.ticket for e in self.holders] if c.ticket is None else [c.ticket]
+        there: list[str] = []
+        for ticket in tickets:
+            for e in [*self.holders, *self.queue]:
+                if e.ticket == ticket:
+                    there.append(ticket)
+                    self.dropped.append(Wakeup(e.listener, ticket))
+            self.queue = [e for e in self.queue if e.ticket != ticket]
+            if c.at_once:
+                self.holders = [e for e in self.holders if e.ticket != ticket]
+            self._add_tombstone(ticket, Why("evicted", c.by, c.reason))
+        return Done(tuple(there))
+
+    def _resize(self, c: Resize) -> Reply:
+        self.fixed = c.capacity is not None
+        self.capacity = self.capacity if c.capacity is None else c.capacity
+        heavy = [e for e in self.queue if e.weight > self.capacity]
+        if heavy:
+            self.queue = [e for e in self.queue if e.weight <= self.capacity]
+            self.dropped += [Wakeup(e.listener, e.ticket) for e in heavy]
+        return Done(tuple(e.ticket for e in heavy))
+
+    def _add_tombstone(self, ticket: str, why: Why) -> None:
+        """Add a tombstone. It outlasts every lease that it must end; a second one changes nothing."""
+        if self._tombstone_for(ticket):
+            return
+        leases = [e.lease for e in (*self.before.holders, *self.before.queue) if e.ticket == ticket]
+        span = max([TOMBSTONE, *leases])
+        self.tombstones += (Tombstone(ticket, self.now + span, span, why),)
+
+    def wakes(self) -> tuple[Wakeup, ...]:
+        """Wake exactly the clients that this step granted to without their asking, dropped or evicted, and the head of
+        the queue if it must poll at another time than it knows."""
+        granted = [
+            Wakeup(e.listener, e.ticket, e.place, e.fence)
+            for e in self.holders
+            if not e.confirmed and e.fence > self.before.fence and not self._tombstone_for(e.ticket)
+        ]
+        return (*granted, *self.dropped, *self._must_look_again())
+
+    def _must_look_again(self) -> tuple[Wakeup, ...]:
+        """A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue
+        must poll at that instant, so it is woken when such a grant is made or when it has become the head.
+        """
+        if not self.queue:
+            return ()
+        head, old = self.queue[0], self.before
+        if not head.listener or (self.entering and head.ticket == self.asker):
+            return ()
+        if not self.closes:
+            if old.queue and old.queue[0].ticket == head.ticket:
+                return ()
+            if not (_any_without_process(old.holders) and _any_without_process(self.holders)):
+                return ()
+        return (Wakeup(head.listener, head.ticket),)
+
+
+def _any_without_process(some: Iterable[Entry]) -> bool:
+    return any(not e.listener for e in some)
+
+
+def _alone(record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]] | None:
+    """Make the two most frequent steps: acquire an idle lock, and release it as its only holder.
+
+    This has no rules of its own: a test compares it with the full step, which takes four times as long. None: not one
+    of these two.
+    """
+    capacity, fixed, fence, places, _, holders, _, _ = record
+    if type(command) is Acquire and not holders:
+        ticket, wanted, weight, lease, _, _, block, listener, owner, note = command
+        if fixed:
+            wanted = capacity
+        if not 1 <= weight <= wanted:
+            return None
+        first = now if now > fence else fence + 1
+        block = block if weight == wanted and block > 1 else 1
+        span = poll_ttl(0)
+        e = Entry(ticket, weight, lease, span, block, listener, owner, note, 0, now, now + lease, first, True)
+        return LockState(wanted, fixed, first + block - 1, places, now, (e,)), Granted(first, lease), ()
+    if type(command) is Release and len(holders) == 1 and not command.leave_tombstone and command.lease is None:
+        e = holders[0]
+        given = command.fence
+        if e.ticket != command.ticket or e.expires <= now:
+            return None
+        if given is not None and not e.fence <= given < e.fence + e.block:
+            return None
+        return LockState(capacity, fixed, fence, places, now), Released(True), ()
+    return None
+
+
+def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]] | None:
+    """Make the three steps of a contended lock: join the queue, confirm a grant, release.
+
+    Only where all are alive and one holder at a time fits; like the other shortcut without rules of its own.
+    """
+    capacity, fixed, fence, places, seen, holders, queue, _ = record
+    head = queue[0]
+    if len(holders) != 1 or now < seen or min(map(_EXPIRES, queue)) <= now or any(map(_PASSED, queue)):
+        return None
+    e = holders[0]
+    if e.expires <= now or e.weight + head.weight <= capacity:
+        return None
+    if type(command) is Acquire:
+        ticket, wanted, weight, lease, wait, fair, block, listener, owner, note = command
+        if ticket == e.ticket:
+            e = Entry(*e[:10], now + e.lease, e.fence, True, e.passed)
+            return LockState(capacity, fixed, fence, places, now, (e,), queue), Granted(e.fence, e.lease), ()
+        if ticket in map(_TICKET, queue) or not (fixed or wanted == capacity) or not 1 <= weight <= capacity:
+            return None
+        if not (wait and fair) or lease < CONFIRM_WINDOW:
+            return None
+        span = poll_ttl(len(queue))
+        reserve = max(block, 1) if weight == capacity else 1
+        last = Entry(ticket, weight, lease, span, reserve, listener, owner, note, places + 1, now, now + span)
+        soon = (head.expires if e.confirmed else min(head.expires, e.expires)) - now
+        reply = Queued(len(queue), places + 1, max(soon, 1))
+        return LockState(capacity, fixed, fence, places + 1, now, holders, (*queue, last)), reply, ()
+    if (
+        type(command) is Release
+        and command.ticket == e.ticket
+        and not command.leave_tombstone
+        and command.lease is None
+    ):
+        given = command.fence
+        if not (given is None or e.fence <= given < e.fence + e.block) or head.weight > capacity:
+            return None
+        if len(queue) > 1 and head.weight + queue[1].weight <= capacity:
+            return None
+        ticket, weight, lease, _, block, listener, owner, note, place, _, until = head[:11]
+        if not (listener or e.listener):
+            return None
+        grant = max(fence + 1, now)
+        window = now + min(lease, CONFIRM_WINDOW)
+        e = Entry(ticket, weight, lease, until - now, block, listener, owner, note, place, now, window, grant)
+        after = LockState(capacity, fixed, grant + block - 1, places, now, (e,), queue[1:])
+        return after, Released(True), (Wakeup(listener, ticket, place, grant),)
+    return None
+
+
+_TICKET, _EXPIRES, _PASSED = (itemgetter(Entry._fields.index(name)) for name in ("ticket", "expires", "passed"))

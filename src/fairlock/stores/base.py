@@ -1,0 +1,588 @@
+"""The contract: what the engine needs from a backend, `CasBackend` from a store, and both from the runtime.
+
+A *runtime* is how waiting is done: by blocking a thread or by suspending a task. Everything between the client's face
+and the driver is written once, as coroutines that know nothing but this protocol. Under the thread runtime they never
+suspend, so that `send(None)` runs them through; under the task runtime they are ordinary coroutines.
+
+A *store* keeps rows (key, score, owner, body) under a version that never recurs. For a lock: score = last fence,
+owner = the holders, body = the record as JSON; so one plain SELECT shows an operator who holds what. `CasBackend` makes
+a backend of any store. A *backend* is what the engine calls; Redis and memory are backends themselves.
+
+`Store`, `Backend`, `ItemStore` and `Pools` are base classes. A member without a default is abstract; every other one is
+optional, and its default is always correct, only slower or poorer.
+
+Two clocks: the store's (whole microseconds, `now`) decides what has expired; the client's (seconds, boot time where
+there is one, `at`) decides when a client must consider its own lease as lost. They are never compared; only durations
+cross from one to the other, counted from the client's clock *before* the request that sampled the store's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from ..errors import StoreError
+
+if TYPE_CHECKING:  # most programs use no pool, and start-up time counts
+    from ..errors import RecordDamaged
+    from ..rules.locks import Acquire, Command, LockState, Reply, Wakeup
+    from ..rules.pools import Answered, ItemState, Order, Take, WorkerQueue
+
+T = TypeVar("T")
+
+NEVER = float("inf")
+NOBODY: frozenset[str] = frozenset()
+
+
+class OutcomeUnknown(Exception):
+    """A request was sent, and no reply came: it may or may not have been carried out. The cure is to repeat it."""
+
+
+def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
+    """The error for the caller once a request has been repeated often enough. A cause that is a sentence is enough."""
+    if isinstance(doubt.__cause__, StoreError):
+        return StoreError(str(doubt.__cause__))
+    return StoreError(f"{where} does not answer: {doubt}. Is it running, and can it be reached?")
+
+
+class Event(Protocol):
+    def set(self) -> None:
+        """Wake the waiter. From any thread."""
+
+    def clear(self) -> None: ...
+
+    async def wait(self, timeout: float | None) -> bool:
+        """Wait until set, at most `timeout` seconds; return whether it is set."""
+
+
+class Runtime(Protocol):
+    blocking: bool
+    quiet_end: type[BaseException]
+    """An exception that ends a thread or a task without a report."""
+
+    def clock(self) -> float:
+        """Return the seconds of a clock that never steps and also counts while the machine sleeps."""
+
+    def mutex(self) -> AbstractContextManager[Any]:
+        """Make a guard for plain data between threads. It is never held across an await."""
+
+    def event(self) -> Event: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        """Run something that blocks for long: in this thread, or in a worker thread."""
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        """Wait until one of these file descriptors can be read; return those that can, [] after the timeout."""
+
+    async def shield(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finish this even if the caller is cancelled meanwhile."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run this beside everything else: a daemon thread or a task."""
+
+    def current(self) -> Hashable:
+        """Return the calling thread or task."""
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this to its end from outside, because the interpreter ends."""
+
+
+class Row(NamedTuple):
+    key: str
+    score: int
+    owner: str
+    body: str
+
+
+class RowSnapshot(NamedTuple):
+    """A row as the store showed it (None: there is no row), its version, and when."""
+
+    row: Row | None
+    version: int | str | None
+    now: int  # the store's clock
+    at: float  # the client's clock, before the request
+
+
+class Written(NamedTuple):
+    version: int | str
+    now: int
+    at: float
+
+
+class Pushed(NamedTuple):
+    """A wake-up that arrived. `fence` > 0 only if it proves a grant: the store sent it inside the step that made the
+    grant, or the row was read afterwards. `until` is then when, by the client's clock, the grant ends unless confirmed.
+    """
+
+    ticket: str
+    place: int = 0
+    fence: int = 0
+    until: float = 0.0
+
+
+class Sample(NamedTuple):
+    """A time that is not ahead of the store's clock, and the client's clock before it was sampled."""
+
+    now: int
+    at: float
+
+
+class Store(ABC):
+    """A place for rows with compare-and-swap: what a new store implements. See docs/adding-a-store.md.
+
+    Keys are complete (namespace included), and nothing is truncated. A store raises `OutcomeUnknown` if a request was
+    sent and no reply came, StoreError (a sentence with the cure) if it is down or refuses, ConfigError if the URL or
+    the data make no sense.
+    """
+
+    where: str
+    """Names the store to people, without credentials: 'sqlite:////var/lib/app/locks.db'."""
+    scope: str
+    """How far its locks reach: 'process', 'machine' or 'machines'."""
+    listener: str = ""
+    """Where this client is notified; '' before `open_listener` and if it cannot be notified. Reading it does no I/O."""
+    cache_ttl: float = 0.0
+    """For how many seconds a cached row may be the start of an optimistic write."""
+    skew: float = 0.0
+    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
+    has_nowait: bool = False
+    """`read_nowait` and `write_nowait` are implemented."""
+    pushes_grants: bool = False
+    """Its wake-ups name place and fence of a grant, and are sent in or after the write that made it, never before."""
+    checks_time: bool = True
+    """`write` refuses a `now` ahead of its clock. If False, no entry is dropped by a time from `now`."""
+    backs_off: bool = False
+    """A refused write is expensive: newcomers that met others pause for a random time before they try again."""
+    shares_steps: bool = False
+    """A step takes more than microseconds: threads or tasks of one client that want the same row share a write."""
+    wakes_holder: bool = False
+    """The first waiter also notifies the only holder, by a wake-up without a ticket: see `take_shown_row`."""
+    poll_interval: float = 1.0
+    """Seconds between two reads of the rows that are held, while `attend` returns NEVER."""
+
+    # -- rows
+
+    @abstractmethod
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        """Read a row. settle: after an unknown outcome, so that nothing of the lost write can still appear later."""
+
+    @abstractmethod
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        """Write if the version is still the expected one (None: there is no row) and `now` is not ahead of the clock.
+
+        Otherwise return the current row. The store sends the wake-ups inside the write if it can, else right after it.
+        """
+
+    @abstractmethod
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        """Read all rows whose key begins with this."""
+
+    @abstractmethod
+    async def delete(self, key: str, expected: int | str) -> bool:
+        """Delete a row if the version is still the expected one; return whether it was."""
+
+    def now(self) -> tuple[int, float] | None:
+        """A Sample of the store's time without a request, if it is not ahead of the store's clock; None: read first."""
+        return None
+
+    def read_nowait(self, key: str) -> RowSnapshot | None:
+        """Read like `read` without waiting (one round trip of a blocking client counts as none); None: not done."""
+        return None
+
+    def write_nowait(
+        self,
+        key: str,
+        score: int,
+        owner: str,
+        body: str,
+        expected: int | str,
+        woken: Sequence[Wakeup],
+        at: float,
+        now: int,
+    ) -> int | str | RowSnapshot | None:
+        """Write like `write`, but without waiting: return the new version, the current row, or None: not done.
+
+        `at` is the client's clock. Raises OutcomeUnknown if no reply came.
+        """
+        return None
+
+    async def replace(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        """Write over a row that cannot be decoded. Differs from `write` only if its version may be damaged, too."""
+        return await self.write(row, expected, now, woken)
+
+    # -- wake-ups
+
+    @abstractmethod
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        """Wait for a wake-up for this ticket, or a sign that the row has changed or one of these listeners has died.
+
+        Return None after `timeout` seconds. A wake-up between the last step and this call must not be lost.
+        """
+
+    def open_listener(self) -> str:
+        """Start to listen if this client does not yet; return `listener`. May open files and sockets."""
+        return self.listener
+
+    async def wake(self, woken: Sequence[Wakeup]) -> None:
+        """Send these wake-ups, of locks or of pools. A store without notifications does nothing: its waiters poll."""
+        return None
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End `wait_for_wakeup` of these tickets in this client, now or when it begins. From any thread."""
+        return None
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        """Of these tickets, those with a wake-up that nothing waited for: their holders were evicted. Does not wait."""
+        return ()
+
+    async def attend(self) -> float:
+        """Start to receive wake-ups for holders; return the client's clock since when none is missed.
+
+        NEVER: none comes, and the keeper reads the rows that are held every `poll_interval` seconds.
+        """
+        return NEVER
+
+    def take_shown_row(self, key: str) -> RowSnapshot | None:
+        """The row that this store has read because of a wake-up, once: a write may start from it."""
+        return None
+
+    def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Of these listeners: the unreachable ones (nothing listens there) and the dead ones (the process is gone).
+
+        Called in the middle of a step, so it must be quick. Never guess "dead".
+        """
+        return NOBODY, NOBODY
+
+    def liveness_fd(self) -> int | None:
+        """A file descriptor that keeps this client alive in the eyes of others while any process holds a copy."""
+        return None
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        """Call this, from any thread but never from `take_wakeups`, when the store may have lost its data."""
+        return None
+
+    # -- pools
+
+    @property
+    def items(self) -> ItemStore | None:
+        """Return the store of its pools' items; None: this store keeps no pools. See also `ScoredStore`."""
+        return None
+
+    # -- the rest
+
+    async def tidy(self) -> None:
+        """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
+        return None
+
+    async def ping(self) -> None:
+        """Raise if the store does not reply."""
+        await self.read("")
+
+    async def close(self) -> None:
+        """Release everything that this client has opened."""
+        return None
+
+    def abandon(self) -> bool:
+        """Close for a process that ends now, without waiting for the disk. False: not possible, call `close`."""
+        return False
+
+    def before_fork(self) -> bool:
+        """Have no statement under way from here on; True: `after_fork` must be called."""
+        return False
+
+    def after_fork(self) -> None:
+        """Continue after `before_fork`."""
+        return None
+
+    def forked(self) -> None:
+        """Drop everything that belongs to the parent. Called in the child right after a fork."""
+        return None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        """Return ('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
+        return []
+
+    def schema(self) -> str:
+        """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
+        return f"-- {self.where} needs nothing.\n"
+
+
+class ScoredStore(Store):
+    """A store that can find rows by their score: it keeps pools, each item in a row of its own."""
+
+    @abstractmethod
+    async def between(self, prefix: str, low: int, high: int, limit: int) -> list[RowSnapshot]:
+        """Read the rows whose key begins with this and with low <= score <= high, lowest score first."""
+
+    @property
+    def items(self) -> ItemStore:
+        from .pool_items_as_rows import ScoredRows
+
+        return ScoredRows(self)
+
+
+class Answer(NamedTuple):
+    reply: Reply
+    at: float  # the client's clock before the request that sampled the time this reply rests on
+    again: bool = False  # an earlier try may have been carried out: Released(False) then proves nothing
+
+
+class Soon(Protocol):
+    """The commonest steps of one request, for tasks. Each returns something to await, which gives None if `call` must
+    be used instead.
+
+    None in place of something to await: nothing was sent. OutcomeUnknown, when it is awaited: no reply came.
+    """
+
+    @property
+    def of(self) -> object:
+        """The backend that made it."""
+
+    def enter(self, ticket: str, at: float) -> Awaitable[int | bytes | None] | None:
+        """Acquire by this ticket, at this time of the client's clock: the fence, for the whole lease."""
+
+    def leave(self, ticket: str, fence: int) -> Awaitable[int | None] | None:
+        """Release without a tombstone: 1 if it was held until then."""
+
+
+class Backend(ABC):
+    """What the engine calls."""
+
+    where: str
+    """Names the store to people, without credentials."""
+    scope: str
+    """How far its locks reach: 'process', 'machine' or 'machines'."""
+    skew: float = 0.0
+    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
+    pushes_grants: bool = False
+    """Wake-ups with a fence are sent in or after the step that made the grant, never before: they prove it."""
+    may_duplicate: bool = False
+    """A request may arrive a second time after its reply (proxies, HTTP), so every Release leaves a tombstone."""
+    poll_interval: float = 1.0
+    """Seconds between two reads of the locks that are held, while `attend` returns NEVER."""
+
+    # -- steps
+
+    @abstractmethod
+    async def call(self, name: str, command: Command) -> Answer:
+        """Make one step. Raises OutcomeUnknown or StoreError; the same command may be sent again after either."""
+
+    def call_nowait(self, name: str, command: Command) -> Answer | None:
+        """Make the same step if it needs no waiting; None: it was not made, use `call`.
+
+        Most steps of a lock without contention are of this kind, and need no coroutine. One round trip of a blocking
+        client counts as no waiting; OutcomeUnknown if its reply did not come.
+        """
+        return None
+
+    def soon(self, name: str, command: Acquire) -> Soon | None:
+        """For tasks: the same steps for any ticket of one request, with all of one turn of the loop in one message.
+
+        None: there is no such short way, use `call`.
+        """
+        return None
+
+    @property
+    def pools(self) -> Pools | None:
+        """The pools of this backend; None: it keeps no pools."""
+        return None
+
+    # -- wake-ups
+
+    @abstractmethod
+    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        """Wait for a wake-up for this ticket; None after `timeout` seconds."""
+
+    @abstractmethod
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End `wait_for_wakeup` of these tickets in this client, of locks and of pools, now or when it begins. From any
+        thread: a client that closes ends its waiters by it."""
+
+    def open_listener(self) -> str:
+        """Start to listen if this client does not yet; return where it is notified, '' if it cannot be. May do I/O."""
+        return ""
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        """Of these tickets, those with a wake-up that nothing waited for: their holders were evicted. Does not wait."""
+        return ()
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        """Start to receive wake-ups for the holders of these locks (and of items of these pools).
+
+        Return the client's clock since when none is missed; NEVER if none comes: then the keeper reads the locks.
+        """
+        return NEVER
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        """Call this, from any thread but never from `take_wakeups`, when the store may have lost its data."""
+        return None
+
+    # -- administration
+
+    @abstractmethod
+    async def look(self, name: str) -> tuple[LockState, int]:
+        """Read the state of a lock, without entries known to be dead, and the store's time. Changes nothing."""
+
+    @abstractmethod
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+        """Read all locks whose name matches this pattern of * and ?, by name, and the store's time."""
+
+    @abstractmethod
+    async def repair(self, name: str) -> list[str]:
+        """Reset what is damaged under this name; fences go on rising. A sentence for each thing done."""
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Raise if the store does not reply."""
+
+    async def tidy(self) -> None:
+        """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
+        return None
+
+    async def close(self) -> None:
+        """Release everything that this client has opened."""
+        return None
+
+    def abandon(self) -> bool:
+        """Close for a process that ends now, without waiting for the disk. False: not possible, call `close`."""
+        return False
+
+    def before_fork(self) -> bool:
+        """Have no statement under way from here on; True: `after_fork` must be called."""
+        return False
+
+    def after_fork(self) -> None:
+        """Continue after `before_fork`."""
+        return None
+
+    def forked(self) -> None:
+        """Drop everything that belongs to the parent. Called in the child right after a fork."""
+        return None
+
+    def liveness_fd(self) -> int | None:
+        """A file descriptor that keeps this client alive in the eyes of others while any process holds a copy."""
+        return None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        """Return ('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
+        return []
+
+    def schema(self) -> str:
+        """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
+        return f"-- {self.where} needs nothing.\n"
+
+
+# -- pools
+
+
+class PoolAnswer(NamedTuple):
+    reply: Answered
+    at: float  # the client's clock before the request that sampled the time this reply rests on
+    again: bool = False  # an earlier try may have been carried out
+
+
+class Pools(ABC):
+    """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
+
+    @abstractmethod
+    async def call(self, pool: str, order: Order) -> PoolAnswer:
+        """Make one step. Raises OutcomeUnknown or StoreError; the same order may be sent again after either."""
+
+    def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
+        """Make the same step if it needs no waiting; None: it was not made, use `call`. Only for threads.
+
+        Raises OutcomeUnknown if it was sent and no reply came.
+        """
+        return None
+
+    @abstractmethod
+    async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
+        """Wait at most `timeout` seconds until a wake-up for this ticket suggests another Seek.
+
+        A wake-up between the last step and this call must not be lost.
+        """
+
+    @abstractmethod
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read every item, by key, and the store's time. Changes nothing."""
+
+    @abstractmethod
+    async def count(self, pool: str) -> dict[str, int]:
+        """Count the items of each state."""
+
+    @abstractmethod
+    async def queue(self, pool: str) -> WorkerQueue:
+        """Read the queue of workers. Changes nothing."""
+
+
+class ItemSnapshot(NamedTuple):
+    """An item as the store showed it (None: there is no such item), a version to compare with, and when."""
+
+    item: ItemState | None
+    version: object
+    now: int  # the store's clock
+    at: float  # the client's clock, before the request
+
+
+class ItemStore(ABC):
+    """Where a store keeps the items of its pools. `pool` is complete (namespace included). Raises as `Store` does."""
+
+    by_content: bool = False
+    """`put` compares the item, not a version: an item that was taken is written again without a read."""
+
+    @abstractmethod
+    async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
+        """Read an item. settle: as in Store.read."""
+
+    @abstractmethod
+    async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
+        """Write it (None: delete it) if it is still as seen, and seen.now is not ahead of the clock."""
+
+    async def put_and_look(
+        self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
+    ) -> tuple[bool, str | None] | None:
+        """Write as `put` and return the body of the queue's row with the outcome, in one step; None: not possible.
+
+        A worker that joins the queue at the same moment may be missing in it.
+        """
+        return None
+
+    @abstractmethod
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        """Add (key, body), in this order (`first` as in Put), unless the key exists; return how many are new."""
+
+    @abstractmethod
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        """Take the item that has been due for longest, as the rules do; None if none is due. With the key of a queue's
+        row: only if that queue is empty (its score is 0, or there is no row). In one step where the store can.
+
+        The version is of no use after this.
+        """
+
+    @abstractmethod
+    async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
+        """Find the item that has this ticket and is due within this many microseconds from now, but not yet."""
+
+    @abstractmethod
+    async def coming(self, pool: str, span: int) -> int | None:
+        """Return in how many microseconds the next item is due, if that is within `span`."""
+
+    @abstractmethod
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read every item and the store's time."""
+
+    @abstractmethod
+    async def count(self, pool: str) -> dict[str, int]:
+        """Count the items of each state."""
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set aside, as done, the items of this pool that cannot be decoded; return their keys."""
+        return []

@@ -1,0 +1,499 @@
+"""One engine for every store that can compare and swap a row.
+
+A step is: take the record (from the last answer if that is young enough, else read it), apply the pure rules, write the
+result on condition that the version is still the same. A conflict returns the current row, and the step is made again
+from that. Nothing else is needed for atomicity: no transaction, no session, no lock of the store.
+
+- Where the store reads and writes without waiting (`read_nowait`, `write_nowait`), most steps are plain calls:
+  `call_nowait`.
+- An optimistic step may only *change* something. "Refused", "not inside" and "still waiting" are returned only after
+  a fresh read, because they change nothing that a version check could contradict.
+- After an unknown outcome the same command is applied to a settled read: the ticket shows whether it had worked. The
+  wake-ups of the lost write may not have been sent, so every unconfirmed holder is woken again.
+- Where a step takes long, those of one client at one row are made together: `turns`.
+- The store is asked about liveness only where it matters: for the clients that a step would grant the lock, and for
+  those that it would wait for.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import RecordDamaged, StoreError
+from ..rules.locks import EMPTY, Acquire, Command, LockState, Queued, Refused, Release, Reply, Wakeup, apply, codec
+from .base import Answer, Backend, OutcomeUnknown, Pushed, Row, RowSnapshot, Runtime, Store, Written, unanswered
+from .damaged_records import damaged, fence_after
+from .deadline import over
+from .keys import SEPARATOR, glob
+from .shared_steps import Turn, Turns, served
+
+if TYPE_CHECKING:
+    from .cas_pools import CasPools
+
+CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
+SETTLES = 3
+TRIES = 3  # of a step that is made at once
+WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
+GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
+NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
+CACHED = 1024  # names whose last record is remembered
+
+T = TypeVar("T")
+
+_NOBODY: frozenset[str] = frozenset()
+_RESTS_ON_OTHERS = frozenset((Queued, Refused))
+_Known = tuple[LockState, int | str | None, float]
+"""A record as this client last saw it, its version, and when that was."""
+_Start = tuple[_Known, int, float]
+"""What a step starts from: that, the store's time, and the client's before it was sampled."""
+
+
+class CasBackend(Backend):
+    def __init__(self, store: Store, runtime: Runtime, namespace: str = "") -> None:
+        self.store = store
+        self.where = store.where
+        self.scope = store.scope
+        self.skew = store.skew
+        self.pushes_grants = store.pushes_grants
+        self.poll_interval = store.poll_interval
+        self.runtime = runtime
+        self.prefix = namespace + SEPARATOR if namespace else ""
+        self._cache: dict[str, _Known] = {}
+        self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
+        self.conflicts = 0
+        self._pools: CasPools | None = None
+        self._turns = Turns(runtime) if store.shares_steps else None
+
+    @property
+    def pools(self) -> "CasPools | None":
+        """None if this store keeps none."""
+        if self._pools is None:
+            from .cas_pools import pools_of
+
+            self._pools = pools_of(self.store, self.runtime, self.prefix)
+        return self._pools
+
+    # -- one step
+
+    def call_nowait(self, name: str, command: Command) -> Answer | None:
+        if not self.store.has_nowait:
+            return None
+        key = self.prefix + name
+        turns = self._turns
+        if turns is None:
+            return self._call_nowait(key, command)
+        if not turns.begin(key):
+            return None  # another one of this client is at it, and takes this one along
+        try:
+            return self._call_nowait(key, command)
+        finally:
+            turns.end(key)
+
+    def _call_nowait(self, key: str, command: Command) -> Answer | None:
+        store = self.store
+        start, fresh = self._recall(key), False
+        for _ in range(TRIES):
+            if start is None:
+                seen = store.read_nowait(key) if key not in self._doubts else None
+                if seen is None:
+                    return None
+                start, fresh = (self._know(seen), seen.now, seen.at), True
+            (before, version, _), now, at = start
+            record, reply, woken = self._step(before, command, now)
+            if not _same(record, before):
+                if version is None:
+                    return None
+                body = codec.encode(record)
+                if store.wakes_holder and record.queue:
+                    woken = _and_the_holder(before, record, woken)
+                try:
+                    said = store.write_nowait(key, record.fence, codec.owners(record), body, version, woken, at, now)
+                except BaseException:
+                    self._doubt(key)
+                    raise
+                if said is not None and not isinstance(said, RowSnapshot):
+                    self._cache[key] = (record, said, at)
+                    return Answer(reply, at)
+                self.conflicts += 1
+                if said is not None and said.version != version:
+                    start, fresh = (self._know(said), said.now, said.at), True
+                    continue
+            elif fresh:
+                self._remember(key, start[0])
+                return Answer(reply, at)
+            start = None
+        return None
+
+    async def call(self, name: str, command: Command) -> Answer:
+        key = self.prefix + name
+        turn = Turn(command)
+        turns = self._turns
+        if turns is None:
+            await self._make(key, [turn])
+        elif await turns.wait(key, turn):
+            batch = [turn]
+            try:
+                await self._make(key, batch)
+            except BaseException as error:
+                turns.failed(batch, error)
+                raise
+            finally:
+                turns.end(key)
+        if turn.error is not None:
+            raise turn.error
+        assert turn.answer is not None
+        return turn.answer
+
+    async def _make(self, key: str, batch: list[Turn]) -> None:
+        """Make the steps of these, and of those who join them meanwhile, with one write; each has its answer then."""
+        store, turns = self.store, self._turns
+        settle = key in self._doubts
+        start = self._recall(key)
+        fresh = False
+        conflicts = settles = 0
+        patient_until = self.runtime.clock() + GIVES_WAY if store.backs_off else 0.0
+        while True:
+            if turns is not None and turns.join(key, batch):
+                fresh = False  # what was read before they came says nothing about their moment
+            if start is None:
+                seen = await store.read(key, settle)
+                start, fresh = (self._know(seen), seen.now, seen.at), True
+                if settle:
+                    await self._wake_unconfirmed(start[0][0])
+                    self._doubts.discard(key)
+            (before, version, _), now, at = start
+            record, replies, woken = self._steps(before, batch, now)
+            if _same(record, before) and not (settle and any(isinstance(t.command, Release) for t in batch)):
+                if not fresh:
+                    start = None
+                    continue
+                self._remember(key, start[0])
+                _answer(batch, replies, at)
+                return
+            row = Row(key, record.fence, codec.owners(record), codec.encode(record))
+            if store.wakes_holder and record.queue:
+                woken = _and_the_holder(before, record, woken)
+            sent = self.runtime.clock()
+            try:
+                result = await store.write(row, version, now, woken)
+            except OutcomeUnknown:
+                self._doubt(key)
+                settles += 1
+                if settles > SETTLES or over():
+                    raise
+                start, settle = None, True
+                for turn in batch:
+                    turn.again = True
+                continue
+            except BaseException:
+                self._doubt(key)
+                raise
+            if isinstance(result, Written):
+                self._remember(key, (record, result.version, result.at))
+                _answer(batch, replies, at)
+                return
+            conflicts += 1
+            self.conflicts += 1
+            if conflicts > CONFLICTS:
+                raise StoreError(
+                    f"{key.removeprefix(self.prefix)!r} changed {CONFLICTS} times while one step was tried. "
+                    "Spread the work over more names, or use a store with a server."
+                )
+            stale = result.version == version  # refused for its time, or an old row shown: read again
+            known = self._know(result)
+            pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
+            if store.backs_off and _crowd(before, known[0], result, stale) and _can_wait(batch, known[0]):
+                # Of all that try again at once but one fails. As long as nobody is in the queue there is no choice: a
+                # client that is quick enough is in and out in the meantime, and one that pauses never gets a turn.
+                clock = self.runtime.clock()
+                pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
+            if pause:
+                await self._rest(key, int.from_bytes(os.urandom(2)) / 65536 * pause, known[0])
+                stale = True  # what was shown before the pause would only conflict again
+            start, fresh = None if stale else (known, result.now, result.at), True
+
+    async def _rest(self, key: str, seconds: float, record: LockState) -> None:
+        """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
+        if self._turns is None:
+            await self.runtime.sleep(seconds)
+        else:
+            await self._turns.rest(key, seconds, lambda turn: _has_a_place(turn, record))
+
+    def _steps(
+        self, record: LockState, batch: list[Turn], now: int
+    ) -> tuple[LockState, list[Reply], tuple[Wakeup, ...]]:
+        """One after the other, all at the same time of the store."""
+        if len(batch) == 1:
+            record, reply, woken = self._step(record, batch[0].command, now)
+            return record, [reply], woken
+        replies = []
+        all_woken: list[Wakeup] = []
+        for turn in batch:
+            record, reply, woken = self._step(record, turn.command, now)
+            replies.append(reply)
+            all_woken += woken
+        return record, replies, tuple(all_woken)
+
+    def _recall(self, key: str) -> _Start | None:
+        """Return the start of an optimistic step: the cached record, if that is good enough, and a time.
+
+        The record leaves the cache: however the step goes, only its end shows the current row.
+        """
+        known = self._cache.pop(key, None)
+        known = self._shown_since(key, known)
+        if known is None or key in self._doubts:
+            return None
+        sample = self.store.now()
+        if sample is None or sample[1] - known[2] > self.store.cache_ttl or sample[0] < known[0].seen:
+            return None
+        if not self.store.checks_time and lapsed(known[0], sample[0]):
+            return None  # somebody would be dropped by a time that no write checks: ask for it
+        return known, sample[0], sample[1]
+
+    def _step(self, record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]]:
+        """Apply the rules, asking about liveness only for the clients that decide the outcome."""
+        outcome = apply(record, command, now)
+        if not outcome[2]:
+            kind = type(outcome[1])
+            if kind not in _RESTS_ON_OTHERS or (kind is Queued and outcome[0].places != record.places):
+                return outcome  # nobody else had a part in it; or it has just come, and now watches those ahead
+        unreachable = dead = _NOBODY
+        asked: set[str] = {"", self.store.listener}
+        while True:
+            listeners = {e for e in _decisive(*outcome) if e not in asked}
+            if not listeners:
+                return outcome
+            asked |= listeners
+            no_one_listens, gone = self.store.liveness(listeners)
+            if not no_one_listens and not gone:
+                return outcome
+            everyone = [*record.holders, *record.queue]
+            unreachable |= {e.ticket for e in everyone if e.listener in no_one_listens}
+            dead |= {e.ticket for e in everyone if e.listener in gone}
+            outcome = apply(record, command, now, unreachable, dead)
+
+    def _know(self, seen: RowSnapshot) -> _Known:
+        if seen.row is None:
+            return EMPTY, seen.version, seen.at
+        try:
+            if seen.version is None:
+                raise ValueError("it has no version")
+            return codec.decode(seen.row.body), seen.version, seen.at
+        except ValueError as bad:
+            raise damaged(seen.row.key.removeprefix(self.prefix), self.where, bad) from None
+
+    def _shown_since(self, key: str, known: _Known | None) -> _Known | None:
+        """Return the record that a hint has brought since this one was read, else this one."""
+        shown = self.store.take_shown_row(key)
+        if shown is None or (known is not None and shown.at < known[2]):
+            return known
+        return self._know(shown)
+
+    def _doubt(self, key: str) -> None:
+        self._cache.pop(key, None)
+        self._doubts.add(key)
+
+    def _remember(self, key: str, known: _Known) -> None:
+        if len(self._cache) >= CACHED and key not in self._cache:
+            self._cache.clear()
+        self._cache[key] = known
+
+    async def _wake_unconfirmed(self, record: LockState) -> None:
+        woken = [
+            Wakeup(e.listener, e.ticket, e.place, e.fence) for e in record.holders if not e.confirmed and e.listener
+        ]
+        if woken:
+            try:
+                await self.store.wake(woken)
+            except (OutcomeUnknown, StoreError):
+                pass  # they look for themselves before long
+
+    # -- waiting and looking
+
+    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        key = self.prefix + name
+        known = self._cache.get(key)
+        listeners: set[str] = set()
+        if known is not None:
+            record = known[0]
+            listeners = {
+                e.listener for e in (*record.holders[:8], *record.queue[:1]) if e.listener and e.ticket != ticket
+            }
+        pushed = await self.store.wait_for_wakeup(key, ticket, timeout, listeners)
+        if pushed is not None:
+            self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
+            shown = self._shown_since(key, None)
+            if shown is not None:
+                self._remember(key, shown)
+            if pushed.fence and not pushed.until and self.pushes_grants:
+                return await self._granted(key, pushed)
+        return pushed
+
+    async def _granted(self, key: str, pushed: Pushed) -> Pushed:
+        """A push names a grant; only the row proves it, because anybody that reaches the socket can send one.
+
+        The read is not lost: a release that follows within `trust` writes from it.
+        """
+        seen = self.store.read_nowait(key)
+        if seen is None:
+            seen = await self._shown(self.store.read(key))
+        known = self._know(seen)
+        self._remember(key, known)
+        grant = known[0].grant(pushed.ticket)
+        if grant is None or grant.confirmed or (grant.place, grant.fence) != (pushed.place, pushed.fence):
+            return Pushed(pushed.ticket)
+        return pushed._replace(until=seen.at + (grant.expires - seen.now) / 1e6)
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        self.store.notify_reset(call)
+
+    def open_listener(self) -> str:
+        return self.store.open_listener()
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.store.wake_here(tickets)
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        return self.store.take_wakeups(tickets)
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        return await self.store.attend()
+
+    async def look(self, name: str) -> tuple[LockState, int]:
+        seen = await self._shown(self.store.read(self.prefix + name))
+        return self._living(self._know(seen)[0]), seen.now
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+        matches = glob(pattern)
+        found: list[tuple[str, LockState | RecordDamaged]] = []
+        now = 0
+        for seen in await self._shown(self.store.scan(self.prefix)):
+            now = seen.now
+            name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
+            if SEPARATOR not in name and matches(name):
+                try:
+                    found.append((name, self._living(codec.decode(seen.row.body) if seen.row else EMPTY)))
+                except ValueError as bad:
+                    found.append((name, damaged(name, self.where, bad)))
+        found.sort(key=lambda each: each[0])
+        return found, now
+
+    async def repair(self, name: str) -> list[str]:
+        key = self.prefix + name
+        done: list[str] = []
+        seen = await self._shown(self.store.read(key))
+        try:
+            self._know(seen)
+        except RecordDamaged:
+            fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
+            record = EMPTY._replace(fence=fence, seen=seen.now)
+            await self._replace(Row(key, fence, "", codec.encode(record)), seen)
+            done.append(f"The record of {name!r} was reset; its next fence is above {fence}.")
+        return done + await self.pools.repair(name) if self.pools is not None else done
+
+    async def _replace(self, row: Row, seen: RowSnapshot) -> None:
+        """Put this in the place of what was seen and cannot be read. Nobody else can write it, but may repair it."""
+        self._doubt(row.key)
+        if not isinstance(await self._shown(self.store.replace(row, seen.version, seen.now, ())), Written):
+            raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
+
+    async def _shown(self, reading: Awaitable[T]) -> T:
+        """Return the result of a read. Its outcome cannot be in doubt: no answer is no answer."""
+        try:
+            return await reading
+        except OutcomeUnknown as doubt:
+            raise unanswered(self.where, doubt) from None
+
+    def _living(self, record: LockState) -> LockState:
+        """Without those whose process is gone: anybody's next step would drop them, so nobody should read of them."""
+        listeners = {e.listener for e in (*record.holders, *record.queue)} - {"", self.store.listener}
+        gone = self.store.liveness(listeners)[1] if listeners else _NOBODY
+        if not gone:
+            return record
+        holders = tuple(e for e in record.holders if e.listener not in gone)
+        return record._replace(holders=holders, queue=tuple(e for e in record.queue if e.listener not in gone))
+
+    async def tidy(self) -> None:
+        await self.store.tidy()
+
+    async def ping(self) -> None:
+        await self.store.ping()
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    def abandon(self) -> bool:
+        return self.store.abandon()
+
+    def before_fork(self) -> bool:
+        return self.store.before_fork()
+
+    def after_fork(self) -> None:
+        self.store.after_fork()
+
+    def forked(self) -> None:
+        self._cache.clear()
+        self._doubts.clear()
+        if self._turns is not None:
+            self._turns.reset()
+        self.store.forked()
+
+    def liveness_fd(self) -> int | None:
+        return self.store.liveness_fd()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        return await self.store.doctor()
+
+    def schema(self) -> str:
+        return self.store.schema()
+
+
+def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:
+    for turn, reply in zip(batch, replies, strict=True):
+        turn.answer = Answer(reply, at, turn.again)
+    served(batch)
+
+
+def _crowd(before: LockState, there: LockState, shown: RowSnapshot, stale: bool) -> bool:
+    """Return True if a write was refused because of others that stand in the queue."""
+    return bool(before.queue) if shown.row is None else bool(there.queue) and not stale
+
+
+def _can_wait(batch: list[Turn], record: LockState) -> bool:
+    """Return True if all of these only join the queue, or keep a place far back. One that was granted the lock, or is
+    about to be, keeps the others waiting."""
+    near = {e.ticket for e in (*record.holders, *record.queue[:NEAR])}
+    return all(type(turn.command) is Acquire and turn.command.ticket not in near for turn in batch)
+
+
+def _has_a_place(turn: Turn, record: LockState) -> bool:
+    """Return True if this one holds the lock or is in the queue. It may have been granted since and come to confirm."""
+    known = {e.ticket for e in (*record.holders, *record.queue)}
+    return type(turn.command) is not Acquire or turn.command.ticket in known
+
+
+def _same(one: LockState, other: LockState) -> bool:
+    """Return True if nothing but the time of the read differs."""
+    return one.holders == other.holders and one._replace(seen=0) == other._replace(seen=0)
+
+
+def lapsed(record: LockState, now: int) -> bool:
+    """Return True if a step at this time would drop an entry because its time is over."""
+    expiries = [e.expires for e in (*record.holders, *record.queue)] + [g.until for g in record.tombstones]
+    return bool(expiries) and min(expiries) <= now
+
+
+def _decisive(record: LockState, reply: Reply, woken: Iterable[Wakeup]) -> list[str]:
+    """Return the listeners that decide this outcome: of the granted, and of those directly ahead of the asker."""
+    listeners = [w.listener for w in woken if w.fence]
+    if type(reply) in _RESTS_ON_OTHERS:
+        listeners += [e.listener for e in record.holders[:16]]
+        listeners += [e.listener for e in record.queue[:1]]
+    return listeners
+
+
+def _and_the_holder(before: LockState, record: LockState, woken: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
+    """Also wake a holder that is alone when the first waiter joins: then its release finds the row that it expects."""
+    if len(record.queue) > 1 or before.queue or len(record.holders) != 1 or not record.holders[0].listener:
+        return woken
+    return (*woken, Wakeup(record.holders[0].listener, ""))

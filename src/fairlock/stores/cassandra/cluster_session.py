@@ -1,0 +1,209 @@
+"""A session of the driver, for both runtimes: a statement is sent, its callback sets an event, somebody waits for that.
+
+Statements are prepared when they are first used. Reads are tried again, on another node if the first is silent; a
+transaction is sent once; if its outcome is unknown, `OutcomeUnknown` is raised.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from cassandra import ConsistencyLevel, OperationTimedOut
+from cassandra.cluster import Session
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
+
+from ...errors import ConfigError, LockError, StoreError
+from ..base import OutcomeUnknown, Runtime
+from ..deadline import left, over
+from . import cql, errors
+from .url import Address
+
+TRIES = 4  # of a read
+FIRST_PAUSE = 0.03
+QUIET = 0.7  # seconds after which a node that has not answered is asked for a sign of life
+ALIVE = 0.6  # seconds for that sign
+HURRIED = 0.2  # of those at least, also if the caller waits no longer
+SLOW = 1.0  # seconds for which a node that lives may be late for a caller that waits no longer
+GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for its word
+
+
+class Wire:
+    def __init__(self, address: Address, runtime: Runtime) -> None:
+        self.where = address.where
+        self.keyspace = address.keyspace
+        self.replication = address.replication
+        self.runtime = runtime
+        self._address = address
+        self._serial, self._quorum = (getattr(ConsistencyLevel, name) for name in address.consistency)
+        self._session: Session | None = None
+        self._prepared: dict[str, Any] = {}
+        self._opening = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self.sent = 0  # transactions
+
+    async def transact(self, text: str, values: Sequence[Any]) -> dict[str, Any]:
+        """Send this transaction, once: its row, with `applied`. Raises Unknown."""
+        statement = await self._bound(text, values)
+        statement.consistency_level = self._quorum
+        statement.serial_consistency_level = self._serial
+        self.sent += 1
+        try:
+            return dict((await self._send(statement))[0]._asdict())
+        except errors.DRIVERS as error:
+            if errors.is_unknown(error):
+                raise OutcomeUnknown(f"{type(error).__name__} from {self.where}") from None
+            raise errors.explain(error, self.where, self.keyspace) from None
+
+    async def read(self, text: str, values: Sequence[Any] = (), settle: bool = False) -> list[Any]:
+        """The rows that this finds. settle: after it nothing of a transaction in flight can still appear."""
+        pause = FIRST_PAUSE
+        for turn in range(TRIES):
+            statement = await self._bound(text, values)
+            statement.consistency_level = self._serial if settle else self._quorum
+            statement.is_idempotent = True
+            try:
+                return await self._send(statement)
+            except errors.DRIVERS as error:
+                if turn == TRIES - 1 or not errors.is_passing(error) or over():
+                    raise errors.explain(error, self.where, self.keyspace) from None
+            await self.runtime.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+            pause *= 3
+        raise AssertionError("the last try returns or raises")
+
+    async def simple(self, text: str) -> list[Any]:
+        """Query the server's own tables: the statement is not prepared, and any node may reply."""
+        await self._open()
+        try:
+            return await self._send(SimpleStatement(text, is_idempotent=True))
+        except errors.DRIVERS as error:
+            raise errors.explain(error, self.where, self.keyspace) from None
+
+    async def _bound(self, text: str, values: Sequence[Any]) -> Any:
+        prepared: Any = self._prepared.get(text)
+        if prepared is None:
+            await self._open()
+            prepared = await self.runtime.call(self._prepare, text)
+        statement = prepared.bind(values)
+        statement.retry_policy = RETHROW
+        return statement
+
+    def _prepare(self, text: str) -> Any:
+        assert self._session is not None
+        try:
+            prepared = self._session.prepare(text.format(keyspace=self.keyspace))
+        except errors.DRIVERS as error:
+            raise errors.explain(error, self.where, self.keyspace) from None
+        self._prepared[text] = prepared
+        return prepared
+
+    async def _send(self, statement: Any) -> list[Any]:
+        session = self._session
+        if session is None:
+            raise StoreError(f"{self.where} was closed while it was asked. Connect again.")
+        event = self.runtime.event()
+        told: list[Any] = []
+        future = session.execute_async(statement, timeout=self._address.timeout)
+        rows: list[Any] = []
+
+        def came(page: Any) -> None:
+            rows.extend(page or ())
+            if future.has_more_pages:
+                future.start_fetching_next_page()
+            else:
+                told.append(None)
+                event.set()
+
+        def failed(error: Any) -> None:
+            told.append(error)
+            event.set()
+
+        future.add_callbacks(came, failed)
+        timeout = self._address.timeout
+        quiet = min(QUIET, timeout)
+        if not await event.wait(quiet) and (timeout <= quiet + ALIVE or await self._lives(future._current_host)):
+            await event.wait(min(timeout - quiet + GRACE, left(inf) + SLOW))
+        if not told:
+            told.append(OperationTimedOut())
+        if told[0] is not None:
+            if isinstance(told[0], OperationTimedOut) and self._address.route is not None:
+                self._address.route.suspect(future._current_host)
+            raise told[0]
+        return rows
+
+    async def _lives(self, host: Any) -> bool:
+        """Return whether a node that is slow to answer answers at all. One that hangs would cost every client its whole
+        timeout, and a holder that was granted the lock by a row it has read has less time than that."""
+        if host is None or self._session is None:
+            return True
+        event = self.runtime.event()
+        statement = SimpleStatement(cql.CLOCK, is_idempotent=True, retry_policy=RETHROW)
+        future = self._session.execute_async(statement, timeout=ALIVE, host=host)
+        heard: list[bool] = []
+
+        def came(page: Any) -> None:
+            heard.append(True)
+            event.set()
+
+        def failed(error: Any) -> None:
+            heard.append(not isinstance(error, OperationTimedOut))
+            event.set()
+
+        future.add_callbacks(came, failed)
+        await event.wait(min(ALIVE, left(inf) + HURRIED))
+        return bool(heard) and heard[0]
+
+    # -- beginning and end
+
+    async def _open(self) -> None:
+        if self._session is None:
+            await self.runtime.call(self._connect)
+
+    def _connect(self) -> None:
+        with self._opening:
+            if self._session is not None:
+                return
+            if self._closed:
+                raise ConfigError(f"{self.where} was closed. Connect again.")
+            if self._address.make is None:
+                if self._pid != os.getpid():
+                    raise StoreError("This session of the driver is the parent's. Make one after the fork.")
+                self._session = self._address.session
+                return
+            try:
+                self._session = self._address.make()
+            except LockError:
+                raise
+            except errors.DRIVERS as error:
+                raise errors.explain(error, self.where, self.keyspace) from None
+
+    @property
+    def session(self) -> Session | None:
+        return self._session
+
+    async def open(self) -> Session:
+        await self._open()
+        assert self._session is not None
+        return self._session
+
+    def forked(self) -> None:
+        """Forget the session in a forked child: it belongs to the parent, its threads above all."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid() if self._address.make is not None else -1
+            self._session = None
+            self._prepared = {}
+            self._opening = threading.Lock()
+
+    async def close(self) -> None:
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None and self._address.make is not None:
+            await self.runtime.call(session.cluster.shutdown)
+
+
+RETHROW = FallthroughRetryPolicy()

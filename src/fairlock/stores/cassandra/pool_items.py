@@ -1,0 +1,286 @@
+"""The items of pools in Cassandra: a table of their own, each pool in sixteen partitions.
+
+The transactions of one partition wait for each other. As long as nobody is in its way a worker takes what has been due
+for longest in all of them. One that has just lost a race begins with a random bucket and takes what has been due
+for longest there; only if there is nothing does it look into all the others. So in a crowd "first come, first served"
+holds among the items of a bucket, not of the whole pool.
+
+Nothing is deleted: a removed item has the score -2 and counts as absent. It keeps its fence, so that fences rise even
+if it is added again.
+
+The column of a body is [format, body, checksum], and the checksum is about pool, key and body, as in SQL databases. An
+item that is found damaged on the way in gets the score BROKEN, so that no other client tries it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from ...errors import RecordDamaged
+from ...rules.pools import BROKEN, STATES, Add, ItemState, Take, Taken, apply
+from ...rules.pools.codec import encode_body
+from ..base import ItemSnapshot, ItemStore, OutcomeUnknown
+from ..damaged_items import aside, item_damaged, shown, sound
+from ..polling import LONGEST
+from . import cql
+
+if TYPE_CHECKING:
+    from .store import CassandraStore
+
+BUCKETS = 16
+REMOVED = -2
+TRIES = 400  # more in a row than any real crowd causes
+DOUBTS = 3
+CROWDED = 2.0  # seconds for which the loser of a race keeps out of the way, and the others know what is next
+AHEAD = 256  # so many are known to be next
+FEW = 64  # that come at once: see cql
+POOLS = 64  # in so many pools
+ITEM = ItemState._fields
+
+
+def bucket_of(key: str, buckets: int = BUCKETS) -> int:
+    return crc32(key.encode()) % buckets
+
+
+class CassandraItemStore(ItemStore):
+    buckets = BUCKETS
+
+    def __init__(self, store: CassandraStore) -> None:
+        self._store = store
+        self._wire = store.wire
+        self._clock = store.wire.runtime.clock
+
+    def _place(self, pool: str, key: str) -> tuple[str, int, str]:
+        return pool, bucket_of(key, self.buckets), key
+
+    @property
+    def _all(self) -> list[int]:
+        return list(range(self.buckets))
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
+        at = self._clock()
+        found = await self._wire.read(cql.GET, self._place(pool, key), settle)
+        if not found:
+            return ItemSnapshot(None, None, await self._store.time(), at)
+        now = self._store.note(found[0].now, at)
+        kept = _kept(found[0])
+        try:
+            item = _sound(pool, kept)
+        except ValueError as bad:
+            raise item_damaged(pool, key, self._store.where, bad) from None
+        return ItemSnapshot(item if item.score != REMOVED else None, item, now, at)
+
+    async def _tried(self, pool: str, key: str) -> ItemSnapshot | None:
+        """The same on the way in; None if it is damaged: then it is set apart."""
+        try:
+            return await self.get(pool, key)
+        except RecordDamaged:
+            kept = _kept((await self._wire.read(cql.GET, self._place(pool, key), True))[0])
+            await self._mend(pool, kept, (BROKEN, kept.fence or 0, kept.body or ""))
+            return None
+
+    async def _mend(self, pool: str, kept: ItemState, new: tuple[int, int, str]) -> bool:
+        """Put score, fence and body in the place of what is damaged."""
+        same = (kept.score, kept.fence, kept.ticket)
+        return bool((await self._wire.transact(cql.MEND, (*new, *self._place(pool, kept.key), *same)))["applied"])
+
+    async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
+        before = seen.version
+        if not isinstance(before, ItemState):
+            return False  # what is new comes by `add`
+        if item is None:
+            item = before._replace(score=REMOVED, ticket="", owner="", note="", body="null")
+        new = (*item[1:7], encode_body(item.body, pool, key))
+        same = (before.score, before.fence, before.ticket)
+        from .store import since_1970
+
+        done = await self._wire.transact(cql.PUT, (*new, *self._place(pool, key), *same, since_1970(seen.now)))
+        return bool(done["applied"])
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        now = max(await self._store.time(), self._store.added + 1)  # by what is guessed it may be a little earlier
+        self._store.added = now + first + len(rows)
+        for key, body in rows:
+            item, _ = apply(None, Add(body, first + new), now, key)
+            assert item is not None
+            new += await self._add(pool, item)
+        return new
+
+    async def _add(self, pool: str, item: ItemState) -> bool:
+        doubt = False
+        for _ in range(TRIES):
+            try:
+                new = (*self._place(pool, item.key), item.score, encode_body(item.body, pool, item.key))
+                done = await self._wire.transact(cql.ADD, new)
+                if done["applied"]:
+                    return True
+            except OutcomeUnknown:
+                if doubt:
+                    raise
+                doubt = True
+            seen = await self.get(pool, item.key, doubt)
+            if seen.item is not None:
+                return doubt and seen.item == item  # put there by the request whose answer was lost
+            if isinstance(seen.version, ItemState) and await self.put(
+                pool, item.key, item._replace(fence=seen.version.fence), seen
+            ):
+                return True
+        return False
+
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        if queue:
+            seen = await self._store.read(queue)
+            if seen.row is not None and seen.row.score > 0:
+                return None
+        crowded = self._crowded(queue) and self._clock() < self._store.crowded
+        for turn in range(TRIES):
+            one = await self._of_a_bucket(pool) if crowded else None
+            if one is None:
+                key = await self._next(pool, at_random=queue != "" and turn > 0)
+                if key is None:
+                    return None
+                one = await self._tried(pool, key)
+                if one is None:
+                    continue
+            took = await self._take(pool, one, take)
+            if took is not None:
+                return took
+            self._store.ahead.pop(pool, None)
+            self._store.crowded = self._clock() + CROWDED
+            crowded = self._crowded(queue)
+        return None
+
+    def _crowded(self, queue: str) -> bool:
+        """Return whether others may be in our way: in a queue only the first one takes."""
+        return queue != "" and self.buckets > 1
+
+    async def _of_a_bucket(self, pool: str) -> ItemSnapshot | None:
+        """Return what has been due for longest in a random bucket. Few are read at once; of many the nodes find it."""
+        bucket = os.urandom(1)[0] % self.buckets
+        now, at = await self._store.sample()
+        rows = await self._wire.read(cql.DUE_IN_BUCKET, (pool, bucket, 0, now))
+        if len(rows) >= FEW:
+            (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, now))
+            if found.score is not None:
+                rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score)) or rows
+        first = min((_kept(row) for row in rows), key=lambda item: (item.score, item.key), default=None)
+        return await self._checked(pool, first, now, at) if first is not None else None
+
+    async def _checked(self, pool: str, kept: ItemState, now: int, at: float) -> ItemSnapshot | None:
+        try:
+            item = _sound(pool, kept)
+        except ValueError:
+            return await self._tried(pool, kept.key)
+        return ItemSnapshot(item, item, now, at)
+
+    async def _next(self, pool: str, at_random: bool) -> str | None:
+        """Return what has been due for longest in all buckets. Others that were due then are remembered for a while:
+        whatever is added, given back or expires from now on has a greater score. At random: the first of any bucket,
+        because in a crowd two workers that try the same one only get in each other's way."""
+        until, keys = self._store.ahead.get(pool, (0.0, []))
+        if at_random or not keys or self._clock() > until:
+            rows = await self._wire.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
+            keys = [row.key for row in nsmallest(AHEAD, rows, key=lambda row: (row.score, row.key))][::-1]
+            if len(self._store.ahead) > POOLS:
+                self._store.ahead.clear()
+            if not at_random:
+                self._store.ahead[pool] = self._clock() + CROWDED, keys
+        if at_random and keys:
+            key = keys[-1 - os.urandom(1)[0] % min(len(keys), BUCKETS)]
+            if self.buckets > 1:
+                key = next(each for each in reversed(keys) if bucket_of(each) == bucket_of(key))
+            return key
+        try:
+            return keys.pop()
+        except IndexError:  # nothing is due; or another thread was quicker
+            return None
+
+    async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
+        """Take this one, unless somebody was quicker. After an unknown outcome the same one again and no other: or the
+        lost request might still arrive, and the worker would have two."""
+        doubts = 0
+        while one.item is not None:
+            item, reply = apply(one.item, take, one.now)
+            if not isinstance(reply, Taken) or item is None:
+                return None
+            if item == one.item:
+                return one
+            try:
+                if await self.put(pool, item.key, item, one):
+                    return ItemSnapshot(item, None, one.now, one.at)
+                if not doubts:
+                    return None
+            except OutcomeUnknown:
+                doubts += 1
+                if doubts > DOUBTS:
+                    raise
+            one = await self.get(pool, item.key, True)
+        return None
+
+    async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
+        now, at = await self._store.sample()
+        found = await self._wire.read(cql.OF, (pool, self._all, now, now + span, ticket))
+        return await self._checked(pool, _kept(found[0]), now, at) if found else None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        now = await self._store.time()
+        rows = await self._wire.read(cql.SOON, (pool, self._all, now + 1, now + span))
+        return max(min(row.score for row in rows) - now, 1) if rows else None
+
+    async def due_in(self, pool: str, key: str) -> float:
+        """Return in how many seconds an item of this pool is due; with a key: when that item is."""
+        if key:
+            seen = await self.get(pool, key)
+            score, now = (seen.item.score if seen.item is not None else -1), seen.now
+        else:
+            now = await self._store.time()
+            rows = await self._wire.read(cql.SOON, (pool, self._all, 0, now + int(LONGEST * 1e6)))
+            score = min((row.score for row in rows), default=-1)
+        return (score - now) / 1e6 if score >= 0 else LONGEST
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        found = [_shown(pool, kept) for kept in await self._kept(pool)]
+        return sorted(item for item in found if item.score != REMOVED), await self._store.time()
+
+    async def _kept(self, pool: str) -> list[ItemState]:
+        return [_kept(row) for row in await self._wire.read(cql.ALL, (pool, self._all))]
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside; their keys."""
+        done = []
+        for kept in await self._kept(pool):
+            if _shown(pool, kept).score == BROKEN:
+                item = aside(kept.key, kept.fence, kept.body, await self._store.time())
+                new = (item.score, item.fence, encode_body(item.body, pool, item.key))
+                if await self._mend(pool, kept, new):
+                    done.append(kept.key)
+        return sorted(done)
+
+    async def count(self, pool: str) -> dict[str, int]:
+        rows = await self._wire.read(cql.SCORES, (pool, self._all))
+        now = await self._store.time()
+        counts = dict.fromkeys(STATES, 0)
+        for row in rows:
+            if row.score is not None and row.score not in (REMOVED, BROKEN):
+                counts[ItemState(row.key, row.score, ticket=row.ticket).state(now)] += 1
+        return counts
+
+
+def _kept(row: Any) -> ItemState:
+    """The row as it is, with the text of its body; what was never written is None."""
+    return ItemState._make([getattr(row, name) for name in ITEM])
+
+
+def _sound(pool: str, kept: ItemState) -> ItemState:
+    if None in kept:
+        raise ValueError("a column has no value")
+    return sound(pool, kept)
+
+
+def _shown(pool: str, kept: ItemState) -> ItemState:
+    return shown(pool, kept) if None not in kept else ItemState(kept.key, BROKEN)

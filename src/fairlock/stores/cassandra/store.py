@@ -1,0 +1,174 @@
+"""Locks in Cassandra: one partition for each name, and each step one lightweight transaction on its version.
+
+A step from the last known row is one transaction; a conflict returns the current row. A waiter reads at QUORUM, which
+disturbs nobody, and never at SERIAL: such reads take part in the agreement and stall it. A row at QUORUM that shows a
+holder is committed. Only after an unknown outcome is there one SERIAL read, which ends whatever was under way.
+`cql` has the statements, `cluster_session` sends them, `pool_items` has the items, `errors` what goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cassandra.util import Duration
+
+from ...errors import StoreError
+from ...rules.locks import Wakeup
+from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
+from ..polling import Ahead, Naps, Shared, poll, pool_of, standing, told
+from . import cql
+from .cluster_session import Wire
+
+if TYPE_CHECKING:
+    from .pool_items import CassandraItemStore
+
+FIRST = 0.01  # seconds: the shortest pause between two looks
+KEPT = 10.0  # seconds for which the time of a reply is used
+VAGUE = 0.02  # seconds; a reply that took longer is too inexact
+SLACK = 0.005  # seconds by which we stay behind: a node's clocks differ by this from one statement to the next
+
+
+class CassandraStore(Store):
+    scope = "machines"
+    backs_off = True
+    shares_steps = True
+    cache_ttl = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
+
+    def __init__(self, wire: Wire, runtime: Runtime, *, skew: float = 0.0) -> None:
+        self.wire = wire
+        self.where = wire.where
+        self.skew = skew
+        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = runtime.blocking
+        self._runtime = runtime
+        self._naps = Naps(runtime)
+        self._shared: Shared[tuple[str | None, tuple[int, float]]] = Shared(runtime.clock)
+        self.crowded = 0.0  # until when other workers may be in our way at the items
+        self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
+        self.added = 0  # the time of the last item added
+        self._known: tuple[int, float, float] | None = None  # the time of a node, and ours before and after
+
+    @property
+    def items(self) -> CassandraItemStore:
+        """The store of the items of pools."""
+        from .pool_items import CassandraItemStore
+
+        return CassandraItemStore(self)
+
+    def now(self) -> tuple[int, float] | None:
+        """From the last answer; not ahead of that node's clock, and the statement checks it."""
+        if self._known is None:
+            return None
+        now, before, after = self._known
+        here = self._runtime.clock()
+        if not 0 <= here - after <= KEPT or after - before > VAGUE:
+            return None
+        return now + int((here - after - SLACK) * 1e6), here - (after - before) - SLACK
+
+    def note(self, milliseconds: int, before: float) -> int:
+        """Remember the time that a node has sent."""
+        now = milliseconds * 1000
+        self._known = now, before, self._runtime.clock()
+        return now
+
+    async def sample(self) -> tuple[int, float]:
+        """Return the time, from the last reply or a new one, and when it was that by our clock at the earliest."""
+        sample = self.now()
+        if sample is not None:
+            return sample
+        before = self._runtime.clock()
+        return self.note((await self.wire.read(cql.CLOCK))[0].now, before), before
+
+    async def time(self) -> int:
+        return (await self.sample())[0]
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        at = self._runtime.clock()
+        found = await self.wire.read(cql.READ, (key,), settle)
+        if not found:
+            return RowSnapshot(None, None, self.note((await self.wire.read(cql.CLOCK))[0].now, at), at)
+        (row,) = found
+        now = self.note(row.now, at)
+        return RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at)
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        at = self._runtime.clock()
+        version = int.from_bytes(os.urandom(8)) >> 1
+        key, score, owner, body = row
+        if expected is None:
+            done = await self.wire.transact(cql.INSERT, (key, score, owner, body, version))
+        else:
+            values = (score, owner, body, version, key, expected, since_1970(now))
+            done = await self.wire.transact(cql.UPDATE, values)
+        if done["applied"]:
+            return Written(version, now, at)
+        sample = self.now()
+        if sample is None or done.get("body") is None:
+            return RowSnapshot(None, expected, now, at)  # it does not show what is there: read
+        return RowSnapshot(Row(key, 0, "", done["body"]), done["version"], *sample)
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        at = self._runtime.clock()
+        now = await self.time()
+        found = await self.wire.read(cql.SCAN)
+        rows = [(Row(r.key, r.score, r.owner, r.body), r.version) for r in found if r.key.startswith(prefix)]
+        return [RowSnapshot(row, version, now, at) for row, version in sorted(rows)]
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        raise StoreError("Nothing is deleted in Cassandra: a row that is gone loses its fence.")
+
+    # -- waiting
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        async def read() -> tuple[str | None, tuple[int, float]]:
+            at = self._runtime.clock()
+            found = await self.wire.read(cql.READ, (key,))
+            return (found[0].body, (self.note(found[0].now, at), at)) if found else (None, (0, at))
+
+        async def look(age: float) -> Pushed | Ahead | None:
+            found = await self._shared.get(key, age, read)
+            if found is None:
+                return None
+            result = standing(found[0], ticket, found[1])
+            if isinstance(result, Ahead) and result.wants is not None and not result.number:
+                return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
+            return result
+
+        return await poll(self._naps, ticket, timeout, look, FIRST)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._naps.wake(tickets)
+
+    # -- the rest
+
+    async def ping(self) -> None:
+        await self.wire.read(cql.CLOCK)
+
+    async def close(self) -> None:
+        await self.wire.close()
+
+    def forked(self) -> None:
+        self._shared.clear()
+        self.wire.forked()
+        self._known = None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        tables = "\n".join(f"{text.format(keyspace=self.wire.keyspace)};" for text in (cql.LOCKS, cql.ITEMS))
+        return cql.SCHEMA.format(keyspace=self.wire.keyspace, tables=tables, replication=self.wire.replication)
+
+
+def since_1970(now: int) -> Any:
+    """For a condition, in the whole milliseconds of Cassandra's clocks."""
+    return Duration(0, 0, now // 1000 * 1_000_000)

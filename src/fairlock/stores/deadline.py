@@ -1,0 +1,50 @@
+"""How long the caller still waits. A store that does not reply must not make it wait for longer.
+
+The faces set it around every call that has a timeout; what waits for a server reads it: the wires of Redis, and the
+code that decides whether a request is sent once more. It belongs to the thread or task that waits, so nobody has to
+pass it on.
+
+A reply that comes a moment after the timeout is still used: it says how things stand, and then nothing is in doubt.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from math import inf
+from time import monotonic
+
+GRACE = 0.7  # seconds by which a reply may be later than the timeout
+_until: ContextVar[float] = ContextVar("fairlock_until", default=inf)
+
+
+def begin(limit: float, grace: float = GRACE) -> float:
+    """From here on, until `end`, nothing that this thread or task asks for takes longer than this many seconds.
+
+    Returns what applied before, for an `end` inside of something longer.
+    """
+    before = _until.get()
+    _until.set(monotonic() + limit + grace)
+    return before
+
+
+def end(before: float = inf) -> None:
+    _until.set(before)
+
+
+def without_end() -> None:
+    """For a new task: it inherits what the one that started it waits for, and has no part in it."""
+    _until.set(inf)
+
+
+def left(most: float) -> float:
+    """The seconds for which a reply may be waited for, at most this many. Zero or less: none."""
+    return min(most, _until.get() - monotonic())
+
+
+def limit(most: float) -> float:
+    """The same for a driver: never zero, which would mean no limit."""
+    return max(left(most), 0.001)
+
+
+def over() -> bool:
+    return monotonic() >= _until.get()

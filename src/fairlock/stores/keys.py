@@ -1,0 +1,42 @@
+"""How names are kept in a store, how a pattern finds them, and what else a store may be called in a URL."""
+
+import re
+from collections.abc import Callable
+
+ALIASES = {"postgres": "postgresql", "valkey": "redis", "valkeys": "rediss"}
+SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+
+
+def canonical(url: str) -> str:
+    """The URL with the name that its store has here: postgres:// is postgresql://, valkey:// is redis://."""
+    scheme, rest = url[: (end := url.find("://"))], url[end:]
+    name, plus, kind = scheme.partition("+")
+    return f"{ALIASES[name]}{plus}{kind}{rest}" if end > 0 and name in ALIASES else url
+
+
+def queue_key(pool: str) -> str:
+    """Return the key of the queue of a pool (its name complete, with the namespace). No lock can have this key."""
+    namespace, separator, name = pool.rpartition(SEPARATOR)
+    return f"{namespace}{separator}{SEPARATOR}{name}"
+
+
+def is_queue(key: str) -> bool:
+    """Return True if this is the key of such a queue, and not that of a lock."""
+    before, separator, _ = key.rpartition(SEPARATOR)
+    return bool(separator) and (not before or before.endswith(SEPARATOR))
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """A test for names: * is anything, ? is one character, the rest is itself."""
+    first, *others = re.split(r"\*+", pattern)
+    text = _fixed(first)
+    if others:
+        # What stands between two stars matches where it can first, for good: an atomic group. With plain `.*` each star
+        # would try every place of every other, and seven of them would take hours.
+        text += "".join(f"(?>.*?{_fixed(each)})" for each in others[:-1]) + ".*" + _fixed(others[-1])
+    compiled = re.compile(text, re.DOTALL)
+    return lambda name: compiled.fullmatch(name) is not None
+
+
+def _fixed(text: str) -> str:
+    return "".join("." if c == "?" else re.escape(c) for c in text)

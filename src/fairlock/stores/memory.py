@@ -1,0 +1,252 @@
+"""Locks and pools in memory, under a mutex: the reference implementation that every other backend is compared with.
+
+`memory://` is private to its client; `memory://NAME` is shared by all clients of the process, of both runtimes.
+"""
+
+import threading
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable
+from itertools import count
+
+from ..errors import RecordDamaged
+from ..rules.locks import EMPTY, Command, LockState, Wakeup, apply
+from ..rules.pools import NOBODY, STATES, ItemState, Order, WorkerQueue
+from ..rules.pools.step import step
+from .base import Answer, Backend, Event, PoolAnswer, Pools, Pushed, Runtime
+from .keys import SEPARATOR, glob
+
+
+def _microseconds() -> int:
+    return _BASE + time.monotonic_ns() // 1000
+
+
+_BASE = (time.time_ns() - time.monotonic_ns()) // 1000
+
+_shared: dict[str, "Hub"] = {}
+_shared_mutex = threading.Lock()
+_numbers = count(1)
+
+
+class Hub:
+    """The records and the listeners. `now` may be replaced by a manual clock."""
+
+    def __init__(self, now: Callable[[], int] = _microseconds) -> None:
+        self.now = now
+        self.mutex = threading.Lock()
+        self.records: dict[str, LockState] = {}
+        self.racks: dict[str, Rack] = {}
+        self.listeners: dict[str, MemoryBackend] = {}
+
+    @classmethod
+    def named(cls, name: str) -> "Hub":
+        with _shared_mutex:
+            return _shared.setdefault(name, cls())
+
+
+class MemoryBackend(Backend):
+    scope = "process"
+
+    def __init__(self, hub: Hub, runtime: Runtime, namespace: str = "", where: str = "memory://") -> None:
+        self.hub = hub
+        self.runtime = runtime
+        self.where = where
+        self.prefix = namespace + SEPARATOR if namespace else ""
+        self.listener = f"memory-{next(_numbers)}"
+        self._wakeups: dict[str, Pushed] = {}
+        self._waiting: dict[str, Event] = {}
+        self._pools = MemoryPools(self)
+        hub.listeners[self.listener] = self
+
+    @property
+    def pools(self) -> "MemoryPools":
+        return self._pools
+
+    def open_listener(self) -> str:
+        return self.listener
+
+    async def call(self, name: str, command: Command) -> Answer:
+        return self.call_nowait(name, command)
+
+    def call_nowait(self, name: str, command: Command) -> Answer:
+        at = self.runtime.clock()
+        key = self.prefix + name
+        hub = self.hub
+        with hub.mutex:
+            record = hub.records.get(key, EMPTY)
+            everyone = (*record.holders, *record.queue)
+            dead = {e.ticket for e in everyone if e.listener and e.listener not in hub.listeners} if everyone else ()
+            record, reply, woken = apply(record, command, hub.now(), (), dead)
+            hub.records[key] = record
+        for wake in woken:
+            listener = hub.listeners.get(wake.listener)
+            if listener is not None:
+                listener.receive(wake)
+        return Answer(reply, at)
+
+    def receive(self, wake: Wakeup) -> None:
+        """From any thread."""
+        if len(self._wakeups) > 1000:
+            self._wakeups.clear()
+        self._wakeups[wake.ticket] = Pushed(wake.ticket)
+        event = self._waiting.get(wake.ticket)
+        if event is not None:
+            event.set()
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        for ticket in tickets:
+            self.receive(Wakeup(self.listener, ticket))
+
+    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        event = self._waiting[ticket] = self.runtime.event()
+        try:
+            if ticket not in self._wakeups:
+                await event.wait(timeout)
+            return self._wakeups.pop(ticket, None)
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def take_wakeups(self, tickets: Iterable[str]) -> list[str]:
+        return [t for t in tickets if self._wakeups.pop(t, None) is not None] if self._wakeups else []
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        return 0.0
+
+    async def look(self, name: str) -> tuple[LockState, int]:
+        return self.hub.records.get(self.prefix + name, EMPTY), self.hub.now()
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+        matches = glob(pattern)
+        with self.hub.mutex:
+            everything = sorted(self.hub.records.items())
+        found = [(k[len(self.prefix) :], r) for k, r in everything if k.startswith(self.prefix)]
+        return [(name, r) for name, r in found if SEPARATOR not in name and matches(name)], self.hub.now()
+
+    async def repair(self, name: str) -> list[str]:
+        return []  # nobody else can write it
+
+    async def ping(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        self.hub.listeners.pop(self.listener, None)
+
+    def forked(self) -> None:
+        """Start empty: the child has a copy, and its parent's grants are not its own."""
+        self.hub.records.clear()
+        self.hub.racks.clear()
+        self.hub.mutex = threading.Lock()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        return [("note", "Locks in memory reach only this process and end with it.")]
+
+
+class Rack:
+    """The items of one pool: by key, by ticket, and in the order in which they are due.
+
+    What counts is `items`, which changes in one assignment. The other two follow from it: a Ctrl-C in the middle of a
+    change leaves them behind, and then they are worked out again.
+    """
+
+    def __init__(self) -> None:
+        self.queue = NOBODY
+        self.items: dict[str, ItemState] = {}
+        self._order: list[tuple[int, str]] = []
+        self._tickets: dict[str, str] = {}
+        self._changing = False
+
+    def settle(self) -> None:
+        """Before each step: make good for one that was interrupted."""
+        if self._changing:
+            self._order = sorted((item.score, key) for key, item in self.items.items())
+            self._tickets = {item.ticket: key for key, item in self.items.items() if item.ticket}
+            self._changing = False
+
+    def get(self, key: str) -> ItemState | None:
+        return self.items.get(key)
+
+    def put(self, item: ItemState) -> None:
+        self._changing = True
+        self._forget(item.key)
+        self.items[item.key] = item
+        insort(self._order, (item.score, item.key))
+        if item.ticket:
+            self._tickets[item.ticket] = item.key
+        self._changing = False
+
+    def drop(self, key: str) -> None:
+        self._changing = True
+        self._forget(key)
+        del self.items[key]
+        self._changing = False
+
+    def _forget(self, key: str) -> None:
+        item = self.items.get(key)
+        if item is not None:
+            del self._order[bisect_left(self._order, (item.score, key))]
+            if self._tickets.get(item.ticket) == key:
+                del self._tickets[item.ticket]
+
+    def due(self, now: int, limit: int) -> list[ItemState]:
+        first = bisect_left(self._order, (0, ""))
+        found = self._order[first : min(first + limit, self._after(now))]
+        return [self.items[key] for _, key in found]
+
+    def _after(self, now: int) -> int:
+        return bisect_right(self._order, now, key=lambda each: each[0])
+
+    def coming(self, now: int) -> ItemState | None:
+        at = self._after(now)
+        return self.items[self._order[at][1]] if at < len(self._order) else None
+
+    def of(self, ticket: str) -> ItemState | None:
+        key = self._tickets.get(ticket)
+        return self.items[key] if key is not None else None
+
+    def late(self, now: int) -> list[ItemState]:
+        return [item for item in self.items.values() if item.score > now + item.lease]
+
+
+class MemoryPools(Pools):
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend = backend
+
+    async def call(self, pool: str, order: Order) -> PoolAnswer:
+        return self._step(pool, order)
+
+    def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
+        return self._step(pool, order)
+
+    def _step(self, pool: str, order: Order) -> PoolAnswer:
+        hub = self._backend.hub
+        at = self._backend.runtime.clock()
+        with hub.mutex:
+            rack = hub.racks.setdefault(self._backend.prefix + pool, Rack())
+            rack.settle()
+            waiting = (*rack.queue.workers, *rack.queue.watchers)
+            dead = {w.ticket for w in waiting if w.listener and w.listener not in hub.listeners} if waiting else set()
+            rack.queue, reply, wakeups = step(rack, rack.queue, order, hub.now(), dead)
+        for wakeup in wakeups:
+            listener = hub.listeners.get(wakeup.listener)
+            if listener is not None:
+                listener.receive(wakeup)
+        return PoolAnswer(reply, at)
+
+    async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
+        await self._backend.wait_for_wakeup(pool, ticket, timeout)
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        with self._backend.hub.mutex:
+            rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+            return sorted(rack.items.values()) if rack is not None else [], self._backend.hub.now()
+
+    async def count(self, pool: str) -> dict[str, int]:
+        items, now = await self.all(pool)
+        found = dict.fromkeys(STATES, 0)
+        for item in items:
+            found[item.state(now)] += 1
+        return found
+
+    async def queue(self, pool: str) -> WorkerQueue:
+        rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+        return rack.queue if rack is not None else NOBODY

@@ -1,0 +1,26 @@
+"""Oracle's NoSQL service in the cloud (OCI): each step one PUT with if-match on the row's etag, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import Backend, Runtime
+from ..cas import CasBackend
+from . import url
+from .store import OciStore
+from .table import Table
+
+__all__ = ["OciStore", "Table", "open_oci", "table_of"]
+
+
+def open_oci(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
+    """The table behind a URL, or behind a NosqlClient and table=…. No I/O yet. What makes no sense: ConfigError."""
+    found = url.read(target, options) if isinstance(target, str) else url.of_client(target, options)
+    table = Table(found.make, found.compartment, found.table, found.where, runtime)
+    return CasBackend(OciStore(table, runtime, skew=found.skew), runtime, namespace)
+
+
+def table_of(client: object, table: str, compartment: str | None, runtime: Runtime) -> Table:
+    """This table through a NosqlClient of the caller, with neither its retries nor its circuit breaker."""
+    found = url.of_client(client, {"table": table, "compartment": compartment})
+    return Table(found.make, found.compartment, found.table, found.where, runtime)

@@ -1,0 +1,146 @@
+"""Locks in a table of Oracle's NoSQL service: key, score, owner, body, one row for each name, the etag as its version.
+
+A step from what is known already is one PUT; a fresh one is a GET, a query for the time if that matters, and a PUT. The
+service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the requests, `rows`
+the form of a row, `trouble` the errors, `item_store` the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...rules.locks import Wakeup
+from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
+from ..polling import Ahead, Naps, Shared, poll, standing, told
+from .clock import CLOCK, Clock, rests_on_it
+from .rows import ALL, from_value, key_range, table_key, to_value
+from .table import COLUMNS, Kept, Table
+
+if TYPE_CHECKING:
+    from ..base import ItemSnapshot
+    from .pool_items import OciItemStore
+
+FIRST = 0.02  # seconds: the shortest pause between two looks; each costs a read unit
+SCAN = "DECLARE $low STRING; $high STRING; " + ALL + " WHERE t.key >= $low AND t.key < $high"
+
+# Comments begin with # there, and a statement ends without a semicolon.
+SCHEMA = """# The table of {where}: any name, and as many read, write and storage units as the work takes.
+CREATE TABLE IF NOT EXISTS {table} ({columns})
+
+# The rights, as a policy of the compartment:
+# Allow group LOCKERS to use nosql-rows in compartment NAME
+# Allow group LOCKERS to read nosql-tables in compartment NAME
+"""
+
+
+class OciStore(Store):
+    scope = "machines"
+    shares_steps = True
+    cache_ttl = 5.0
+    poll_interval = 2.0  # each look is a request that is paid for
+    checks_time = False
+    backs_off = True
+
+    def __init__(self, table: Table, runtime: Runtime, *, skew: float = 0.0) -> None:
+        self.table = table
+        self.where = table.where
+        self.skew = skew
+        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = runtime.blocking
+        self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
+        self.added = 0  # the time of the last item added
+        self._runtime = runtime
+        self._naps = Naps(runtime)
+        self._shared: Shared[Any] = Shared(runtime.clock)
+        self.clock = Clock(table)
+
+    @property
+    def items(self) -> OciItemStore:
+        """The store of the items of pools."""
+        from .pool_items import OciItemStore
+
+        return OciItemStore(self)
+
+    def now(self) -> tuple[int, float] | None:
+        return self.clock.guess()
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        at = self._runtime.clock()
+        row, etag = await self._get(key)
+        guess = self.clock.guess()  # after the row, or the row could be from the future
+        if guess is not None and not rests_on_it(row, guess[0]):
+            return RowSnapshot(row, etag, *guess)
+        return RowSnapshot(row, etag, await self.clock.call(), at)
+
+    async def _get(self, key: str) -> tuple[Row | None, str | None]:
+        kept = await self.table.get(table_key(key))
+        return from_value(kept.value, key) if kept.value is not None else None, kept.etag
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        at = self._runtime.clock()
+        done = await self.table.put(to_value(row), None if expected is None else str(expected))
+        if isinstance(done, str):
+            return Written(done, now, at)
+        if isinstance(done, Kept) and done.value is not None:
+            return RowSnapshot(from_value(done.value, row.key), done.etag, await self.clock.call(), at)
+        return RowSnapshot(None, expected, now, at)  # the service does not show what is there: read
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        at = self._runtime.clock()
+        if prefix:
+            low, high = key_range(prefix)
+            found = await self.table.query(SCAN, {"$low": low, "$high": high})
+        else:
+            found = await self.table.query(ALL, {})
+        now = await self.clock.call()
+        rows = sorted(from_value(value) for value in found if value["key"] != CLOCK)
+        return [RowSnapshot(row, None, now, at) for row in rows]
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        return await self.table.delete(table_key(key), str(expected))
+
+    # -- waiting
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        async def look(age: float) -> Pushed | Ahead | None:
+            read = await self._shared.get(key, age, partial(self._get, key))
+            if read is None:
+                return None
+            row, _ = read
+            found = standing(row.body if row is not None else None, ticket, self.now())
+            if isinstance(found, Ahead) and found.wants is not None and not found.number:
+                return told(ticket, found, await self.items.due_in(key, found.wants))
+            return found
+
+        return await poll(self._naps, ticket, timeout, look, FIRST)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._naps.wake(tickets)
+
+    # -- the rest
+
+    async def ping(self) -> None:
+        await self.clock.call()
+
+    async def close(self) -> None:
+        self.table.close()
+
+    def forked(self) -> None:
+        self._shared.clear()
+        self.table.forget()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        name = "locks" if self.table.name.startswith("ocid1.") else self.table.name
+        return SCHEMA.format(where=self.where, table=name, columns=COLUMNS)

@@ -1,0 +1,172 @@
+"""The item_store of any store that can find rows by their score: each item of a pool is a row like all others."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import RecordDamaged
+from ..rules.pools import BROKEN, STATES, Add, Added, ItemState, Take, Taken, apply
+from ..rules.pools.codec import decode_item, encode_item
+from .base import ItemSnapshot, ItemStore, OutcomeUnknown, Row, RowSnapshot, ScoredStore, Store, Written
+from .damaged_items import aside, item_damaged
+from .keys import SEPARATOR, queue_key
+
+TRIES = 400  # more in a row than any real crowd causes
+DOUBTS = 3
+CANDIDATES = 16  # read at once; somebody new tries one of them at random
+
+
+class Rows(ItemStore):
+    """Items as rows. `_due` is what a store has to know."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _prefix(self, pool: str) -> str:
+        return queue_key(pool) + SEPARATOR
+
+    def _item(self, pool: str, seen: RowSnapshot) -> ItemSnapshot:
+        row = seen.row
+        if row is None:
+            return ItemSnapshot(None, seen.version, seen.now, seen.at)
+        key = row.key.removeprefix(self._prefix(pool))
+        try:
+            return ItemSnapshot(decode_item(key, row.score, row.owner, row.body), seen.version, seen.now, seen.at)
+        except ValueError as bad:
+            raise item_damaged(pool, key, self._store.where, bad) from None
+
+    def _sound(self, pool: str, found: Sequence[RowSnapshot]) -> list[ItemSnapshot]:
+        """Those that can be read: one that is damaged costs nobody else anything."""
+        items = []
+        for seen in found:
+            try:
+                items.append(self._item(pool, seen))
+            except RecordDamaged:
+                continue
+        return items
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
+        return self._item(pool, await self._store.read(self._prefix(pool) + key, settle))
+
+    async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
+        name = self._prefix(pool) + key
+        version: Any = seen.version
+        if item is None:
+            return await self._store.delete(name, version)
+        row = Row(name, item.score, item.owner, encode_item(item))
+        return isinstance(await self._store.write(row, version, seen.now, ()), Written)
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        for key, body in rows:
+            seen = await self.get(pool, key)
+            item, reply = apply(seen.item, Add(body, first + new), seen.now, key)
+            if isinstance(reply, Added):
+                new += await self.put(pool, key, item, seen)
+        return new
+
+    @abstractmethod
+    async def _due(self, pool: str, low: int, high: int) -> list[ItemSnapshot]:
+        """Find items that are due in this time, the oldest first: all, or some of the first."""
+
+    async def _now(self, pool: str) -> int:
+        sample = self._store.now()
+        return sample[0] if sample is not None else (await self._store.read(queue_key(pool))).now
+
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        if queue:
+            seen = await self._store.read(queue)
+            if seen.row is not None and seen.row.score > 0:
+                return None
+        for turn in range(TRIES):
+            found = await self._due(pool, 0, await self._now(pool))
+            if not found:
+                return None
+            # Somebody new may have any of them, and two who try the same one only get in each other's way.
+            one = found[os.urandom(1)[0] % len(found) if turn and queue else 0]
+            took = await self._take(pool, one, take)
+            if took is not None:
+                return took
+        return None
+
+    async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
+        """Take this one, unless somebody was quicker. After an unknown outcome take the same one again and no other:
+        the lost write might still arrive, and the worker would have two."""
+        doubts = 0
+        while one.item is not None:
+            item, reply = apply(one.item, take, one.now)
+            if not isinstance(reply, Taken):
+                return None
+            if item == one.item:
+                return one
+            try:
+                if await self.put(pool, one.item.key, item, one):
+                    return ItemSnapshot(item, None, one.now, one.at)
+                if not doubts:
+                    return None
+            except OutcomeUnknown:
+                doubts += 1
+                if doubts > DOUBTS:
+                    raise
+            one = await self.get(pool, one.item.key, True)
+        return None
+
+    async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
+        low = await self._now(pool)
+        high = low + span
+        while found := await self._due(pool, low + 1, high):
+            for each in found:
+                assert each.item is not None
+                if each.item.ticket == ticket:
+                    return each
+                low = each.item.score
+        return None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        now = await self._now(pool)
+        found = await self._due(pool, now + 1, now + span)
+        return max(found[0].item.score - found[0].now, 1) if found and found[0].item is not None else None
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        found = [self._shown(pool, seen) for seen in await self._store.scan(self._prefix(pool))]
+        return sorted(found), await self._now(pool)
+
+    def _shown(self, pool: str, seen: RowSnapshot) -> ItemState:
+        assert seen.row is not None
+        try:
+            item = self._item(pool, seen).item
+            assert item is not None
+            return item
+        except RecordDamaged:
+            return ItemState(seen.row.key.removeprefix(self._prefix(pool)), BROKEN)
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside; their keys."""
+        done = []
+        for each in (await self.all(pool))[0]:
+            if each.score == BROKEN:
+                seen = await self._store.read(self._prefix(pool) + each.key)
+                item = aside(each.key, 0, seen.row.body if seen.row is not None else "", seen.now)
+                if await self.put(pool, each.key, item, ItemSnapshot(each, seen.version, seen.now, seen.at)):
+                    done.append(each.key)
+        return done
+
+    async def count(self, pool: str) -> dict[str, int]:
+        items, now = await self.all(pool)
+        counts = dict.fromkeys(STATES, 0)
+        for item in items:
+            if item.score != BROKEN:
+                counts[item.state(now)] += 1
+        return counts
+
+
+class ScoredRows(Rows):
+    """The same over a store that finds rows by their score."""
+
+    def __init__(self, store: ScoredStore) -> None:
+        super().__init__(store)
+        self._scored = store
+
+    async def _due(self, pool: str, low: int, high: int) -> list[ItemSnapshot]:
+        return self._sound(pool, await self._scored.between(self._prefix(pool), low, high, CANDIDATES))

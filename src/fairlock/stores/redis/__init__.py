@@ -1,0 +1,24 @@
+"""Redis and Valkey: one server, Sentinel or Cluster, for threads and for tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import Backend, Runtime
+from . import from_client, url
+from .open_connections import make_topology
+from .store import RedisBackend
+
+
+def open_redis(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
+    """The store behind a URL or a client of redis-py. No I/O yet. ConfigError for a URL or options that are wrong."""
+    if isinstance(target, str):
+        found = url.read(target, options)
+    else:
+        found = from_client.read(target, runtime.blocking, options)
+    listeners: Any
+    if runtime.blocking:
+        from .thread_listener import ThreadListener as listeners
+    else:
+        from .async_listener import AsyncListener as listeners
+    return RedisBackend(found.where, runtime, namespace, make_topology(found, runtime.blocking), listeners, **found.own)

@@ -1,0 +1,120 @@
+"""The listener of tasks: one subscription for each server at which they wait; the loop delivers the wake-ups."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ..base import Pushed, Runtime
+from .async_connection import AsyncNode, Pipe, wait_until_open
+from .encoding import pack
+from .errors import error_for, lost
+from .resp import ReplyError, parse_wakeup
+from .wakeups import WakeupInbox
+
+
+class AsyncListener(WakeupInbox):
+    def __init__(self, runtime: Runtime, channel: str) -> None:
+        super().__init__(runtime)
+        self._channel = channel
+        self._pipes: dict[AsyncNode, Pipe] = {}
+        self._opening: dict[AsyncNode, asyncio.Task[None]] = {}
+
+    async def listen(self, node: AsyncNode) -> None:
+        """Subscribe at this server. StoreError or OutcomeUnknown if that fails."""
+        if node in self._pipes:
+            return
+        task = self._opening.get(node)
+        if task is None:
+            task = self._opening[node] = asyncio.ensure_future(self._subscribe(node))
+            task.add_done_callback(lambda done: self._opened(node, done))
+        await wait_until_open(task, node.where)
+
+    def _opened(self, node: AsyncNode, task: asyncio.Task[None]) -> None:
+        if self._opening.get(node) is task:
+            del self._opening[node]
+        if not task.cancelled():
+            task.exception()
+
+    async def _subscribe(self, node: AsyncNode) -> None:
+        ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def on_reply(message: Any) -> None:
+            if not ready.done():
+                ready.set_result(message)
+                return
+            try:
+                found = parse_wakeup(message)
+            except ReplyError:
+                return
+            if found is not None:
+                self.deliver(*found)
+
+        def on_end(pipe: Pipe) -> None:
+            if not ready.done():
+                ready.set_exception(lost(node.where))
+                ready.exception()
+            self._drop(node, pipe)
+
+        pipe = await node.open(on_reply, on_end)
+        pipe.transport.write(pack("SUBSCRIBE", self._channel))
+        try:
+            async with asyncio.timeout(node.timeout):
+                reply = await ready
+        except TimeoutError as late:
+            pipe.close()
+            raise lost(node.where, late) from None
+        except BaseException:
+            pipe.close()
+            raise
+        if type(reply) is ReplyError:
+            pipe.close()
+            raise error_for(node.where, reply)
+        self._pipes[node] = pipe
+        self.since = self._runtime.clock()
+
+    def _drop(self, node: AsyncNode, pipe: Pipe) -> None:
+        pipe.close()
+        if self._pipes.get(node) is pipe:
+            del self._pipes[node]
+            self.breaks += 1
+            self.wake_all()
+            if self.on_break is not None:
+                self.on_break()  # threads only notice it in `take_wakeups`, within a second
+
+    @property
+    def listening(self) -> bool:
+        return bool(self._pipes)
+
+    async def wait(self, ticket: str, timeout: float) -> Pushed | None:
+        """Wait for a wake-up of this ticket; None when the time is over or one may have been missed."""
+        event = self._waiting[ticket] = self._runtime.event()
+        try:
+            if ticket not in self._wakeups:
+                await event.wait(timeout)
+            return self.take(ticket)
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def drain(self) -> None:
+        """Nothing to do: the loop delivers what arrives."""
+
+    def forget(self, channel: str) -> None:
+        """After a fork: the sockets belong to the parent, and must not count as subscribers when it has ended."""
+        for pipe in self._pipes.values():
+            pipe.forget()
+        self._pipes.clear()
+        self._opening.clear()
+        self._wakeups.clear()
+        self._waiting.clear()
+        self._channel = channel
+
+    async def close(self) -> None:
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        if opening:
+            await asyncio.wait(opening)
+        for pipe in list(self._pipes.values()):
+            pipe.close()
+        self._pipes.clear()

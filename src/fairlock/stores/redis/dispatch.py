@@ -1,0 +1,123 @@
+"""Sends a command to the server of its slot, and again, or to another server, when the reply asks for that.
+
+A server may reply that it does not have the script, that the slot has moved or is moving, that it is loading, or that
+it has become a replica. Each of these means that nothing was done, so the same command is sent again, with the same
+ticket, for a bounded time. Other errors are raised as a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...errors import ConfigError, StoreError
+from ..base import OutcomeUnknown, Runtime
+from ..deadline import over
+from .encoding import pack
+from .errors import error_code, error_for
+from .resp import ReplyError
+from .scripts import Script
+from .topology import Topology
+
+RETRY_FOR = 0.5  # seconds for which a server may reply 'not now' or 'not here'; the engine retries for longer
+NAP = 0.02
+ASKING = pack("ASKING")
+NOT_NOW = ("TRYAGAIN", "BUSY", "CLUSTERDOWN")
+NOT_HERE = ("LOADING", "MASTERDOWN", "READONLY")  # and where there is one server only, nowhere
+
+
+class RoutedCommand(NamedTuple):
+    """A command with its slot, and what is sent with it in the same write."""
+
+    slot: int
+    command: bytes
+    script: Script | None = None
+    before: bytes = b""  # a command whose reply is ignored
+    after: bytes = b""  # one command more
+
+
+class Dispatcher:
+    def __init__(self, topology: Topology, runtime: Runtime, where: str) -> None:
+        self.topology = topology
+        self._runtime = runtime
+        self._where = where
+
+    async def send(self, request: RoutedCommand) -> list[Any]:
+        """Return the reply to the command, and to the one after it. An error reply to the first is raised.
+
+        OutcomeUnknown if it was sent and no reply came. After StoreError the same may be sent again, too.
+        """
+        slot, command, script, before, after = request
+        until = self._runtime.clock() + RETRY_FOR
+        load = False
+        ask = ""
+        while True:
+            payload, ahead = command, 0
+            if ask:
+                payload, ahead = ASKING + payload, 1
+            elif before:
+                payload, ahead = before + payload, 1
+            if load and script is not None:
+                payload, ahead = pack("SCRIPT", "LOAD", script.text) + payload, ahead + 1
+            wanted = ahead + 1
+            if after:
+                payload, wanted = payload + after, wanted + 1
+            try:
+                try:
+                    node = self.topology.named(ask) if ask else self.topology.node(slot)
+                except LookupError:
+                    node = await self.topology.find(slot)
+                replies: list[Any] = await node.request(payload, wanted)
+            except StoreError as error:
+                # Nothing was sent. With a cluster or sentinels another server may take over in a moment.
+                if not self.topology.moves or error.refused:
+                    raise
+                ask = ""
+                await self._wait(until, error)
+                await self._learn(until)
+                continue
+            found = replies[ahead:]
+            if type(found[0]) is not ReplyError:
+                return found
+            if load and type(replies[0]) is ReplyError:
+                raise error_for(self._where, replies[0])
+            reply = found[0]
+            code = error_code(str(reply))
+            if code == "NOSCRIPT" and not load:
+                load = True
+                continue
+            load, ask = False, ""
+            if code == "ASK":
+                ask = str(reply).split()[2]
+            elif code == "MOVED":
+                await self._wait(until, error_for(self._where, reply), 0)
+                await self._learn(until)
+                self.topology.moved(slot, str(reply).split()[2])
+                continue
+            elif code in NOT_NOW or (code in NOT_HERE and self.topology.moves):
+                await self._wait(until, error_for(self._where, reply))
+                if code not in ("TRYAGAIN", "BUSY"):
+                    await self._learn(until)
+            else:
+                raise error_for(self._where, reply)
+            if self._runtime.clock() > until:
+                raise OutcomeUnknown(f"it replies {code}")
+
+    async def _wait(self, until: float, error: Exception, nap: float = NAP) -> None:
+        if self._runtime.clock() + nap > until or over():
+            if self.topology.moves and isinstance(error, StoreError):
+                raise OutcomeUnknown(str(error)) from error  # the engine retries for longer, and counts it
+            raise error
+        if nap:
+            await self._runtime.sleep(nap)
+
+    async def _learn(self, until: float) -> None:
+        """Find the responsible server; repeat that if no server knows it yet."""
+        while True:
+            try:
+                return await self.topology.learn()
+            except ConfigError:
+                raise
+            except StoreError as error:
+                if error.refused or not self.topology.moves:
+                    raise
+                await self._wait(until, error, 0.1)

@@ -1,0 +1,97 @@
+"""Makes the servers and their connections from an address.
+
+The connections are redis-py's own classes, so that TLS, AUTH and credentials work as there. No pool counts them or
+lends them out. What the driver adds by itself is switched off: retries (the engine repeats a request, and counts it),
+health checks, notifications.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+
+from .encoding import pack
+from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology
+from .url import TIMEOUT, TLS, Address
+
+ASK = 1.0  # seconds that a sentinel may take; the next one knows the same
+
+
+def make_topology(address: Address, blocking: bool) -> Topology:
+    """Make the topology for an address. Opens nothing."""
+    driver = _driver(blocking)
+    kind = driver.SSLConnection if address.secure else driver.Connection
+
+    def make_node(where: str, place: Place, settings: dict[str, Any] = address.driver) -> Any:
+        arguments = arranged(blocking, settings)
+
+        def connection() -> Any:
+            host, port = place()
+            return kind(host=host, port=port, **arguments)
+
+        return _make_node(blocking)(connection, where)
+
+    if address.kind == "cluster":
+        return Cluster(address.where, address.hosts, make_node)
+    if address.kind == "sentinel":
+        # They have users of their own, which no URL has room for.
+        ask = {"socket_timeout": ASK, "socket_connect_timeout": ASK, "protocol": 3}
+        ask |= {name: value for name, value in address.driver.items() if name in TLS}
+        return SentinelTopology(address.where, address.service, address.hosts, make_node, ask)
+    if address.hosts:
+        return SingleServer(make_node(address.where, lambda: address.hosts[0]))
+    arguments = arranged(blocking, address.driver)
+    return SingleServer(_make_node(blocking)(lambda: driver.UnixDomainSocketConnection(**arguments), address.where))
+
+
+def arranged(blocking: bool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a connection that sends each command once."""
+    found = {**arguments, "retry": _once(blocking)}
+    if blocking:
+        found["command_packer"] = Packer()
+    found["socket_timeout"] = found.get("socket_timeout") or TIMEOUT
+    found["socket_connect_timeout"] = found.get("socket_connect_timeout") or TIMEOUT
+    return found
+
+
+class Packer:
+    """Packs the commands with which redis-py opens a connection.
+
+    hiredis would do it quicker, but it writes numbers by a call that Ctrl-C may interrupt, and then crashes (3.5).
+    """
+
+    def pack(self, *args: Any) -> list[bytes]:
+        first, *rest = args
+        words = first.split() if isinstance(first, str | bytes) else [first]
+        return [pack(*words, *rest)]
+
+
+def _driver(blocking: bool) -> Any:
+    if blocking:
+        return redis
+    from redis import asyncio
+
+    return asyncio
+
+
+def _once(blocking: bool) -> Any:
+    if blocking:
+        from redis.retry import Retry
+
+        return Retry(NoBackoff(), 0)
+    from redis.asyncio.retry import Retry as TaskRetry
+
+    return TaskRetry(NoBackoff(), 0)
+
+
+def _make_node(blocking: bool) -> Any:
+    if blocking:
+        from .thread_connections import ThreadNode
+
+        return ThreadNode
+    from .async_connection import AsyncNode
+
+    return AsyncNode
+

@@ -1,0 +1,106 @@
+"""The commands of one lock, packed as far as they repeat; and its keys and their slot.
+
+In the commonest commands only the ticket and the fence are new each time; the rest is packed once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...rules.locks import Acquire, Command, Release
+from . import encoding
+from .encoding import pack_args
+from .scripts import FAST_ACQUIRE, FAST_RELEASE, STEP, Script
+
+NEVER = float("-inf")
+KNOWN = 512  # combinations of owner, note and lease that are kept packed
+USUAL = 32  # characters of a ticket
+LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
+
+_tails: dict[tuple[Any, ...], bytes] = {}
+_step_tails: dict[tuple[Any, ...], bytes] = {}
+
+
+class PackedCommands:
+    __slots__ = ("_acquire", "_last", "_release", "_steps", "contended", "keys", "listed", "packed_key", "slot")
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.keys = encoding.keys(namespace, name)
+        self.slot = key_slot(self.keys[0].encode())
+        usual = encoding.grant_head(bytes(USUAL))
+        grant = b"$%d\r\n%b" % (len(usual), usual[:-USUAL])
+        self._acquire = begin_evalsha(FAST_ACQUIRE, self.keys[:1], 5) + grant
+        self._release = begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + grant
+        self._last: tuple[tuple[Any, ...], bytes] = (), b""  # the fields of an Acquire, and the bytes behind its ticket
+        self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS)
+        self.packed_key = pack_args(self.keys[0])
+        self.contended = False  # others want it, too: send the full step first
+        self.listed = NEVER  # when this client wrote it into the index
+
+    def pack_fast(self, command: Command) -> bytes | None:
+        """Pack this command for the scripts with one key; None: they do not support it."""
+        if type(command) is Acquire:
+            ticket = command[0].encode()
+            fields, rest = self._last  # read once: another thread may replace it
+            if command[1:] != fields:
+                tail = fast_tail(command)
+                if not tail:
+                    return None
+                rest = b"\r\n" + tail
+                self._last = command[1:], rest
+            if len(ticket) == USUAL:
+                return b"%b%b%b" % (self._acquire, ticket, rest)
+            return begin_evalsha(FAST_ACQUIRE, self.keys[:1], 5) + pack_args(encoding.grant_head(ticket)) + rest[2:]
+        if type(command) is Release and not command[1] and command[3] is None:
+            ticket, number = command[0].encode(), command[2]
+            if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
+                return b"%b%b\r\n$16\r\n%d\r\n" % (self._release, ticket, number)
+            args = pack_args(encoding.grant_head(ticket), "" if number is None else number)
+            return begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + args
+        return None
+
+    def pack_step(self, command: Command) -> bytes:
+        """Pack this command for the full step."""
+        size = 4 + len(self.keys)
+        if type(command) is Acquire:
+            ticket = command[0].encode()
+            tail = _step_tails.get(command[1:])
+            if tail is None:
+                if len(_step_tails) >= KNOWN:
+                    _step_tails.clear()
+                tail = _step_tails[command[1:]] = pack_args(*encoding.message_args(command)[2:])
+            return b"*%d\r\n%b$7\r\nacquire\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
+        if type(command) is Release and command[3] is None:
+            ticket, number = command[0].encode(), command[2]
+            fence = b"" if number is None else b"%d" % number
+            return b"*%d\r\n%b$7\r\nrelease\r\n$%d\r\n%b\r\n$1\r\n%d\r\n$%d\r\n%b\r\n$0\r\n\r\n" % (
+                size + 5, self._steps, len(ticket), ticket, command[1], len(fence), fence
+            )  # fmt: skip
+        words = encoding.message_args(command)
+        return b"*%d\r\n%b%b" % (size + len(words), self._steps, pack_args(*words))
+
+
+def fast_tail(command: Acquire) -> bytes:
+    """Everything behind the ticket, for fast_acquire.lua; b'' if it does not support this command."""
+    tail = _tails.get(command[1:])
+    return _tail(command) if tail is None else tail
+
+
+def _tail(command: Acquire) -> bytes:
+    _, capacity, weight, lease, _, _, block, *_ = command
+    tail = b""
+    if 1 <= weight <= capacity:
+        block = block if weight == capacity and block > 1 else 1
+        tail = pack_args(encoding.grant_tail(command), capacity, lease, block)
+    if len(_tails) >= KNOWN:
+        _tails.clear()
+    _tails[command[1:]] = tail
+    return tail
+
+
+def begin_evalsha(script: Script, keys: list[str], more: int, *args: str) -> bytes:
+    """Pack an EVALSHA with these keys and arguments, to which `more` arguments must be appended."""
+    count = 3 + len(keys) + len(args) + more
+    return b"*%d\r\n%b" % (count, pack_args("EVALSHA", script.sha, len(keys), *keys, *args))

@@ -1,0 +1,298 @@
+"""Locks in a Redis server: the rules run there, as Lua, on native structures.
+
+The commonest steps (acquire and release of an uncontended lock) are scripts with one key; everything else is the full
+step. The client remembers for each name which of the two to send first. The dispatcher finds the server of a name and
+handles its failures; the listeners receive the wake-ups.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from redis.crc import key_slot
+
+from ...errors import RecordDamaged, StoreError
+from ...rules.locks import Acquire, Command, Detach, Granted, LockState, Release, Released, Renew
+from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime, unanswered
+from ..keys import glob
+from . import encoding, errors
+from .call_nowait import LIST_AGAIN, PING, NowaitCalls
+from .dispatch import Dispatcher, RoutedCommand
+from .encoding import pack
+from .lazy_pools import LazyPools
+from .packed_commands import PackedCommands, begin_evalsha
+from .resp import ReplyError
+from .scripts import FAST_ACQUIRE, FAST_RELEASE, READ_STATE, STEP
+from .topology import Topology
+
+if TYPE_CHECKING:
+    from .batching import Batcher
+
+NAMES = encoding.PREFIX + "names"
+FORGET = 7 * 86400  # seconds after which an unused name leaves the index
+KNOWN = 4096  # names whose keys are kept at hand
+REPLICA_TIMEOUT_MS = 500  # how long WAIT waits for replicas; a try waits no longer than 0.7 s for a reply
+CONFIRMED = (Acquire, Renew, Detach)
+
+
+class RedisBackend(NowaitCalls, LazyPools, Backend):
+    scope = "machines"
+
+    def __init__(
+        self, where: str, runtime: Runtime, namespace: str, topology: Topology, listeners: Any, min_replicas: int = 0
+    ) -> None:
+        self.where = where
+        self.runtime = runtime
+        self.namespace = namespace
+        self.topology = topology
+        # A grant made by another client's step must still be confirmed by the replicas. And an event loop may be
+        # blocked for longer than the short time for which a pushed grant is valid.
+        self.pushes_grants = runtime.blocking and not min_replicas
+        self.min_replicas = min_replicas
+        self._confirm = pack("WAIT", min_replicas, REPLICA_TIMEOUT_MS) if min_replicas else b""
+        self.listeners = listeners(runtime, self._new_listener())
+        self._dispatcher = Dispatcher(topology, runtime, where)
+        self._clock = runtime.clock
+        self._node_of = topology.node
+        self._nowait = runtime.blocking and not min_replicas
+        self._commands: dict[str, PackedCommands] = {}
+        self._index = f"{NAMES}:{namespace}" if namespace else NAMES
+        self._slot_of_names = key_slot(self._index.encode())
+        self._breaks = 0
+
+    def _new_listener(self) -> str:
+        self.listener = os.urandom(8).hex()
+        return encoding.LISTENERS + self.listener
+
+    def open_listener(self) -> str:
+        """A name, chosen when the client was made; the connection is opened by the first wait."""
+        return self.listener
+
+    # -- one step
+
+    def soon(self, name: str, command: Acquire) -> Batcher | None:
+        """For tasks: a batcher that acquires and releases like this, with one message for each turn of the loop.
+
+        None: batches are not possible; use `call`.
+        """
+        if self.runtime.blocking or self._confirm:
+            return None
+        from .batching import make_batcher
+
+        return make_batcher(self, name, command)
+
+    async def call(self, name: str, command: Command) -> Answer:
+        try:
+            commands = self.commands_for(name)
+            at = self.runtime.clock()
+            if at - commands.listed > LIST_AGAIN:
+                await self._list(name, commands, at)
+                at = self.runtime.clock()
+            if not commands.contended:
+                payload = commands.pack_fast(command)
+                if payload is not None:
+                    entering = type(command) is Acquire
+                    after = self._confirm if entering else b""
+                    script = FAST_ACQUIRE if entering else FAST_RELEASE
+                    found = await self._dispatcher.send(RoutedCommand(commands.slot, payload, script, after=after))
+                    if found[0] is not None:
+                        if after:
+                            await self._replicated(found[1], commands, command)
+                        if entering:
+                            return Answer(Granted(int(found[0]), command.lease), at)  # type: ignore[union-attr, arg-type]
+                        return Answer(Released(True), at)
+                    at = self.runtime.clock()
+                commands.contended = True
+            if type(command) is Acquire and command.wait:
+                await self._listen(commands)
+            # PING first, and the server writes to the clients that a step has let in before it replies to this one.
+            before = PING if type(command) is Release else b""
+            payload = commands.pack_step(command)
+            after = self._confirm if type(command) in CONFIRMED else b""
+            raw, *confirmed = await self._dispatcher.send(RoutedCommand(commands.slot, payload, STEP, before, after))
+            commands.contended = raw.pop() != b"1"
+            reply = encoding.decode_reply(raw)
+            if confirmed and type(reply) is Granted:
+                await self._replicated(confirmed[0], commands, command)
+            return Answer(reply, at)
+        except errors.UNREADABLE as bad:
+            raise errors.unreadable(bad, name, self.where) from None
+
+    async def _replicated(self, count: Any, commands: PackedCommands, command: Command) -> None:
+        """A grant counts only when enough replicas have it. Otherwise release a new one, and raise StoreError."""
+        if type(count) is ReplyError:
+            raise errors.error_for(self.where, count)
+        if count >= self.min_replicas:
+            return
+        if type(command) is Acquire:
+            await self._dispatcher.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
+        few = f"{count} of {self.min_replicas} replicas have" if count else "no replica has"
+        raise StoreError(
+            f"{self.where}: {few} confirmed it in {REPLICA_TIMEOUT_MS / 1000:g} s, so it does not count "
+            "(min_replicas). Are the replicas running and connected?"
+        )
+
+    def commands_for(self, name: str) -> PackedCommands:
+        commands = self._commands.get(name)
+        if commands is None:
+            if len(self._commands) >= KNOWN:
+                self._commands.clear()
+            commands = self._commands[name] = PackedCommands(self.namespace, name)
+        return commands
+
+    # -- waiting
+
+    async def _listen(self, commands: Any) -> None:
+        """Subscribe at the server of this lock or pool, so that its script finds a subscriber there."""
+        try:
+            await self.listeners.listen(await self.topology.find(commands.slot))
+        except StoreError as error:
+            if not self.topology.moves or error.refused:
+                raise
+            await self.topology.learn()  # a client that only waits sends nothing else that would find the new server
+            await self.listeners.listen(await self.topology.find(commands.slot))
+
+    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        pushed: Pushed | None = await self.listeners.wait(ticket, timeout)
+        return pushed
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        self.listeners.on_break = call
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.listeners.wake_here(tickets)
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        tickets = list(tickets)
+        self.listeners.drain()
+        breaks = self.listeners.breaks + self.topology.breaks
+        if breaks != self._breaks:
+            # It may be another server now, or the same without its data: check each grant. That needs no right to read
+            # the server's run_id, and notices a restart as well.
+            self._breaks = breaks
+            return tickets
+        found: Collection[str] = self.listeners.take_wakeups(tickets)
+        return found
+
+    async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
+        """Subscribe at each server that has one of these. Returns since when; NEVER if that failed."""
+        targets: list[Any] = [self.commands_for(name) for name in locks]
+        targets += [self.pools.commands_for(name) for name in pools]
+        try:
+            for commands in targets if self.topology.many else targets[:1]:
+                await self._listen(commands)
+        except (OutcomeUnknown, StoreError):
+            return NEVER  # the keeper then reads the state, and that shows whether the server can be reached
+        since: float = self.listeners.since
+        return since
+
+    # -- looking
+
+    async def look(self, name: str) -> tuple[LockState, int]:
+        commands = self._commands.get(name) or PackedCommands(self.namespace, name)
+        payload = begin_evalsha(READ_STATE, commands.keys, 0)
+        try:
+            return encoding.decode_state((await self._read(RoutedCommand(commands.slot, payload, READ_STATE)))[0])
+        except errors.UNREADABLE as bad:
+            raise errors.unreadable(bad, name, self.where) from None
+
+    async def repair(self, name: str) -> list[str]:
+        from .repair import repair
+
+        return await repair(self, name)
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+        matches = glob(pattern)
+        found: list[tuple[str, LockState | RecordDamaged]] = []
+        raw = (await self._read(RoutedCommand(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
+        now = await self._time()
+        for name in sorted(n.decode("utf-8", "replace") for n in raw):
+            if matches(name):
+                try:
+                    record, now = await self.look(name)
+                except RecordDamaged as damage:
+                    found.append((name, damage))
+                    continue
+                if record.fence:
+                    found.append((name, record))
+        return found, now
+
+    async def _read(self, request: RoutedCommand) -> list[Any]:
+        """Send a request that changes nothing. It is sent twice at most; without a reply it raises StoreError."""
+        try:
+            return await self._dispatcher.send(request)
+        except OutcomeUnknown:  # a connection that has been idle may have been dead for long
+            pass
+        try:
+            return await self._dispatcher.send(request)
+        except OutcomeUnknown as doubt:
+            raise unanswered(self.where, doubt) from None
+
+    async def _time(self) -> int:
+        found = (await self._read(RoutedCommand(self._slot_of_names, pack("TIME"))))[0]
+        return int(found[0]) * 1_000_000 + int(found[1])
+
+    # -- maintenance
+
+    async def _list(self, name: str, commands: PackedCommands, at: float) -> None:
+        """Write a name into the index that `ls` reads. No script can do that: the index has another slot."""
+        now = int(time.time())
+        put = pack("ZADD", self._index, now, name)
+        forget = pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
+        _, tidied = await self._dispatcher.send(RoutedCommand(self._slot_of_names, put, after=forget))
+        if type(tidied) is ReplyError:
+            raise errors.error_for(self.where, tidied)
+        commands.listed = at
+
+    async def tidy(self) -> None:
+        """Nothing to do: keys expire by themselves."""
+
+    async def ping(self) -> None:
+        await self._time()
+
+    async def close(self) -> None:
+        await self.listeners.close()
+        await self.topology.close()
+
+    def forked(self) -> None:
+        self.listeners.forget(self._new_listener())
+        self.topology.forget()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        home = await self.topology.find(self._slot_of_names)
+        extra = self._rights_beside()
+        return await examine(
+            self.where, self._request, lambda: self.listeners.listen(home), extra, self._database, self.min_replicas
+        )
+
+    async def _request(self, payload: bytes, replies: int) -> list[Any]:
+        """Send the doctor's commands to the server that has the key which they name, or to any."""
+        import re
+
+        keys = re.findall(rb"fairlock:(?:\{[^}\r\n]+\}|names)", payload)
+        node = await self.topology.find(key_slot(keys[-1]) if keys else self._slot_of_names)
+        found: list[Any] = await node.request(payload, replies)
+        return found
+
+    def schema(self) -> str:
+        from . import acl
+
+        return acl.text(self.where, self._rights_beside())
+
+    def _rights_beside(self) -> tuple[str, ...]:
+        """The rights that this client needs beside those of every client."""
+        from . import acl
+
+        extra: tuple[str, ...] = acl.DATABASE if self._database else ()
+        extra += acl.CLUSTER if self.topology.many else ()
+        return extra + (acl.REPLICAS if self.min_replicas else ())
+
+    @property
+    def _database(self) -> int:
+        number = self.where.rpartition("/")[2]
+        return int(number) if number.isdecimal() and "/" in self.where[9:] else 0

@@ -1,0 +1,262 @@
+"""The connections of threads to one server.
+
+A command takes the connection that was used last from a list and puts it back: no bookkeeping of a pool, no packing, no
+retries by the driver. A connection on which anything failed is closed, because its next reply could belong to the last
+request; and all idle ones with it, because what broke one has most likely broken them all.
+
+The kernel interrupts each read after a tick. That costs nothing while a server replies; when it does not, the reader
+checks at every tick whether its caller still waits.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from redis import exceptions
+
+from ..deadline import left, over
+from .errors import cannot_connect, lost
+from .resp import NOT_YET, detach_socket, reader, set_timeouts
+
+MOST = 64  # connections; a thread that needs one more waits for one of them
+CHUNK = 65536
+USUAL = 4096  # bytes of the buffer for the reply to a step; a longer reply comes in pieces
+SMALL = 448  # bytes; Python allocates as much quickly, and most items are no larger
+SHORT = 32  # bytes; no reply of the fast scripts has more, and a small buffer is allocated quicker
+PLAIN = {b":", b"$", b"_"}  # numbers, and the two forms of nil
+END = b"\r\n"
+TICK = 0.1  # seconds
+SLOW = (BlockingIOError, TimeoutError)  # raised at the end of a tick, without TLS and with it
+
+
+class ThreadConnection:
+    """A connection that redis-py has made, with direct access to its socket."""
+
+    __slots__ = ("connection", "reader", "recv", "send", "sock", "timeout")
+
+    def __init__(self, connection: Any, timeout: float) -> None:
+        self.connection = connection  # kept: its socket is closed when it is forgotten
+        sock = self.sock = connection._sock
+        self.timeout = timeout
+        self.send = set_timeouts(sock, timeout, min(timeout, TICK))
+        self.recv = sock.recv
+        self.reader = reader()
+
+    def read(self) -> Any:
+        """Read the next reply. Raises what the socket raises, and EOFError at its end."""
+        gets = self.reader.gets
+        found = gets()
+        while found is NOT_YET:
+            try:
+                data = self.recv(CHUNK)
+            except SLOW:
+                data = self.wait(CHUNK)
+            if not data:
+                raise EOFError
+            self.reader.feed(data)
+            found = gets()
+        return found
+
+    def wait(self, size: int) -> bytes:
+        """Continue to read after a tick without a byte, while a reply may still come and the caller waits."""
+        end = monotonic() - TICK + self.timeout
+        while monotonic() < end and not over():
+            try:
+                return self.recv(size)  # type: ignore[no-any-return]
+            except SLOW:
+                pass
+        raise TimeoutError
+
+    def close(self) -> None:
+        self.connection.disconnect()
+
+
+class ThreadNode:
+    """One server, as threads reach it."""
+
+    def __init__(self, make: Callable[[], Any], where: str) -> None:
+        self._make = make
+        self.where = where
+        self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
+        self.forget()
+
+    def request_raw(self, payload: bytes) -> bytes | None:
+        """Send one command without waiting for a connection, and return the bytes of its reply. None: nothing was sent.
+
+        For the scripts that return a number or nil. b'' if the reply is an error: then nothing was done.
+        """
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            return None
+        try:
+            connection.send(payload)
+            try:
+                found: bytes = connection.recv(SHORT)
+            except SLOW:
+                found = connection.wait(SHORT)
+            if found[-2:] != END or found[:1] not in PLAIN:
+                if not found:
+                    raise EOFError
+                connection.reader.feed(found)
+                whole = connection.read()  # in pieces, perhaps
+                found = b":%d\r\n" % whole if type(whole) is int else b"_\r\n" if whole is None else b""
+        except BaseException as error:
+            raise self._broken(connection, error) from None
+        self._free.append(connection)
+        if self._waiting:
+            self._wake_next()
+        return found
+
+    def request_one(self, payload: bytes) -> Any:
+        """Send one command without waiting for a connection, and return its reply. NOT_YET: nothing was sent."""
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            return NOT_YET
+        try:
+            connection.send(payload)
+            try:
+                data = connection.recv(SMALL)
+            except SLOW:
+                data = connection.wait(SMALL)
+            if not data:
+                raise EOFError
+            reader = connection.reader
+            reader.feed(data)
+            found = reader.gets()
+            if found is NOT_YET:
+                found = connection.read()
+        except BaseException as error:
+            raise self._broken(connection, error) from None
+        self._free.append(connection)
+        if self._waiting:
+            self._wake_next()
+        return found
+
+    def request_many(self, payload: bytes, replies: int) -> list[Any] | None:
+        """The same as `request`, without waiting for a connection. None: nothing was sent."""
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            return None
+        return self._exchange(connection, payload, replies)
+
+    async def request(self, payload: bytes, replies: int) -> list[Any]:
+        """Send, and read this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._new_connection()
+        return self._exchange(connection, payload, replies)
+
+    def _exchange(self, connection: ThreadConnection, payload: bytes, replies: int) -> list[Any]:
+        found: list[Any] = []
+        try:
+            connection.send(payload)
+            feed, gets = connection.reader.feed, connection.reader.gets
+            while len(found) < replies:
+                try:
+                    data = connection.recv(USUAL)
+                except SLOW:
+                    data = connection.wait(USUAL)
+                if not data:
+                    raise EOFError
+                feed(data)
+                while (one := gets()) is not NOT_YET:
+                    found.append(one)
+        except BaseException as error:
+            raise self._broken(connection, error) from None
+        self._free.append(connection)
+        if self._waiting:
+            self._wake_next()
+        return found
+
+    def _new_connection(self) -> ThreadConnection:
+        while True:
+            if over():
+                raise cannot_connect(self.where, TimeoutError())
+            with self._mutex:
+                if self._count < MOST:
+                    self._count += 1
+                    break
+                gate = allocate_lock()
+                gate.acquire()
+                self._waiting.append(gate)
+            try:
+                return self._free.pop()  # it may have come back meanwhile
+            except IndexError:
+                gate.acquire(timeout=0.5)
+            try:
+                return self._free.pop()
+            except IndexError:
+                continue
+        try:
+            return self.connect()
+        except BaseException:
+            self._decrement()
+            raise
+
+    def _wake_next(self) -> None:
+        try:
+            self._waiting.pop(0).release()
+        except IndexError:
+            pass
+
+    def connect(self) -> ThreadConnection:
+        """Open a connection. StoreError (or ConfigError) if that fails."""
+        connection = self._make()
+        timeout = connection.socket_timeout
+        connection.socket_timeout = max(left(timeout), 0.001)
+        connection.socket_connect_timeout = max(left(connection.socket_connect_timeout), 0.001)
+        try:
+            connection.connect()
+            return ThreadConnection(connection, timeout)
+        except (exceptions.RedisError, OSError) as error:
+            connection.disconnect()
+            raise cannot_connect(self.where, error) from None
+        except BaseException:
+            connection.disconnect()
+            raise
+
+    def _broken(self, connection: ThreadConnection, error: BaseException) -> BaseException:
+        """Close it, whatever the error is. Returns the error to raise."""
+        self.breaks += 1
+        self._decrement()
+        connection.close()
+        self._drop()
+        return lost(self.where, error) if isinstance(error, OSError | EOFError) else error
+
+    def _decrement(self) -> None:
+        with self._mutex:
+            self._count -= 1
+        if self._waiting:
+            self._wake_next()
+
+    def _drop(self) -> None:
+        while self._free:
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                break
+            self._decrement()
+            connection.close()
+
+    async def drop(self) -> None:
+        """The next command makes a new connection."""
+        self._drop()
+
+    def forget(self) -> None:
+        """At the start, and after a fork: the sockets belong to the parent."""
+        for connection in getattr(self, "_free", ()):
+            detach_socket(connection.sock.fileno())
+        self._free: list[ThreadConnection] = []
+        self._waiting: list[Any] = []
+        self._mutex = allocate_lock()
+        self._count = 0
+
+    async def close(self) -> None:
+        self._drop()

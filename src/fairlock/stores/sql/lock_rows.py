@@ -1,0 +1,259 @@
+"""The rows of locks in a SQL database: read, compared and written, listed and deleted.
+
+Starvation: the last client that wrote has the only fresh version, and could go on forever while others conflict. A
+client that has lost ten races in a row *claims* the row, which gives it a new version, so that all others must read
+first. (With a limit of two, the claims of eight clients refuse each other's writes, and each grant costs twice as
+many statements.) A claim is a single statement, too: a row lock held from one statement to the next would be an open
+transaction, in which a client can be stopped or lose its connection.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ConfigError, StoreError
+from ...rules.locks import Wakeup
+from ..base import OutcomeUnknown, Row, RowSnapshot, Runtime, Sample, Store, Written
+from ..polling import Naps
+from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
+from .errors import SCHEMA, Conflict, Exists, NoTable, refused
+from .executor import Executor, Result
+from .schema import Statement
+from .url import Address
+from .wakeups import wakeups_for
+
+LOSSES = 10  # as many races lost in a row: claim
+NOTHING_DONE = (StoreError, ConfigError, Conflict, Exists, NoTable)
+CONFLICTS = 100  # times that the server itself refuses a statement because of others
+
+
+class SqlRows(Store):
+    cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
+
+    def __init__(self, address: Address, runtime: Runtime) -> None:
+        self.address = address
+        self.where = address.where
+        self.executor = self._make_executor(address, runtime)
+        self.dialect = self.executor.dialect
+        self._runtime = runtime
+        self.naps = Naps(runtime)
+        self._clock = runtime.clock
+        self._sample: tuple[int, float, float] | None = None
+        self._lost: dict[str, int] = {}
+        self._closed = False
+
+    def _make_executor(self, address: Address, runtime: Runtime) -> Executor:
+        if runtime.blocking:
+            return Executor(address)
+        from .async_executor import AsyncExecutor
+
+        return AsyncExecutor(address)
+
+    def client_clock(self) -> float:
+        return self._clock()
+
+    # -- time
+
+    def now(self) -> Sample | None:
+        """Estimate the server's time from its last reply. It read its clock before that, so this is not ahead of it."""
+        if self._sample is None:
+            return None
+        now, before, after = self._sample
+        at = self._clock()
+        if at - after > self.cache_ttl:
+            return None
+        return Sample(now + int((at - after) * 1e6), at - (after - before))
+
+    def sampled(self, now: int, at: float) -> int:
+        if now:
+            self._sample = (int(now), at, self._clock())
+        return int(now)
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        if settle or (self._lost and self._lost.get(key, 0) >= LOSSES):
+            return await self._claim(key)
+        at = self._clock()
+        result = await self.call(self.dialect.read, {"v_key": key})
+        return self._seen(key, result.rows[0], at)
+
+    async def _claim(self, key: str) -> RowSnapshot:
+        self._lost.pop(key, None)
+        at = self._clock()
+        values = {"v_key": key, "v_version": _version()}
+        result = await self.call(self.dialect.claim, values)
+        if result.rows:
+            return self._seen(key, result.rows[0], at)
+        if not result.met:
+            fresh = {"v_score": 0, "v_owner": self.dialect.nobody, "v_body": EMPTY_BODY}
+            try:
+                await self.call(self.dialect.insert, {**values, **fresh})
+            except Exists:
+                pass
+        return await self.read(key)
+
+    def _seen(self, key: str, row: Sequence[Any], at: float) -> RowSnapshot:
+        now, score, owner, body, version = row[:5]
+        now = self.sampled(now, at)
+        if version is None:
+            return RowSnapshot(None, None, now, at)
+        owner = owner if owner != self.dialect.nobody else ""
+        return RowSnapshot(Row(key, int(score), owner, body), int(version), now, at)
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        at = self._clock()
+        key, version = row.key, _version()
+        try:
+            result = await self.call(*self._writing(*row, version, expected, now, woken))
+        except (Exists, Conflict):
+            return await self._beaten(key)
+        seen = self._outcome(key, result, at)
+        if not isinstance(seen, int):
+            return await self._beaten(key, seen)
+        if expected is None and woken:
+            await self.wake(woken)
+        return Written(version, seen or now, at)
+
+    def _writing(
+        self, key: str, score: int, owner: str, body: str, version: int, expected: int | str | None, now: int,
+        woken: Sequence[Wakeup],
+    ) -> tuple[Statement, dict[str, Any]]:  # fmt: skip
+        """Return the statement and its values."""
+        dialect = self.dialect
+        owner = dialect.label(owner) if len(owner) * 4 > dialect.label_bytes else owner or dialect.nobody
+        values = {"v_key": key, "v_score": score, "v_owner": owner, "v_body": body, "v_version": version}
+        if expected is None:
+            return dialect.insert, values
+        values["v_expected"], values["v_now"] = expected, now
+        if woken and isinstance(dialect, PostgreSQL) and (wakeups := wakeups_for(woken, key)):
+            values["v_listeners"], values["v_wakeups"] = wakeups
+            return dialect.write_and_notify, values
+        return dialect.write, values
+
+    def _outcome(self, key: str, result: Result, at: float) -> int | RowSnapshot | None:
+        """Return the time of the write (0 if unknown), or the row that is there instead (None if that is not shown)."""
+        if self.dialect.shows:
+            row = result.rows[0]
+            if row[5] is None:
+                return self._seen(key, row, at)
+            now = row[0]
+        elif result.met:
+            now = result.now
+        else:
+            return None
+        if self._lost:
+            self._lost.pop(key, None)
+        return self.sampled(now, at)
+
+    async def wake(self, woken: Sequence[Wakeup]) -> None:
+        wakeups = wakeups_for(woken)
+        if wakeups and isinstance(self.dialect, PostgreSQL):
+            await self.call(self.dialect.notify, {"v_listeners": wakeups[0], "v_wakeups": wakeups[1]})
+
+    async def _beaten(self, key: str, seen: RowSnapshot | None = None) -> RowSnapshot:
+        """Another client was faster. Return the current row; after many losses in a row, claim it."""
+        return seen if self._lose(key) and seen is not None else await self.read(key)
+
+    def _lose(self, key: str) -> bool:
+        """Count a lost race. Whether that has not happened too often yet."""
+        if len(self._lost) > 1000:
+            self._lost.clear()
+        lost = self._lost[key] = self._lost.get(key, 0) + 1
+        return lost < LOSSES
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        found: list[RowSnapshot] = []
+        dialect = self.dialect
+        statement, values = (dialect.scan, {"v_key": prefix}) if prefix else (dialect.scan_all, {})
+        while True:
+            at = self._clock()
+            result = await self.call(statement, values)
+            for now, key, *rest in result.rows:
+                if not key.startswith(prefix):
+                    return found
+                found.append(self._seen(key, (now, *rest), at))
+            if len(result.rows) < SCANNED:
+                return found
+            statement, values = dialect.scan_on, {"v_key": found[-1].row.key}  # type: ignore[union-attr]
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        return (await self.call(self.dialect.delete, {"v_key": key, "v_expected": expected})).met > 0
+
+    async def call(self, statement: Statement, values: dict[str, Any]) -> Result:
+        """Run one statement. Create the tables if they are missing."""
+        if self._closed:
+            raise ConfigError(f"{self.where} was closed. Connect again.")
+        made = False
+        for turn in range(CONFLICTS):
+            try:
+                return await self.executor.run(statement, values)
+            except NoTable:
+                if made:
+                    raise refused(f"{self.where} has no tables of fairlock, and cannot create any. {SCHEMA}") from None
+                made = True
+                await self._make_tables()
+            except Conflict:
+                if statement is not self.dialect.claim and not statement.reads:
+                    raise
+                await self._runtime.sleep(int.from_bytes(os.urandom(1)) / 256 * min(0.001 * turn, 0.05))
+        raise self.crowded()
+
+    def crowded(self) -> StoreError:
+        return StoreError(f"{self.where} refused a statement {CONFLICTS} times because of other clients. Try again.")
+
+    async def _make_tables(self) -> None:
+        try:
+            await self.executor.make_tables()
+        except StoreError as error:
+            if error.refused:
+                raise refused(
+                    f"{self.where} has no tables of fairlock, and this user may not create them. {SCHEMA}"
+                ) from None
+            raise
+
+
+class ThreadRows(SqlRows):
+    """For threads: a step of an uncontended lock by plain calls. On any problem the caller uses the others."""
+
+    has_nowait = True
+
+    def read_nowait(self, key: str) -> RowSnapshot | None:
+        if self._closed or self._lost.get(key, 0) >= LOSSES:
+            return None
+        at = self._clock()
+        try:
+            result = self.executor.execute(self.dialect.read, {"v_key": key})
+        except (OutcomeUnknown, *NOTHING_DONE):
+            return None
+        return self._seen(key, result.rows[0], at)
+
+    def write_nowait(
+        self,
+        key: str,
+        score: int,
+        owner: str,
+        body: str,
+        expected: int | str,
+        woken: Sequence[Wakeup],
+        at: float,
+        now: int,
+    ) -> int | RowSnapshot | None:
+        if self._closed:
+            return None
+        version = _version()
+        begun = self._clock()
+        try:
+            result = self.executor.execute(*self._writing(key, score, owner, body, version, expected, now, woken))
+        except NOTHING_DONE:
+            return None
+        seen = self._outcome(key, result, begun)
+        if isinstance(seen, int):
+            return version
+        return seen if self._lose(key) else None
+
+
+def _version() -> int:
+    return int.from_bytes(os.urandom(8)) >> 2

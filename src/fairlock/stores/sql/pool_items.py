@@ -1,0 +1,233 @@
+"""The items of pools in a SQL database, in a table of their own. An item is unchanged if score, fence and ticket are:
+each step changes one of them.
+
+The column of a body is [format, body, checksum], and the checksum is about pool, key and body: what only clients write.
+The statement that takes an item writes the other columns in the server, so no checksum is about those. An item that is
+found damaged while it is taken gets the score BROKEN, so that no other client takes it again, until it is repaired.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import RecordDamaged
+from ...rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
+from ...rules.pools.codec import encode_body
+from ..base import ItemSnapshot, ItemStore
+from ..damaged_items import aside, item_damaged, shown, sound
+from .dialects import SCANNED
+from .errors import Conflict, Exists
+from .item_statements import Items
+from .schema import Statement
+
+if TYPE_CHECKING:
+    from .executor import Result
+    from .store import SqlStore
+
+TRIES = 400  # more in a row than any real crowd causes
+
+
+class SqlItemStore(ItemStore):
+    by_content = True
+
+    def __init__(self, store: "SqlStore", statements: Items) -> None:
+        self._store = store
+        self._statements = statements
+        self._nobody = store.dialect.nobody
+
+    async def _call(self, statement: Statement, **values: Any) -> "tuple[Result, float]":
+        at = self._store.client_clock()
+        return await self._store.call(statement, {"v_" + name: value for name, value in values.items()}), at
+
+    def _kept(self, row: Sequence[Any]) -> ItemState:
+        """Return the row as an item, with the text of its body unread."""
+        key, score, fence, ticket, lease, owner, note, body = row
+        if self._nobody:
+            ticket, owner, note = ("" if text == self._nobody else text for text in (ticket, owner, note))
+        return ItemState(key, int(score), int(fence), ticket, int(lease), owner, note, body)
+
+    def _item(self, pool: str, row: Sequence[Any]) -> ItemState:
+        kept = self._kept(row)
+        try:
+            return sound(pool, kept)
+        except ValueError as bad:
+            raise item_damaged(pool, kept.key, self._store.where, bad) from None
+
+    async def _sound(self, pool: str, row: Sequence[Any], now: int) -> ItemState | None:
+        """Return the item in this row; None if it is damaged: then it is set apart."""
+        try:
+            return self._item(pool, row)
+        except RecordDamaged:
+            kept = self._kept(row)
+            broken = kept._replace(score=BROKEN, ticket="", owner="", note="")
+            await self._put(self._written(pool, broken, kept, now) | {"v_body": kept.body or self._nobody})
+            return None
+
+    def _same(self, pool: str, item: ItemState) -> dict[str, Any]:
+        """Return the values that prove that it is still the same item."""
+        return {
+            "v_pool": pool, "v_key": item.key, "v_old_score": item.score, "v_old_fence": item.fence,
+            "v_old_ticket": item.ticket or self._nobody,
+        }  # fmt: skip
+
+    def _written(self, pool: str, item: ItemState, before: ItemState | None, now: int) -> dict[str, Any]:
+        assert before is not None  # what is new comes by `add`
+        nobody = self._nobody
+        key, score, fence, ticket, lease, owner, note, body = item
+        return self._same(pool, before) | {
+            "v_score": score, "v_fence": fence, "v_ticket": ticket or nobody, "v_lease": lease,
+            "v_owner": owner or nobody, "v_note": note or nobody, "v_body": encode_body(body, pool, key), "v_now": now,
+        }  # fmt: skip
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
+        result, at = await self._call(self._statements.get, pool=pool, key=key)
+        now, *row = result.rows[0]
+        item = self._item(pool, row) if row[0] is not None else None
+        return ItemSnapshot(item, None, self._store.sampled(now, at), at)
+
+    async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
+        if item is not None:
+            return await self._put(self._written(pool, item, seen.item, seen.now))
+        assert seen.item is not None
+        try:
+            return (await self._store.call(self._statements.delete, self._same(pool, seen.item))).met > 0
+        except Conflict:
+            return False
+
+    async def _put(self, values: dict[str, Any]) -> bool:
+        try:
+            return (await self._store.call(self._statements.put, values)).met > 0
+        except Conflict:
+            return False
+
+    async def put_and_look(
+        self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
+    ) -> tuple[bool, str | None] | None:
+        if self._statements.put_and_look is None:
+            return None
+        values = self._written(pool, item, seen.item, seen.now)
+        values["v_queue"] = queue
+        try:
+            result = await self._store.call(self._statements.put_and_look, values)
+        except Conflict:
+            return False, None
+        fence, text = result.rows[0]
+        return fence is not None, text
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        step = self._statements.rows_per_add
+        for start in range(0, len(rows), step):
+            values: dict[str, Any] = {"pool": pool}
+            chunk = rows[start : start + step]
+            for n, (key, body) in enumerate(chunk):
+                values |= {f"key{n}": key, f"body{n}": encode_body(body, pool, key), f"nth{n}": first + start + n}
+            new += await self._add(self._statements.add(len(chunk)), values)
+        return new
+
+    async def _add(self, statement: Statement, values: dict[str, Any]) -> int:
+        for _ in range(TRIES):
+            try:
+                return max((await self._call(statement, **values))[0].met, 0)
+            except Exists:
+                return 0
+            except Conflict:
+                continue
+        raise self._store.crowded()
+
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        statement = self._statements.take_if_alone if queue else self._statements.take
+        if self._store.dialect.shows:
+            return await self._take_at_once(statement, pool, queue, take)
+        values: dict[str, Any] = {"pool": pool, "queue": queue} if queue else {"pool": pool}
+        for turn in range(TRIES):
+            result, at = await self._call(statement, **values)
+            if not result.rows:
+                return None
+            # A new client may take any of them, and two that try the same one only conflict.
+            row = result.rows[os.urandom(1)[0] % len(result.rows) if turn and queue else 0]
+            now = self._store.sampled(row[8], at)
+            before = ItemSnapshot(await self._sound(pool, row[:8], now), None, now, at)
+            if before.item is None:
+                continue
+            item, reply = apply(before.item, take, now)
+            if isinstance(reply, Taken) and await self.put(pool, before.item.key, item, before):
+                return ItemSnapshot(item, None, now, at)
+        raise self._store.crowded()
+
+    async def _take_at_once(self, statement: Statement, pool: str, queue: str, take: Take) -> ItemSnapshot | None:
+        span = min(take.window, take.lease) if take.window else take.lease
+        values = {
+            "v_pool": pool, "v_ticket": take.ticket, "v_lease": take.lease, "v_owner": take.owner, "v_note": take.note,
+            "v_span": span,
+        }  # fmt: skip
+        if queue:
+            values["v_queue"] = queue
+        for _ in range(TRIES):
+            at = self._store.client_clock()
+            try:
+                result = await self._store.call(statement, values)
+            except Conflict:
+                continue
+            if not result.rows:
+                return None
+            *row, now = result.rows[0]
+            now = self._store.sampled(now, at)
+            item = await self._sound(pool, row, now)
+            if item is not None:
+                return ItemSnapshot(item, None, now, at)
+        raise self._store.crowded()
+
+    async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
+        result, at = await self._call(self._statements.of, pool=pool, ticket=ticket, span=span)
+        if not result.rows:
+            return None
+        now, *row = result.rows[0]
+        now = self._store.sampled(now, at)
+        item = await self._sound(pool, row, now)
+        return ItemSnapshot(item, None, now, at) if item is not None else None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        result, _ = await self._call(self._statements.coming, pool=pool, span=span)
+        now, score = result.rows[0]
+        return None if score is None else max(int(score) - int(now), 1)
+
+    async def is_due(self, pool: str, key: str = "") -> bool:
+        """Return whether an item is due now; with `key`, whether that item is due or done. For a waiter that polls."""
+        if key:
+            return bool((await self._call(self._statements.this_due, pool=pool, key=key))[0].rows)
+        return bool((await self._call(self._statements.due, pool=pool))[0].rows)
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        found, now = await self._all(pool)
+        return [shown(pool, kept) for kept in found], now
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside. Return their keys."""
+        found, now = await self._all(pool)
+        done = []
+        for kept in found:
+            if shown(pool, kept).score == BROKEN:
+                item = aside(kept.key, kept.fence, kept.body, now)
+                if await self._put(self._written(pool, item, kept, now)):
+                    done.append(kept.key)
+        return done
+
+    async def _all(self, pool: str) -> tuple[list[ItemState], int]:
+        found: list[ItemState] = []
+        result, at = await self._call(self._statements.all, pool=pool)
+        while True:
+            found += [self._kept(row) for _, *row in result.rows]
+            if len(result.rows) < SCANNED:
+                break
+            result, at = await self._call(self._statements.all_on, pool=pool, key=found[-1].key)
+        if result.rows:
+            return found, self._store.sampled(result.rows[0][0], at)
+        await self._store.ping()
+        sample = self._store.now()
+        assert sample is not None
+        return found, sample.now
+
+    async def count(self, pool: str) -> dict[str, int]:
+        result, _ = await self._call(self._statements.count, pool=pool)
+        return dict(zip(STATES, [int(number or 0) for number in result.rows[0]], strict=True))

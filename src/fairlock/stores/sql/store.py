@@ -1,0 +1,147 @@
+"""SQL databases as a store: a row per lock, one statement per step, the server's clock.
+
+`dialects`, `schema` and `item_statements` hold the statements; `executor`, `libpq_executor` and their async twins run
+them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_listener` receives PostgreSQL's wake-ups.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from ..base import NEVER, Pushed, RowSnapshot, Runtime
+from ..polling import Shared
+from .lock_rows import SqlRows, ThreadRows
+from .schema import ddl
+from .url import Address
+from .wakeups import listen, poll
+
+if TYPE_CHECKING:
+    from .notify_listener import NotifyListener
+    from .pool_items import SqlItemStore
+
+GOODBYE = 1.0  # seconds for which closing waits for the listener to end: the server may hang
+TABLES = ("fairlock_locks", "fairlock_items")
+
+
+class SqlStore(SqlRows):
+    scope = "machines"
+    wakes_holder = True
+    shares_steps = True
+    backs_off = True  # of 64 clients that come at once, each needs 25 statements and not a hundred
+
+    def __init__(self, address: Address, runtime: Runtime) -> None:
+        super().__init__(address, runtime)
+        self.skew = address.skew
+        # A row that shows our grant was read after the write that granted it. But such a grant must be confirmed
+        # within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = runtime.blocking
+        self._listener: NotifyListener | None = None
+        self._rows_read: dict[str, RowSnapshot] = {}
+        self.shared: Shared[RowSnapshot] = Shared(runtime.clock)
+
+    @property
+    def items(self) -> "SqlItemStore":
+        """The items of pools."""
+        from .item_statements import items_for
+        from .pool_items import SqlItemStore
+
+        return SqlItemStore(self, items_for(self.dialect))  # not kept: a cycle would keep a forgotten store alive
+
+    # -- waiting
+
+    def open_listener(self) -> str:
+        found = self._find_listener()
+        self.listener = found.name if found is not None else ""
+        return self.listener
+
+    def _find_listener(self) -> "NotifyListener | None":
+        address = self.address
+        direct = address.listen
+        if direct is None or (self.executor.pooled and direct is address.engine.url) or self._closed:
+            return None
+        if self._listener is None:
+            try:
+                from .notify_listener import listener_at
+            except ImportError:  # an Engine with another driver than psycopg: its waiters poll
+                self.address = address._replace(listen=None)
+                return None
+            self._listener = listener_at(direct, address.timeout, self)
+        return self._listener
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        listener = self._find_listener()
+        if listener is None:
+            return await poll(self, key, ticket, timeout)
+        return await listen(self, self._runtime, listener, key, ticket, timeout)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.naps.wake(tickets)
+        if self._listener is not None:
+            for ticket in tickets:
+                self._listener.notify(ticket)
+
+    def remember_row(self, key: str, seen: RowSnapshot) -> None:
+        """Keep a row that a woken waiter or the listener has read: the next step starts from it."""
+        if len(self._rows_read) > 1000:
+            self._rows_read.clear()
+        known = self._rows_read.get(key)
+        if known is None or known.at <= seen.at:
+            self._rows_read[key] = seen
+
+    def take_shown_row(self, key: str) -> RowSnapshot | None:
+        return self._rows_read.pop(key, None) if self._rows_read else None
+
+    async def attend(self) -> float:
+        listener = self._find_listener()
+        lasted = listener.attend() if listener is not None else -1.0
+        return self._clock() - lasted if lasted >= 0 else NEVER
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        return self._listener.take_wakeups(tickets) if self._listener is not None else ()
+
+    # -- the rest
+
+    async def ping(self) -> None:
+        at = self._clock()
+        result = await self.call(self.dialect.time, {})
+        self.sampled(result.rows[0][0], at)
+
+    async def close(self) -> None:
+        self._closed = True
+        self.listener = ""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            from .notify_listener import remove_reader
+
+            thread = remove_reader(listener, self)
+            if thread is not None:
+                await self._runtime.call(thread.join, GOODBYE)
+        await self.executor.close()
+
+    def forked(self) -> None:
+        self._sample = None
+        self.listener = ""
+        self._listener = None
+        self._lost.clear()
+        self._rows_read.clear()
+        self.shared.clear()
+        self.executor.forked()
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        dialect = self.dialect
+        lines = [f"-- {self.where}: created by the first use if the user may, else by an administrator"]
+        lines += [text + ";" for text in ddl(dialect.sa, dialect.makes_if_absent)]
+        lines += ["-- what the user of the program needs:"]
+        user = self.address.engine.url.username or "the_user"
+        lines += [dialect.grants.format(table=table, user=user) for table in TABLES]
+        lines += [line.format(table=table, user=user) for line in dialect.owned for table in TABLES]
+        lines += [line.format(user=user) for line in dialect.quota]
+        return "\n".join(lines)
+
+
+class ThreadSqlStore(ThreadRows, SqlStore):
+    """The same for threads, with plain calls for the most common steps."""

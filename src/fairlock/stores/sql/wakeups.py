@@ -1,0 +1,75 @@
+"""Wait for a wake-up where the database sends any, and poll where it does not."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...errors import StoreError
+from ...rules.locks import Wakeup
+from .. import polling
+from ..base import OutcomeUnknown, Pushed, Runtime
+from ..keys import is_queue
+from ..polling import Ahead, pool_of, standing
+from .schema import LISTENER, ROW_CHANGED
+
+if TYPE_CHECKING:
+    from .notify_listener import NotifyListener
+    from .store import SqlStore
+
+FIRST = 0.01  # seconds: the shortest pause between two reads
+NEXT = 0.1  # the longest for the first waiter
+BEHIND = 0.5  # and for all others
+UNREACHABLE = 0.25  # seconds for which a waiter polls while the process does not listen yet
+
+
+async def listen(
+    store: "SqlStore", runtime: Runtime, listener: "NotifyListener", key: str, ticket: str, timeout: float
+) -> Pushed | None:
+    event = runtime.event()
+    end = runtime.clock() + timeout
+    notified = False
+    arrived = listener.start_waiting(ticket, event)
+    try:
+        while not arrived and not listener.listening and (left := end - runtime.clock()) > 0:
+            found = await poll(store, key, ticket, min(left, UNREACHABLE))
+            if found is not None:
+                return found
+        # A wake-up that was sent before the process listened is lost. So all are woken when it begins to listen.
+        if not arrived:
+            await event.wait(max(end - runtime.clock(), 0))
+    finally:
+        notified = listener.stop_waiting(ticket, event)
+    if not notified and runtime.clock() >= end:
+        return None
+    if is_queue(key) or not store.pushes_grants:
+        return Pushed(ticket)  # its next request is read and written together with the others of this client
+    try:
+        shown = await look(store, key, ticket, 0.0)
+    except (OutcomeUnknown, StoreError):
+        return Pushed(ticket)
+    return shown if isinstance(shown, Pushed) else Pushed(ticket)
+
+
+async def poll(store: "SqlStore", key: str, ticket: str, timeout: float) -> Pushed | None:
+    return await polling.poll(store.naps, ticket, timeout, partial(look, store, key, ticket), FIRST, NEXT, BEHIND)
+
+
+async def look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed | Ahead | None:
+    seen = await store.shared.get(key, age, partial(store.read, key))
+    if seen is None:
+        return None
+    found = standing(seen.row.body if seen.row is not None else None, ticket, (seen.now, seen.at))
+    if isinstance(found, Ahead) and found.wants is not None and not found.number:
+        if await store.items.is_due(pool_of(key), found.wants):
+            return Pushed(ticket)
+    if isinstance(found, Pushed):
+        store.remember_row(key, seen)
+    return found
+
+
+def wakeups_for(woken: Sequence[Wakeup], key: str = "") -> tuple[list[str], list[str]] | None:
+    """Return the channels and their payloads: a ticket, or, without a ticket, the key of the changed row.
+
+    Never the row itself: a role that may only read and NOTIFY could then make other clients write for it."""
+    sent = [(listener, ticket or ROW_CHANGED + key) for listener, ticket, *_ in woken if listener.startswith(LISTENER)]
+    return ([listener for listener, _ in sent], [payload for _, payload in sent]) if sent else None

@@ -1,0 +1,117 @@
+"""Root uses a database of another user with the rights of that user.
+
+SQLite opens the database, its log and its index by path, one after another, and as root it gives the log to the owner
+of the database. A user that can replace a file or a directory on that path can thus make root join the log of one
+database to another one, or give a file away. Two rules prevent that:
+
+- If another user than root can replace something on the path, root opens, checkpoints and closes the database with the
+  rights of its owner, in this thread only. So that user can do nothing through root that is not possible without it.
+- Only that owner, or a group that may write the database anyway, may be able to replace something there. All else is
+  refused: a database of root below a directory of another user, a database of one user below another's.
+
+Rejected alternatives: comparing the inodes of what was opened before the first write (SQLite plays a journal back
+while it opens); opening through a pinned directory (SQLite resolves every link of a path itself, /proc/self/fd too).
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from . import errors
+
+ALL_USERS = 2**32 - 1
+
+
+class Owner(NamedTuple):
+    uid: int
+    gid: int
+
+
+def owner(path: str) -> Owner | None:
+    """Return the user whose rights this process must use for the database at this path; None: its own.
+
+    StoreError if root cannot use it safely. The path has no symbolic links. The database may not exist yet.
+    """
+    if os.geteuid():
+        return None
+    shared: list[tuple[str, os.stat_result]] = []
+    folder = path
+    try:
+        while folder != "/":
+            folder = os.path.dirname(folder)
+            there = os.lstat(folder)
+            if others_move(there) and there.st_uid != _unmapped():
+                shared.append((folder, there))
+        if not shared:
+            return None
+        above = os.lstat(os.path.dirname(path))
+    except OSError as bad:
+        raise errors.refused(f"{folder} is exchanged while {path} is opened: {bad.strerror}. Try again.") from None
+    try:
+        database = os.lstat(path)
+    except OSError:  # root makes it for the owner of the directory
+        database = above
+    for folder, there in reversed(shared):
+        if not database.st_uid or not _may_exchange(there, database):
+            raise errors.exchangeable(path, database, folder, there)
+    return Owner(database.st_uid, database.st_gid)
+
+
+def others_move(folder: os.stat_result) -> bool:
+    """Return whether another user than root can replace what root has in this directory."""
+    return bool(folder.st_uid or (folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX))
+
+
+def _unmapped() -> int:
+    """Return the uid as which users outside of this user namespace appear, the real root too; -1 if there are none.
+
+    Root of such a namespace is a plain user of the machine, and has no rights that could be borrowed.
+    """
+    try:
+        with open("/proc/self/uid_map", encoding="utf-8") as lines:
+            if sum(int(line.split()[2]) for line in lines) >= ALL_USERS:
+                return -1
+        with open("/proc/sys/kernel/overflowuid", encoding="utf-8") as number:
+            return int(number.read())
+    except (OSError, ValueError):
+        return -1
+
+
+def _may_exchange(folder: os.stat_result, database: os.stat_result) -> bool:
+    """Return whether all users that can replace files in this directory are users of the database."""
+    if folder.st_uid:
+        return folder.st_uid == database.st_uid  # the owner alone decides about others there
+    if folder.st_mode & 0o002:
+        return False
+    return folder.st_gid == database.st_gid and bool(database.st_mode & 0o020)
+
+
+@contextmanager
+def rights_of(one: Owner | None) -> Iterator[None]:
+    """Open and close files with the rights of this user, in this thread. None changes nothing."""
+    system = _system() if one is not None else None  # only root with a database of another user pays for that import
+    if one is None or system is None:
+        yield
+        return
+    try:
+        system.setfsgid(one.gid)
+        system.setfsuid(one.uid)
+        if system.setfsuid(-1) & 0xFFFFFFFF != one.uid:  # where it is not allowed, it does nothing and reports nothing
+            raise errors.refused(f"Root may not act as {errors.user(one.uid)} here. Run this as that user.")
+        yield
+    finally:
+        system.setfsuid(os.geteuid())
+        system.setfsgid(os.getegid())
+
+
+def _system() -> Any:
+    """Return the C library if it has setfsuid, which only Linux does; else None."""
+    try:
+        import ctypes
+
+        system = ctypes.CDLL(None)
+        return system if system.setfsuid and system.setfsgid else None
+    except (ImportError, OSError, AttributeError):
+        return None

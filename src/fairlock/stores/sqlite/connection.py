@@ -1,0 +1,240 @@
+"""One guarded connection to the database file: opening, statements, forks, and files that vanish.
+
+A step is one autocommit statement. Nothing here waits: while another client writes, SQLite returns BUSY at once
+(`timeout=0`) and the store above backs off in the runtime of its client; SQLite's own busy handler would block an event
+loop, and its steps are so coarse that the 99th percentile was five times worse.
+
+The settings, and why:
+- WAL: readers never block; synchronous NORMAL: a commit survives every crash of a process, and a crash of the machine
+  ends all holders on it anyway (FULL is ten times slower, OFF risks the file).
+- page_size 2048: a commit writes one page.
+- Checkpoints are done by `maintenance`, not by the client that happens to write the thousandth page.
+- One connection per store with a lock around it: a statement's row count is a property of the connection.
+
+- It is closed before each fork (`fork_hooks`) and opened again by its next use.
+
+No code may open() and close() the database file itself in this process: that drops SQLite's locks. stat is fine.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from . import as_file_owner, clock, errors
+from .location import prepare
+
+APPLICATION = 0x66616972  # "fair", in the file's header: this database is ours
+SCHEMA = 1
+TABLES = (
+    """CREATE TABLE fairlock_locks (
+    key TEXT PRIMARY KEY,      -- namespace and name
+    score INTEGER NOT NULL,    -- the last fence given out
+    owner TEXT NOT NULL,       -- the current holders
+    body TEXT NOT NULL,        -- the state of the lock, JSON
+    version INTEGER NOT NULL   -- new with every write, never again the same
+)""",
+    """CREATE TABLE fairlock_meta (
+    boot TEXT NOT NULL,        -- of which boot the base is
+    base INTEGER NOT NULL      -- microseconds; now = base + time since boot
+)""",
+)
+FORK = 10.0  # seconds; the most that a fork waits for the statements and the checkpoint of other threads
+SETTINGS = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
+
+
+class Closed(Exception):
+    """There is no open connection at the moment: open one."""
+
+
+class Connection:
+    """The database at `path`. `open` makes or checks it; `change` and `rows` run one statement each."""
+
+    def __init__(self, path: str, boot: Callable[[], str], another_boot_lives: Callable[[], bool]) -> None:
+        self.path = path
+        self.real = path  # without symbolic links, once it is open
+        self.owner: as_file_owner.Owner | None = None  # the user whose rights root uses
+        self.shift = 0  # microseconds; the store's now = since_boot() + shift
+        self.guard = threading.Lock()
+        self.aside = threading.Lock()  # guards the second, short-lived connection of `maintenance`
+        self._boot = boot
+        self._another_boot_lives = another_boot_lives
+        self.cursor: sqlite3.Cursor | None = None  # None: not open
+        self.version = _versions()  # returns a new one at each call
+        self._files: tuple[tuple[int, int] | None, ...] = ()
+        self._leaked = False
+
+    def now(self) -> int:
+        """Return the store's time. Only while it is open."""
+        return clock.since_boot() + self.shift
+
+    # -- statements
+
+    def change(self, sql: str, values: tuple[Any, ...] | dict[str, Any]) -> int:
+        """Run a statement that writes. Return how many rows it changed."""
+        with self.guard:
+            cursor = self.cursor
+            if cursor is None:
+                raise Closed
+            try:
+                return cursor.execute(sql, values).rowcount
+            except UnicodeDecodeError:
+                raise errors.corrupt("its schema is unreadable") from None
+
+    def rows(self, sql: str, values: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
+        """Run a statement that reads. Return all its rows: a half-read statement would block checkpoints."""
+        with self.guard:
+            cursor = self.cursor
+            if cursor is None:
+                raise Closed
+            try:
+                return cursor.execute(sql, values).fetchall()
+            except UnicodeDecodeError:
+                raise errors.corrupt("its schema is unreadable") from None
+
+    def prepare(self, setting: Callable[[sqlite3.Connection], None]) -> None:
+        """Set something up in the open connection."""
+        with self.guard:
+            if self.cursor is None:
+                raise Closed
+            setting(self.cursor.connection)
+
+    # -- opening and closing
+
+    def open(self) -> None:
+        """Open the database, and make it if there is none. LockError, or sqlite3.Error for the caller to explain."""
+        with self.guard:
+            if self.cursor is not None:
+                return
+            if self._leaked:
+                raise errors.forked_while_open(self.path)
+            self.real = prepare(self.path)
+            self.version = _versions()
+            self.owner = as_file_owner.owner(self.real)
+            with as_file_owner.rights_of(self.owner):
+                self.cursor = self._open()
+
+    def _open(self) -> sqlite3.Cursor:
+        connection = connect(self.real)
+        cursor = connection.cursor()
+        try:
+            self._check(cursor.execute)
+            elapsed = clock.since_boot() - clock.namespace_offset()
+            base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
+            self.shift = base - clock.namespace_offset()
+            self._files = self._inodes()
+        except BaseException as error:
+            cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
+            connection.close()
+            if isinstance(error, UnicodeDecodeError):
+                raise errors.corrupt("its schema is unreadable") from None
+            raise
+        return cursor
+
+    def _check(self, execute: Callable[..., sqlite3.Cursor]) -> None:
+        """Make sure that this is a database of ours, without changing one that is not."""
+        tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = execute("PRAGMA application_id").fetchone()[0]  # in this order: both appear at once
+        if application != APPLICATION:
+            if application or tables:
+                raise errors.foreign(self.real, application)
+            self._make(execute)
+        found = execute("PRAGMA user_version").fetchone()[0]
+        if found > SCHEMA:
+            raise errors.newer(self.real, found, SCHEMA)
+        use_wal(execute, self.real)
+        for setting in SETTINGS:
+            execute(setting)
+
+    def _make(self, execute: Callable[..., sqlite3.Cursor]) -> None:
+        execute("PRAGMA page_size=2048")
+        use_wal(execute, self.real)
+        execute("BEGIN IMMEDIATE")
+        try:
+            if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:  # else another client was faster
+                for table in TABLES:
+                    execute(table)
+                execute(f"PRAGMA application_id={APPLICATION}")
+                execute(f"PRAGMA user_version={SCHEMA}")
+            execute("COMMIT")
+        except BaseException:
+            execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        with self.guard:
+            self._close()
+
+    def drop(self) -> None:
+        """Close without asking: no other thread has this object any more."""
+        self._close()
+
+    def _close(self) -> None:
+        cursor, self.cursor = self.cursor, None
+        if cursor is not None:
+            with as_file_owner.rights_of(self.owner):  # the last one removes the log, by its path
+                cursor.connection.close()
+
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Device and inode of the database, as it was last opened."""
+        return self._files[0] if self._files else None
+
+    def replaced(self) -> bool:
+        """Return whether the files were deleted or replaced under us: then what is written here is lost."""
+        return self.cursor is not None and self._inodes() != self._files
+
+    def _inodes(self) -> tuple[tuple[int, int] | None, ...]:
+        found: list[tuple[int, int] | None] = []
+        for end in ("", "-wal", "-shm"):
+            try:
+                there = os.stat(self.real + end)
+                found.append((there.st_dev, there.st_ino))
+            except OSError:
+                found.append(None)
+        return tuple(found)
+
+    # -- forks
+
+    def before_fork(self) -> bool:
+        """Close, and let no thread open it until the fork is over. False if that cannot be done in time."""
+        if not self.aside.acquire(timeout=FORK):
+            return False  # a signal handler forks in the middle of a statement of this very thread
+        if not self.guard.acquire(timeout=FORK):
+            self.aside.release()
+            return False
+        self._close()
+        return True
+
+    def after_fork(self) -> None:
+        self.guard.release()
+        self.aside.release()
+
+    def in_child(self) -> None:
+        self.version = _versions()  # or parent and child would count through the same numbers
+        self.guard = threading.Lock()
+        self.aside = threading.Lock()
+        if self.cursor is not None:  # it was not closed before the fork: not even its destructor may run
+            _leaked.append(self.cursor)
+            self.cursor = None
+            self._leaked = True
+
+
+def _versions() -> Callable[[], int]:
+    """Versions never recur: each opening counts up from 62 random bits, whatever is done to the seed of `random`."""
+    return count(int.from_bytes(os.urandom(8)) >> 2).__next__
+
+
+def connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def use_wal(execute: Callable[..., sqlite3.Cursor], path: str) -> None:
+    mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise errors.not_wal(path, mode)
+
+
+_leaked: list[sqlite3.Cursor] = []

@@ -1,0 +1,190 @@
+"""Where the database lies: URLs, the default path, and file systems on which SQLite would lose locks.
+
+SQLite's write-ahead log is coordinated through shared memory and POSIX locks of one kernel. On a network file system
+both exist in name only, so such a location is refused.
+"""
+
+import os
+import stat
+from typing import NamedTuple
+
+from ...errors import ConfigError
+from . import as_file_owner, errors, file_permissions
+
+NETWORK = (
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "glusterfs", "ocfs2", "gfs2", "vboxsf",
+    "drvfs", "afs", "coda", "beegfs", "gpfs", "prl_fs", "vmhgfs", "orangefs", "pvfs2", "ncpfs",
+)  # fmt: skip
+LOCAL_FUSE = ("fuse.fuse-overlayfs",)  # any other fuse.* may be a network in disguise
+
+
+class Mount(NamedTuple):
+    kind: str
+    point: str
+
+
+def parse(target: str | os.PathLike[str]) -> tuple[str, dict[str, str]]:
+    """Return absolute path and parameters of 'sqlite:///relative.db', 'sqlite:////absolute.db' or a plain path.
+
+    ConfigError if it names no file. Nothing on disk is touched.
+    """
+    text = os.fspath(target)
+    options: dict[str, str] = {}
+    path = text
+    if text.startswith("sqlite:"):
+        rest, _, query = text[len("sqlite:") :].partition("?")
+        for part in query.split("&") if query else ():
+            name, _, value = part.partition("=")
+            options[name] = value
+        if rest.startswith("///"):
+            path = rest[3:]
+        elif rest in ("", "//"):
+            path = ":memory:"
+        else:
+            raise ConfigError(
+                "This sqlite:// URL names a host, but SQLite is a file on this machine. "
+                "Use sqlite:///relative.db or sqlite:////absolute/path.db."
+            )
+    shown = text.partition("?")[0]
+    if path == ":memory:" or path.startswith("file:") or options.get("mode") == "memory":
+        raise ConfigError(
+            f"{shown!r} is not a file that other processes can open. "
+            "Use memory:// for locks inside one process, or sqlite:////absolute/path.db."
+        )
+    if not path or path.endswith("/") or "\0" in path:
+        raise ConfigError(f"{shown!r} does not name a file. Use sqlite:///relative.db or sqlite:////absolute/path.db.")
+    return os.path.abspath(path), options
+
+
+def default_path() -> str:
+    """Return the path of this user's store on this machine. ConfigError if the user has no home."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # the specification ignores a relative one
+        home = os.environ.get("HOME") or _home_by_passwd()
+        if not home or not os.path.isabs(home):
+            raise ConfigError(
+                "There is no default place for locks: HOME is not set and this user has no entry in the passwd file. "
+                "Set HOME or XDG_STATE_HOME, or name a store: FAIRLOCK_URL=sqlite:////absolute/path.db."
+            )
+        state = os.path.join(home, ".local", "state")
+    return os.path.join(state, "fairlock", "locks.db")
+
+
+def _home_by_passwd() -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):
+        return ""
+
+
+def is_default(path: str) -> bool:
+    try:
+        return path == default_path()
+    except ConfigError:
+        return False
+
+
+def prepare(path: str) -> str:
+    """Check the location. Return the path without symbolic links: the log and the sockets lie beside the real file.
+
+    The directory of the default store is made, any other one must exist.
+    """
+    if is_default(path):
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        except OSError as bad:
+            raise errors.refused(
+                f"The default place for locks, {os.path.dirname(path)}, cannot be made: {bad.strerror}. "
+                "Name a store that this user may write: FAIRLOCK_URL=sqlite:////absolute/path.db."
+            ) from None
+    try:
+        real = os.path.realpath(path)  # fails if a link is replaced meanwhile
+        parent = os.path.dirname(real)
+        if not stat.S_ISDIR(os.stat(parent).st_mode):
+            raise ConfigError(f"{parent} is not a directory, so there can be no database in it. Name another path.")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"There is no directory {parent} for the database {os.path.basename(real)}. "
+            f"Make it first: mkdir -p '{parent}'."
+        ) from None
+    except PermissionError:
+        raise errors.closed(parent) from None
+    except OSError as bad:
+        raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
+    try:
+        there = os.stat(real)
+        if not stat.S_ISREG(there.st_mode):
+            raise ConfigError(f"{real} is not a plain file, so it cannot be a database. Name another path.")
+        if there.st_nlink > 1:
+            raise ConfigError(
+                f"{real} has {there.st_nlink} names (hard links). Under each of them it would have another log, and "
+                "clients would not exclude each other. Remove all names but one (find -samefile lists them), or make "
+                "symbolic links of them."
+            )
+    except FileNotFoundError:
+        pass
+    except PermissionError:
+        raise errors.closed(real) from None
+    except OSError as bad:
+        raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
+    mount = mount_of(real)
+    if mount and is_remote(mount.kind):
+        raise ConfigError(
+            f"{real} lies on a network file system ({mount.kind} at {mount.point}), where SQLite cannot keep two "
+            "processes apart. Use a local disk for one machine, or a store with a server for several."
+        )
+    if mount and mount.point == real:
+        raise ConfigError(
+            f"{real} is mounted as a single file, so its log would lie in another directory for each process that sees "
+            "it elsewhere. Mount the directory that contains it."
+        )
+    as_file_owner.owner(real)  # root makes nothing where it would be refused
+    file_permissions.create(real)
+    file_permissions.refuse_strangers(real)
+    return real
+
+
+def is_remote(kind: str) -> bool:
+    return kind in NETWORK or (kind.startswith("fuse.") and kind not in LOCAL_FUSE)
+
+
+def mount_of(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
+    """Return the mount that holds this path; None if the system does not show it."""
+    try:
+        with open(table, encoding="utf-8", errors="surrogateescape") as lines:
+            mounts = [_mount(line) for line in lines]
+    except OSError:
+        return None
+    found: Mount | None = None
+    for _, mount in mounts:
+        point = mount.point
+        if path == point or path.startswith(point if point.endswith("/") else point + "/"):
+            if found is None or len(point) >= len(found.point):  # of two on one point the later one is on top
+                found = mount
+    try:
+        there = os.stat(path if os.path.exists(path) else os.path.dirname(path)).st_dev
+    except OSError:
+        return found
+    device = f"{os.major(there)}:{os.minor(there)}"
+    if found is None or not any(d == device and m == found for d, m in mounts):
+        # Path and device disagree (a chroot, a mount that hides another): the device is right, if it is listed at
+        # all; subvolumes are not.
+        for d, mount in mounts:
+            if d == device:
+                return mount
+    return found
+
+
+def _mount(line: str) -> tuple[str, Mount]:
+    fields, _, rest = line.partition(" - ")
+    parts = fields.split(" ")
+    return parts[2], Mount(rest.split(" ", 1)[0], _plain(parts[4]))
+
+
+def _plain(text: str) -> str:
+    """mountinfo writes space, tab, newline and backslash as octal."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text

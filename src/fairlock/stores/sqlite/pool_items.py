@@ -1,0 +1,206 @@
+"""The items of pools in SQLite: a table of their own, and one statement that takes any of them.
+
+What has been due for longest is the first entry from 0 on in an index of scores, whatever the number of items. An index
+of only what is not done would be smaller, but no quicker, and SQLite uses one only if its condition stands in the
+statement; as one more lower bound there it made a search for one score read all that is due. The first client
+that needs the table creates it.
+
+An item is still the same if score, fence and ticket are: each step changes one of them.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...rules.pools import AGO, STATES, ItemState, Take
+from ..base import ItemSnapshot, ItemStore
+from ..damaged_items import aside, item_damaged
+from .connection import Connection
+from .item_checksums import SOUND, register, sealed, shown, unsealed
+
+if TYPE_CHECKING:
+    from .store import SqliteStore
+
+ITEMS = (
+    """CREATE TABLE IF NOT EXISTS fairlock_items (
+    pool TEXT NOT NULL,        -- namespace and name
+    key TEXT NOT NULL,
+    score INTEGER NOT NULL,    -- when it is due, in microseconds; -1 = done
+    fence INTEGER NOT NULL,    -- of the last take
+    ticket TEXT NOT NULL,      -- of the client that has it
+    lease INTEGER NOT NULL,    -- how long it is taken, or rests
+    owner TEXT NOT NULL,
+    note TEXT NOT NULL,
+    body TEXT NOT NULL,        -- JSON: [format, body, checksum of the row]
+    PRIMARY KEY (pool, key)
+)""",
+    "CREATE INDEX IF NOT EXISTS fairlock_due ON fairlock_items (pool, score)",
+)
+COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
+FIRST = f"""SELECT rowid FROM fairlock_items WHERE pool=:pool AND score>=0 AND score<=:now AND {SOUND}
+    ORDER BY score LIMIT 1"""
+TAKE = f"""UPDATE fairlock_items SET score=:until, fence=max(fence+1, :now), ticket=:ticket, lease=:lease, owner=:owner,
+    note=:note, body=fairlock_sealed(pool, key, :until, max(fence+1, :now), :ticket, :lease, :owner, :note, body)
+    WHERE rowid=({FIRST})"""
+TAKE_IF_NOBODY_WAITS = TAKE + " AND NOT EXISTS (SELECT 1 FROM fairlock_locks WHERE key=:queue AND score>0)"
+TOOK = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=:pool AND score=:until AND ticket=:ticket"
+NEW = "(?, ?, ?, 0, '', 0, '', '', ?)"
+ADD = f"INSERT INTO fairlock_items VALUES {NEW}"
+IF_ABSENT = " ON CONFLICT DO NOTHING"
+GET = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=? AND key=?"
+PUT = """UPDATE fairlock_items SET score=?, fence=?, ticket=?, lease=?, owner=?, note=?, body=?
+    WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"""
+DELETE = "DELETE FROM fairlock_items WHERE pool=? AND key=? AND score=? AND fence=? AND ticket=?"
+OF = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=? AND score>? AND score<=? AND ticket=? LIMIT 1"
+COMING = "SELECT min(score) FROM fairlock_items WHERE pool=? AND score>? AND score<=?"
+ALL = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=? AND key>? ORDER BY key LIMIT 1000"
+ALL_ANYHOW = ALL.replace(COLUMNS, "CAST(key AS BLOB), score, fence, '', lease, '', '', CAST(body AS BLOB)")
+ASIDE = """UPDATE fairlock_items SET score=?, fence=?, ticket=?, lease=?, owner=?, note=?, body=?
+    WHERE pool=? AND key=? AND score IS ? AND fence IS ?"""
+COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
+    sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
+    FROM fairlock_items WHERE pool=:pool"""
+CHUNK = 200  # items added in one statement: for more, some builds of SQLite take too few parameters
+
+T = TypeVar("T")
+
+
+class SqliteItemStore(ItemStore):
+    def __init__(self, store: "SqliteStore") -> None:
+        self._store = store
+
+    async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
+        return await self._call(lambda db, at: self._seen(pool, db.rows(GET, (pool, key)), db.now(), at))
+
+    async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
+        assert seen.item is not None  # what is new comes by `add`
+        same = (pool, key, seen.item.score, seen.item.fence, seen.item.ticket)
+        if item is None:
+            done = await self._call(lambda db, at: db.change(DELETE, same))
+        else:
+            values = (*item[1:7], sealed(pool, item))
+            done = await self._call(lambda db, at: db.change(PUT, (*values, *same)))
+        await self._store.wrote()
+        return bool(done)
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+
+            def write(db: Connection, at: float, chunk: Sequence[tuple[str, str]] = chunk, start: int = start) -> int:
+                since = max(db.now() - AGO, 0) + first + start
+                items = [ItemState(key, since + n, body=body) for n, (key, body) in enumerate(chunk)]
+                values = [value for i in items for value in (pool, i.key, i.score, sealed(pool, i))]
+                return db.change(", ".join([ADD, *[NEW] * (len(chunk) - 1)]) + IF_ABSENT, tuple(values))
+
+            new += await self._call(write)
+            await self._store.wrote()
+        return new
+
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        values: dict[str, Any] = {
+            "pool": pool, "queue": queue, "ticket": take.ticket, "lease": take.lease, "owner": take.owner,
+            "note": take.note,
+        }  # fmt: skip
+        span = min(take.window, take.lease) if take.window else take.lease
+
+        def write(db: Connection, at: float) -> ItemSnapshot | None:
+            now = db.now()
+            values.update(now=now, until=now + span)
+            if not queue and not db.rows(FIRST, values):
+                return None  # a waiter looks every second: that must not block writers
+            if not db.change(TAKE_IF_NOBODY_WAITS if queue else TAKE, values):
+                return None
+            return ItemSnapshot(None, None, now, at)
+
+        took = await self._call(write)
+        if took is None:
+            return None
+        await self._store.wrote()
+        return await self._call(lambda db, at: self._seen(pool, db.rows(TOOK, values), took.now, took.at))
+
+    async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
+        def read(db: Connection, at: float) -> ItemSnapshot:
+            now = db.now()
+            return self._seen(pool, db.rows(OF, (pool, now, now + span, ticket)), now, at)
+
+        seen = await self._call(read)
+        return seen if seen.item is not None else None
+
+    async def coming(self, pool: str, span: int) -> int | None:
+        def read(db: Connection, at: float) -> int | None:
+            now = db.now()
+            score = db.rows(COMING, (pool, now, now + span))[0][0]
+            return None if score is None else max(score - now, 1)
+
+        return await self._call(read)
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        rows = await self._rows(pool)
+        return [shown(pool, row) for row in rows], await self._call(lambda db, at: db.now())
+
+    async def _rows(self, pool: str) -> list[Any]:
+        found: list[Any] = []
+        while True:
+            last = found[-1][0] if found else ""
+            rows: list[Any] = await self._call(lambda db, at: _all(db, pool, last))  # noqa: B023
+            found += rows
+            if len(rows) < 1000:
+                return found
+
+    async def repair(self, pool: str) -> list[str]:
+        """Set the damaged items of this pool aside. Return their keys."""
+        done: list[str] = []
+        for row in await self._rows(pool):
+            try:
+                unsealed(pool, row)
+            except ValueError:
+                now = await self._call(lambda db, at: db.now())
+                item = aside(row[0], row[2], row[7], now)
+                values = (*item[1:7], sealed(pool, item), pool, row[0], row[1], row[2])
+                if await self._call(lambda db, at: db.change(ASIDE, values)):  # noqa: B023
+                    done.append(str(item.key))
+        return done
+
+    async def count(self, pool: str) -> dict[str, int]:
+        def read(db: Connection, at: float) -> list[int | None]:
+            return list(db.rows(COUNT, {"pool": pool, "now": db.now()})[0])
+
+        return dict(zip(STATES, [number or 0 for number in await self._call(read)], strict=True))
+
+    async def _call(self, statement: Callable[[Connection, float], T]) -> T:
+        def run(db: Connection) -> T:
+            at = self._store.client_clock()
+            try:
+                return statement(db, at)
+            except sqlite3.OperationalError as error:
+                if "no such function" in str(error):
+                    db.prepare(register)
+                elif "no such table" in str(error):
+                    db.prepare(register)
+                    for text in ITEMS:
+                        db.change(text, ())
+                else:
+                    raise
+            return statement(db, at)
+
+        return await self._store.statement(run)
+
+    def _seen(self, pool: str, rows: list[Any], now: int, at: float) -> ItemSnapshot:
+        if not rows:
+            return ItemSnapshot(None, None, now, at)
+        try:
+            return ItemSnapshot(unsealed(pool, rows[0]), None, now, at)
+        except ValueError as bad:
+            raise item_damaged(pool, rows[0][0], self._store.where, bad) from None
+
+
+def _all(db: Connection, pool: str, last: str) -> list[Any]:
+    try:
+        return db.rows(ALL, (pool, last))
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+    rows = db.rows(ALL_ANYHOW, (pool, last))
+    return [(str(key, "utf-8", "replace") if type(key) is bytes else key, *rest) for key, *rest in rows]

@@ -1,0 +1,519 @@
+"""The embedded store: one SQLite file for all processes of a machine. Nothing to install, nothing to run.
+
+A step is one autocommit statement, `UPDATE … WHERE key=? AND version=?`, so that there is no transaction in which a
+process could be stopped or killed for long. BUSY is handled by our own back-off, in the runtime of the client.
+`connection` has the settings and the traps of SQLite, `clock` the time, `wakeup_sockets` and `wakeups` the wake-ups,
+`maintenance` checkpoints and the sweep, `location` and `errors` what is refused and why.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import ConfigError, LockError
+from ...rules.locks import Wakeup, codec
+from ..base import NEVER, Pushed, Row, RowSnapshot, Runtime, Store, Written
+from . import clock, errors, fork_hooks, location
+from .connection import SETTINGS, TABLES, Closed, Connection
+from .maintenance import GLANCE, Maintenance
+from .wakeup_sockets import WakeupSockets
+from .wakeups import WakeupWaiters
+
+if TYPE_CHECKING:
+    from .pool_items import SqliteItemStore
+
+UPDATE = "UPDATE fairlock_locks SET score=?, owner=?, body=?, version=? WHERE key=? AND version=?"
+INSERT = (
+    "INSERT INTO fairlock_locks (score, owner, body, version, key) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
+)
+SELECT = "SELECT score, owner, body, version FROM fairlock_locks WHERE key=?"
+SCAN = "SELECT key, score, owner, body, version FROM fairlock_locks WHERE key > ? ORDER BY key LIMIT 1000"
+FIRST_SCAN = SCAN.replace("key > ?", "key >= ?")
+DELETE = "DELETE FROM fairlock_locks WHERE key=? AND version=?"
+_ANYHOW = "CASE typeof({0}) WHEN 'integer' THEN {0} ELSE CAST({0} AS BLOB) END"  # of a text that may not be UTF-8
+_COLUMNS = ", ".join(map(_ANYHOW.format, ("score", "owner", "body", "version")))
+UNREADABLE = f"SELECT {_COLUMNS} FROM fairlock_locks WHERE key=?"
+SCAN_UNREADABLE = f"SELECT CAST(key AS BLOB), {_COLUMNS} FROM fairlock_locks WHERE key > ? ORDER BY key LIMIT 1000"
+REPLACE = """UPDATE fairlock_locks SET score=?, owner=?, body=?, version=?
+    WHERE key=? AND CAST(version AS BLOB) IS CAST(? AS BLOB)"""
+UNLISTED = "SELECT 1 FROM fairlock_locks WHERE rowid > (SELECT max(rowid) FROM fairlock_locks) - 5000 AND +key=?"
+LOOK = "SELECT version FROM fairlock_locks WHERE key=?"
+CLAIM = "UPDATE fairlock_locks SET version=? WHERE key=?"
+
+UNHURRIED = 0.001  # seconds since our last write: this is no tight loop
+LOSSES = 2  # this many races lost in a row: even the odds
+CHECK = 0.2  # seconds between two checks whether the files are still ours
+SPINS = 3  # tries without a pause
+NOBODY: frozenset[str] = frozenset()
+
+_yield_cpu: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
+
+T = TypeVar("T")
+
+
+class SqliteStore(Store):
+    scope = "machine"
+    cache_ttl = 0.001  # with waiters, an older row has likely changed: reading it first is cheaper than a conflict
+    has_nowait = True
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str] | None,
+        runtime: Runtime,
+        *,
+        busy_timeout: float | str | None = None,
+        boot_id: str | None = None,
+    ) -> None:
+        """Name the file of the store (a path or an sqlite: URL; None: the default one). Touches nothing on disk.
+
+        busy_timeout: for how many seconds a step tries when others are writing (5). boot_id: only for tests.
+        """
+        path, options = location.parse(target if target is not None else location.default_path())
+        given = options.pop("busy_timeout", None)
+        if options:
+            raise ConfigError(
+                f"sqlite: does not know the parameter {next(iter(options))!r}. There is only busy_timeout (seconds)."
+            )
+        self.path = path
+        self.where = "sqlite:///" + path
+        self.busy_timeout = _seconds(busy_timeout if busy_timeout is not None else given, 5.0)
+        # A client that grants a lock to another notifies it after the write, which is as good as from inside it. But
+        # such a grant must be confirmed within a second or two, and an event loop may be blocked for longer.
+        self.pushes_grants = runtime.blocking
+        self._runtime = runtime
+        self._clock = runtime.clock
+        boot = (lambda: boot_id) if boot_id else clock.boot_id
+        self._listeners = WakeupSockets(path, boot)
+        self._waiters = WakeupWaiters(self._listeners, runtime)
+        self._db = Connection(path, boot, self._listeners.another_boot_lives)
+        self._maintenance = Maintenance(self._db, self._listeners)
+        self._opening = threading.Lock()
+        self._check_at = 0.0
+        self._pid = os.getpid()
+        self._closed = False
+        self._wrote_at = 0.0
+        self._lost: dict[str, int] = {}  # races for a row, lost in a row
+        self._on_reset: Callable[[], None] | None = None
+        fork_hooks.register(self)
+
+    @property
+    def items(self) -> "SqliteItemStore":
+        """The items of pools."""
+        from .pool_items import SqliteItemStore
+
+        return SqliteItemStore(self)  # not kept: a cycle would keep a forgotten store alive
+
+    def open_listener(self) -> str:
+        if self.listener or self._closed:
+            return self.listener
+        try:
+            self._open()  # first: it checks the location, and the rights to the file are those to the listener
+        except LockError:
+            return ""  # the next call raises it
+        except sqlite3.Error as error:
+            if not errors.is_busy(error):
+                return ""
+        with self._opening:
+            self.listener = self._listeners.open()
+            return self.listener
+
+    def now(self) -> tuple[int, float] | None:
+        db = self._db
+        if db.cursor is None:
+            return None
+        at = self._clock()
+        return db.now(), at
+
+    # -- rows
+
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        if self._lost and self._lost.get(key, 0) >= LOSSES:
+            # A faster client has won every race so far, because it writes from its cache and we must read first. A new
+            # version makes its cache stale: now it must read, too, and we are ahead.
+            del self._lost[key]
+            await self._run(self._db.change, CLAIM, (self._db.version(), key))
+        db = self._db
+        try:
+            rows = db.rows(SELECT, (key,))
+        except (sqlite3.Error, Closed):
+            rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
+        now = db.now()  # after the row, or the row could be from the future
+        if not rows:
+            return RowSnapshot(None, None, now, at)
+        score, owner, body, version = rows[0]
+        return RowSnapshot(Row(key, score, owner, body), version, now, at)
+
+    def read_nowait(self, key: str) -> RowSnapshot | None:
+        """Return the row if that takes no waiting and no maintenance is due; else None."""
+        at = self._clock()
+        if at >= self._check_at or self._maintenance.commits % GLANCE == GLANCE - 1:
+            return None
+        if self._lost and self._lost.get(key, 0) >= LOSSES:
+            return None
+        db = self._db
+        try:
+            rows = db.rows(SELECT, (key,))
+        except (sqlite3.Error, Closed):
+            return None
+        now = db.now()
+        if not rows:
+            return RowSnapshot(None, None, now, at)
+        score, owner, body, version = rows[0]
+        return RowSnapshot(Row(key, score, owner, body), version, now, at)
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        at = self._clock()
+        if at >= self._check_at and await self._check(at):
+            return await self.read(row.key)  # another file, perhaps another clock: start over
+        key, score, owner, body = row
+        db = self._db
+        if expected is None:
+            there: list[Any] = await self._run(db.rows, UNLISTED, (key,))
+            if there and not await self._run(self._db.rows, LOOK, (key,)):
+                # The row exists, and the index does not lead to it: a new row would grant the lock twice.
+                raise errors.explain(errors.corrupt("its index is damaged"), db.real)
+        version = db.version()
+        values: tuple[object, ...] = (score, owner, body, version, key)
+        if expected is not None:
+            values = (score, owner, body, version, key, expected)
+        try:
+            done = db.change(UPDATE if expected is not None else INSERT, values)
+        except (sqlite3.Error, Closed):
+            done = await self._run(db.change, UPDATE if expected is not None else INSERT, values)
+        self._raced(key, bool(done), woken, at)
+        if not done:
+            return await self.read(key)
+        self._wrote_at = at
+        await self.wrote()
+        return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
+
+    def write_nowait(
+        self,
+        key: str,
+        score: int,
+        owner: str,
+        body: str,
+        expected: int | str,
+        woken: Sequence[Wakeup],
+        at: float,
+        now: int = 0,
+    ) -> int | None:
+        """Write if that takes no waiting and no maintenance is due. Return the new version; None: not written."""
+        maintenance = self._maintenance
+        if at >= self._check_at or maintenance.commits % GLANCE == GLANCE - 1:
+            return None
+        db = self._db
+        version = db.version()
+        try:
+            done = db.change(UPDATE, (score, owner, body, version, key, expected))
+        except (sqlite3.Error, Closed):
+            return None
+        if woken or self._lost or not done:
+            self._raced(key, bool(done), woken, at)
+        if not done:
+            return None
+        self._wrote_at = at
+        maintenance.commits += 1
+        return version
+
+    def _raced(self, key: str, won: bool, woken: Sequence[Wakeup], at: float) -> None:
+        """Count a race that was lost; after one that was won, send the wake-ups."""
+        if not won:
+            if len(self._lost) > 1000:
+                self._lost.clear()
+            self._lost[key] = self._lost.get(key, 0) + 1
+            return
+        self._lost.pop(key, None)
+        if woken:
+            self._send(woken, at)
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        found: list[RowSnapshot] = []
+        last = prefix
+        await self._check(self._clock())
+        while True:
+            at = self._clock()
+            scan, anyhow = (SCAN, SCAN_UNREADABLE) if found else (FIRST_SCAN, SCAN_UNREADABLE.replace(">", ">="))
+            rows = await self._run(self._select, scan, anyhow, (last,))
+            now = self._db.now()
+            for key, score, owner, body, version in rows:
+                if type(key) is not str:
+                    key = str(key, "utf-8", "replace") if type(key) is bytes else str(key)
+                if not key.startswith(prefix):
+                    return found
+                found.append(RowSnapshot(Row(key, score, owner, body), version, now, at))
+                last = key
+            if len(rows) < 1000:
+                return found
+
+    def _select(self, sql: str, anyhow: str, values: tuple[object, ...]) -> list[Any]:
+        """Return these rows; if a text in them is not UTF-8, as bytes, which are never decoded as a record."""
+        try:
+            return self._db.rows(sql, values)
+        except sqlite3.OperationalError as error:
+            if "decode to UTF-8" not in str(error):
+                raise
+        return self._db.rows(anyhow, values)
+
+    async def replace(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        """As `write`, over a row that cannot be read, whatever its version is."""
+        at = self._clock()
+        version = self._db.version()
+        values = (row.score, row.owner, row.body, version, row.key, expected)
+        if await self._run(self._db.change, REPLACE, values):
+            return Written(version, self._db.now(), at)
+        return await self.read(row.key)
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        return bool(await self._run(self._db.change, DELETE, (key, expected)))
+
+    # -- errors of SQLite
+
+    async def _run(self, statement: Callable[..., T], *args: Any) -> T:
+        """Run one statement. Open the database first if needed, and repeat while another client is writing."""
+        tries = 0
+        end: float | None = None
+        while True:
+            try:
+                if self._db.cursor is None:
+                    self._open()
+                return statement(*args)
+            except Closed:
+                continue  # a fork came between
+            except sqlite3.Error as error:
+                if not errors.is_busy(error):
+                    if errors.is_full(error) and not tries:
+                        tries = 1
+                        if await self._runtime.call(self._maintenance.checkpoint):  # perhaps the log takes the space
+                            continue
+                    if errors.is_lasting(error):
+                        self._db.close()  # whatever it was, open it again
+                    raise errors.explain(error, self._db.real) from error
+            tries += 1
+            if tries <= SPINS:
+                continue
+            now = self._clock()
+            if end is None:
+                end = now + self.busy_timeout
+            elif now >= end:
+                raise errors.stuck(self._db.real, self.busy_timeout)
+            await self._runtime.sleep(_jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
+
+    def _open(self) -> None:
+        if self._closed:
+            raise ConfigError(f"{self.where} was closed. Connect again.")
+        before = self._db.file
+        self._db.open()
+        self._check_at = self._clock() + CHECK
+        if before is not None and self._db.file != before:
+            self._reset()  # replaced while it was closed for a fork or after an error
+
+    def client_clock(self) -> float:
+        return self._clock()
+
+    async def statement(self, run: Callable[[Connection], T]) -> T:
+        """Run one statement of the item store, as all others are run."""
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        return await self._run(run, self._db)
+
+    async def wrote(self) -> None:
+        """Count a commit of the item store: the log grows with that, too."""
+        maintenance = self._maintenance
+        maintenance.commits += 1
+        if not maintenance.commits % GLANCE and maintenance.is_urgent():
+            await self._runtime.call(maintenance.checkpoint)
+
+    async def _check(self, at: float) -> bool:
+        """Check whether the files are still ours. If not, our writes go nowhere: open it again, and log a warning."""
+        self._check_at = at + CHECK
+        with self._opening:  # or a close in between would leave the new socket open
+            self._listeners.heal()
+        if not self._db.replaced():
+            return False
+        self._db.close()
+        self._reset()  # first: another client may open another file although we cannot
+        await self._run(lambda: None)
+        import logging
+
+        logging.getLogger("fairlock").warning(
+            "%s was deleted or replaced while in use; it was opened again, and all locks held in the old one are lost",
+            self._db.real,
+        )
+        return True
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        self._on_reset = call
+
+    def _reset(self) -> None:
+        if self._on_reset is not None:
+            self._on_reset()
+
+    # -- waiting
+
+    async def wake(self, woken: Sequence[Wakeup]) -> None:
+        self._send(woken, self._wrote_at)
+
+    def _send(self, woken: Sequence[Wakeup], at: float) -> None:
+        for wake in woken:
+            if wake.listener:
+                self._listeners.send(wake.listener, f"{wake.ticket} {wake.place} {wake.fence}")
+        if at - self._wrote_at > UNHURRIED and self._runtime.blocking:
+            # The process that we woke is often put on this CPU and would wait until we sleep (0.3 of 1.0 ms on a busy
+            # machine). In a tight loop it is the opposite: then it pays to get back into the queue first.
+            _yield_cpu()
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self._waiters.wake_here(tickets)
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        known: int | None = None
+        ahead = 0
+
+        async def look() -> int:
+            nonlocal known, ahead
+            at = self._clock()
+            if at >= self._check_at:
+                await self._check(at)
+            rows = await self._run(self._db.rows, LOOK, (key,))
+            if rows and rows[0][0] == known:
+                return ahead
+            rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
+            if not rows:
+                return -1
+            try:
+                standing = _standing(rows[0][2], ticket)
+            except ValueError:
+                return -1  # the next call raises it
+            if standing is None:
+                return -1
+            known, ahead = rows[0][3], standing
+            return ahead
+
+        if self.open_listener():
+            return await self._waiters.wait(ticket, timeout, listeners, look)
+        return await self._waiters.poll(ticket, timeout, look)
+
+    async def attend(self) -> float:
+        return 0.0 if self.open_listener() else NEVER
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        return self._waiters.take_wakeups(tickets)
+
+    def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        dead = [e for e in listeners if self._listeners.is_dead(e)]
+        return NOBODY, frozenset(dead) if dead else NOBODY
+
+    # -- maintenance and the end
+
+    async def tidy(self) -> None:
+        if self._db.cursor is not None:
+            await self._check(self._clock())
+            await self._runtime.call(self._maintenance.tidy)
+
+    async def ping(self) -> None:
+        await self._check(self._clock())
+        await self._run(self._db.rows, "SELECT boot FROM fairlock_meta")
+
+    async def close(self) -> None:
+        self._closed = True
+        self._waiters.wake_all()
+        try:
+            if self._db.cursor is not None and self._maintenance.is_due_at_the_end():
+                await self._runtime.call(self._maintenance.finish)
+        finally:
+            with self._opening:
+                self._listeners.close()
+                self.listener = ""
+            self._db.close()
+
+    def abandon(self) -> bool:
+        """For a process that ends now: leave the database as a killed process does, but remove our listener.
+
+        The last client to close it would empty the log and wait for the disk, and so would the next one to open it;
+        `run` in a loop would do nothing else. False if the log is long: then close.
+        """
+        if self._maintenance.is_due_at_the_end():
+            self._maintenance.finish()
+        if not self._maintenance.is_short():
+            return False
+        with self._opening:
+            self._listeners.close()
+            self.listener = ""
+        return True
+
+    def __del__(self) -> None:
+        """A client that holds nothing may be dropped without being closed, in silence."""
+        try:
+            self._listeners.drop()  # the file stays, as proof that this client is gone
+            self._db.drop()
+        except Exception:
+            pass  # at the end of the interpreter anything may be missing
+
+    def before_fork(self) -> bool:
+        return self._db.before_fork()
+
+    def after_fork(self) -> None:
+        self._db.after_fork()
+
+    def forked(self) -> None:
+        """Called by `fork_hooks` and by the client, in any order: the first call does the work."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._opening = threading.Lock()
+            self._db.in_child()
+            self._listeners.in_child()
+            self.listener = ""
+            self._waiters.reset()
+            self._lost.clear()
+
+    def liveness_fd(self) -> int | None:
+        return self._listeners.socket.fileno() if self.open_listener() and self._listeners.socket is not None else None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        from .doctor import examine
+
+        return await examine(self)
+
+    def schema(self) -> str:
+        from .pool_items import ITEMS
+
+        lines = [f"-- {self.where}: created by the first use, nothing to do by hand", "PRAGMA page_size=2048;"]
+        lines += ["PRAGMA journal_mode=WAL;", *(s + ";" for s in SETTINGS), *(t + ";" for t in (*TABLES, *ITEMS))]
+        return "\n".join(lines)
+
+
+def _standing(body: str, ticket: str) -> int | None:
+    """Return how many are ahead of this ticket, in the queue of a lock or a pool; None if it is not there."""
+    if type(body) is not str or not body.startswith('["line'):
+        return codec.decode(body).standing(ticket)
+    from ...rules.pools.codec import decode_queue
+
+    queue = decode_queue(body)
+    return 0 if any(w.ticket == ticket for w in queue.watchers) else queue.standing(ticket)
+
+
+def _jitter() -> float:
+    return int.from_bytes(os.urandom(2)) / 65536
+
+
+def _seconds(value: float | str | None, default: float) -> float:
+    if value is None:
+        return default
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = -1.0
+    if not 0 <= seconds < 86400:
+        raise ConfigError(f"busy_timeout={value} is not a number of seconds from 0 to a day.")
+    return seconds

@@ -1,0 +1,90 @@
+"""How the URL of a store is taken apart, for every store alike: what may be shown of it, and what never.
+
+The user and the password end at the last `@` before the path. A password with a `/`, `?` or `#` in it makes its own end
+look like a path or an option, so a URL with an `@` behind its hosts is refused, and no error repeats a word of a URL
+but the names of its options. What is shown of a store is put together from the parts that are known to be no secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote
+
+from ..errors import ConfigError
+
+SPECIAL = "In a user or password, : / ? # @ and % are written %3A %2F %3F %23 %40 %25."
+SECRETS = ("password", "passwd", "ssl_password", "sslpassword")
+
+
+class Parts(NamedTuple):
+    scheme: str
+    user: str | None
+    password: str | None
+    place: str
+    """Host and port, or several of them."""
+    path: str
+    """As it is written, with its first `/`."""
+    query: list[tuple[str, str]]
+    tail: str
+    """Path and query, as they are written."""
+
+    def quoted(self, scheme: str) -> str:
+        """The same URL for a driver that reads it by itself: with everything special in the credentials quoted."""
+        login = quote(self.user or "", safe="")
+        if self.password is not None:
+            login += ":" + quote(self.password, safe="")
+        return f"{scheme}://{login}{'@' if self.user is not None else ''}{self.place}{self.tail}"
+
+
+def split(url: str, form: str) -> Parts:
+    """ConfigError, with this form of URL in it, for one that cannot be read."""
+    scheme, _, rest = url.partition("://")
+    end = next((match.start() for match in re.finditer(r"[/?#]", rest)), len(rest))
+    authority, tail = rest[:end], rest[end:]
+    login, at, place = authority.rpartition("@")
+    path, _, text = tail.partition("?")
+    if "#" in tail or _ends_later(tail, authority):
+        bad = f"This {scheme}:// URL cannot be read: there is something behind its end"
+        raise ConfigError(f"{bad}. Its form is {form}. {SPECIAL}")
+    try:
+        query = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text))
+    except ValueError:
+        raise ConfigError(f"This {scheme}:// URL cannot be read. Its form is {form}. {SPECIAL}") from None
+    user, colon, password = login.partition(":")
+    return Parts(scheme, unquote(user) if at else None, unquote(password) if colon else None, place, path, query, tail)
+
+
+def _ends_later(tail: str, authority: str) -> bool:
+    """Return True if an @ in it may be the one behind a password: not in a file's path, nor in a listener's URL."""
+    path, _, query = tail.partition("?")
+    listens = re.sub(r"(^|&)listen=[^&]*", "", query)
+    return ("@" in path and bool(authority)) or "@" in listens
+
+
+def options(
+    said: Iterable[tuple[str, Any]], known: Iterable[str], scheme: str, cure: Callable[[str], str] = lambda name: ""
+) -> dict[str, Any]:
+    """The options of a URL, or keywords of connect(), by name. ConfigError for one that is not known.
+
+    Its name is shown, unless it may be a piece of a password.
+    """
+    found = dict(said)
+    for name in found:
+        if name not in known:
+            plain = name.isidentifier() and len(name) < 40 and not any(secret in found for secret in SECRETS)
+            sentence = f"{repr(name) if plain else 'This'} is not an option of {scheme}://"
+            raise ConfigError(f"{sentence}. {cure(name) or 'Known: ' + ', '.join(sorted(known)) + '.'}")
+    return found
+
+
+def seconds(said: Mapping[str, Any], name: str, default: float, most: float = 60, zero: bool = False) -> float:
+    """An option that is a number of seconds. What it is instead is not repeated."""
+    try:
+        found = float(str(said.get(name, default)))
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= most or not (found or zero):
+        raise ConfigError(f"{name} is a number of seconds{'' if zero else ' above 0'}, at most {most:g}.")
+    return found

@@ -1,0 +1,37 @@
+"""Functions that run under a lock."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from ..engine.call_names import CallNames
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .lock import Lock
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(function: Callable[P, R], lock_for: Callable[[dict[str, Any]], Lock], skip: bool = False) -> Callable[P, R]:
+    """Return the function wrapped so that it holds a lock while it runs. skip: if the lock is taken, return None."""
+    naming = CallNames(function)
+    if naming.is_async:
+        raise ConfigError(f"{naming.name}() is async; this is the blocking client. Use fairlock.aio.connect().")
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        lock = lock_for(naming.arguments(args, kwargs))
+        if skip:
+            lease = lock.acquire(blocking=False)
+            if lease is None:
+                return None  # type: ignore[return-value]
+            with lease:
+                return function(*args, **kwargs)
+        with lock.hold():
+            return function(*args, **kwargs)
+
+    return wrapper

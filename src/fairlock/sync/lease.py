@@ -1,0 +1,100 @@
+"""What a thread holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from ..engine import fast_acquire, lease_ops, validate, with_block
+from ..engine.grant import LeaseBase
+from ..engine.release import release
+from ..engine.run_sync import run
+from ..engine.validate import Seconds
+from ..errors import LeaseLost
+
+
+class Lease(LeaseBase):
+    """A held lock, for as long as it is renewed. Any thread may use it; another process may, by its ticket.
+
+    Leaving a `with` block releases it. It renews itself by default.
+    """
+
+    __slots__ = ()
+
+    def renew(self) -> None:
+        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
+        run(lease_ops.renew(self._session, self))
+
+    def release(self) -> None:
+        """Release it; a second call does nothing.
+
+        LeaseLost if it had been lost. StoreError if the store cannot be reached: it may be called again, and the
+        keeper keeps trying until the lease ends.
+        """
+        try:
+            if not fast_acquire.leave(self._session, self):
+                run(release(self._session, self))
+        except KeyboardInterrupt:
+            release_surely(self)
+            raise
+
+    def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least this many seconds from now, even if this process never renews it again: its lease
+        becomes that long, and a max_hold ends no sooner. LeaseLost if it was lost, StoreError without a reply."""
+        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
+
+    def downgrade(self) -> None:
+        """Change from writer to reader, without a writer in between."""
+        run(lease_ops.downgrade(self._session, self))
+
+    def detach(self, lease: Seconds) -> str:
+        """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""
+        return run(lease_ops.detach(self._session, self, validate.lease(lease)))
+
+    def __enter__(self) -> Self:
+        self.ensure_held()
+        with_block.enter(self._session, self, sys._getframe(1))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        leave_surely(self, error)
+
+
+def leave_surely(lease: Lease, error: BaseException | None) -> None:
+    """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
+    try:
+        with_block.no_longer_entered(lease._session, lease)
+        if not fast_acquire.leave(lease._session, lease):
+            run(with_block.leave(lease._session, lease, error))
+    except KeyboardInterrupt:
+        leave_again(lease, error)
+        raise
+
+
+# The rest is not written where it is needed: a function with a lambda in it is dearer from its first line on.
+
+
+def leave_again(lease: Lease, error: BaseException | None) -> None:
+    """After a Ctrl-C in the middle of it, or even before it began."""
+    surely(lambda: run(with_block.leave(lease._session, lease, error)))
+
+
+def release_surely(lease: Lease) -> None:
+    surely(lambda: run(release(lease._session, lease, quiet=True)))
+
+
+def undo_surely(lease: Lease) -> None:
+    """An acquire has ended by an exception."""
+    surely(lambda: run(with_block.undo(lease._session, lease)))
+
+
+def surely(undo: Callable[[], None]) -> None:
+    """Undo, even if Ctrl-C comes again in the middle of it."""
+    for _ in range(3):
+        try:
+            undo()
+            return
+        except (KeyboardInterrupt, LeaseLost):
+            continue

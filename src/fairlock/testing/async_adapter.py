@@ -1,0 +1,84 @@
+"""Blocking objects dressed as those of asyncio: what does I/O can be awaited, and does it right there."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import sync
+from ..engine.run_sync import run
+from ..sync.lock import Holding
+from ..sync.pool import Item, ItemHolding, Pool
+
+ASKS = {
+    "acquire", "release", "locked", "renew", "extend", "downgrade", "detach", "attach", "evict", "resize", "snapshot",
+    "ping", "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
+}  # fmt: skip
+DRESSED = (sync.Locks, sync.Lock, sync.RWLock, sync.Lease, Holding, Pool, Item, ItemHolding)
+
+
+def dress(thing: Any) -> Any:
+    if isinstance(thing, DRESSED) or hasattr(thing, "__enter__"):
+        return Dressed(thing)
+    if isinstance(thing, Mapping):
+        return {name: dress(each) for name, each in thing.items()}
+    return thing
+
+
+def undress(thing: Any) -> Any:
+    if isinstance(thing, Dressed):
+        return thing._thing
+    if inspect.iscoroutinefunction(thing):  # a function to decorate
+
+        @functools.wraps(thing)
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            return run(thing(*args, **kwargs))
+
+        return blocking
+    return thing
+
+
+class Dressed:
+    """A blocking object whose I/O can be awaited, as if it belonged to asyncio."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._thing, name)
+        return Method(value, name in ASKS) if callable(value) else dress(value)
+
+    def __call__(self, function: Any) -> Any:
+        return Method(self._thing(undress(function)), True)
+
+    async def __aenter__(self) -> Any:
+        return dress(self._thing.__enter__())
+
+    async def __aexit__(self, *error: object) -> Any:
+        return self._thing.__exit__(*error)
+
+    def __repr__(self) -> str:
+        return repr(self._thing)
+
+
+class Method:
+    """A bound method, or a decorated function, of something dressed."""
+
+    def __init__(self, call: Callable[..., Any], awaited: bool) -> None:
+        self._call = call
+        self._awaited = awaited
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._awaited:
+            return self._awaitable(args, kwargs)
+        result = self._call(*map(undress, args), **kwargs)
+        if inspect.isfunction(result):  # a decorator, or what it made
+            if args and inspect.iscoroutinefunction(args[0]):
+                return Method(result, True)
+            return lambda function: Method(result(undress(function)), True)
+        return dress(result)
+
+    async def _awaitable(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return dress(self._call(*map(undress, args), **kwargs))

@@ -1,0 +1,238 @@
+"""A clock turned by hand. Under it leases, timeouts and patience run out exactly when you say, and nobody sleeps.
+
+    clock = ManualClock()
+    locks = clock.locks()                       # a client in memory that lives by this clock
+    lease = locks.lock("x", lease=30).acquire()
+    clock.advance(3600)                            # an hour in which everything due happens: it is renewed 360 times
+    assert lease.held
+    clock.jump(3600)                            # an hour in which nothing happens, as when a laptop sleeps
+    assert lease.lost
+
+`advance` goes from one thing that is due to the next and lets all that it wakes finish before it goes on, so a test is
+the same every time. For that it must know who is at work: the threads that a client starts, and every other thread
+once it has waited for a lock. A thread of yours that waits for something else is given a fifth of a second, no more.
+
+Time is kept in whole microseconds. The store's clock (`micros`) and the clients' (`time`) show the same time from
+other beginnings, because nothing may ever compare the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .. import aio, sync
+    from ..stores.memory import Hub
+
+STUCK = 10.0  # real seconds after which somebody known to us is surely not going to wait again
+STRANGERS = 0.2  # real seconds that threads of the test itself are given
+ROUNDS = 2000  # turns of the event loop after which we no longer wait for it to be quiet
+
+
+class Alarm:
+    __slots__ = ("call", "due")
+
+    def __init__(self, due: int, call: Callable[[], object]) -> None:
+        self.due = due
+        self.call = call
+
+
+class _Sleeper:
+    """A thread that waits for an event, or until a time, or for both."""
+
+    __slots__ = ("due", "is_set")
+
+    def __init__(self, is_set: Callable[[], bool], due: int | None) -> None:
+        self.is_set = is_set
+        self.due = due
+
+
+class ManualClock:
+    def __init__(self, start: int = 1_700_000_000_000_000) -> None:
+        self._now = start
+        self._rung = start  # the alarms have rung up to here; behind _now only after a jump
+        self._start = start
+        self._changed = threading.Condition()
+        self._asleep: dict[int, _Sleeper] = {}
+        self._ours: set[threading.Thread] = set()
+        self._strangers: set[int] = set()
+        self._alarms: dict[int, Alarm] = {}
+        self._numbers = count()
+        self.turner: int | None = None
+        """The only thread that turns this clock, if there is only one: an error is raised when it waits in vain."""
+
+    # -- what it says
+
+    def time(self) -> float:
+        """The clients' clock, in seconds."""
+        return (self._now - self._start) / 1e6 + 5000.0
+
+    def micros(self) -> int:
+        """The store's clock, in whole microseconds."""
+        return self._now
+
+    # -- turning it
+
+    def advance(self, seconds: float) -> None:
+        """Let that many seconds pass, and everything happen that is due in them. For threads."""
+        target = self._now + round(seconds * 1e6)
+        self.settle()
+        while self._ring_next(target):
+            self.settle()
+        self._ring(target)
+        self.settle()
+
+    async def aio_advance(self, seconds: float) -> None:
+        """The same for tasks: they all get to run in between."""
+        target = self._now + round(seconds * 1e6)
+        await self.aio_settle()
+        while self._ring_next(target):
+            await self.aio_settle()
+        self._ring(target)
+        await self.aio_settle()
+
+    def jump(self, seconds: float) -> None:
+        """Skip that many seconds in which nobody was awake. What fell due in them happens at the next `advance`."""
+        with self._changed:
+            self._now += round(seconds * 1e6)
+
+    def settle(self) -> None:
+        """Wait until every thread that is at work waits again, or has ended."""
+        begun = time.monotonic()
+        with self._changed:
+            while True:
+                waited = time.monotonic() - begun
+                busy = self._busy(waited < STRANGERS)
+                if not busy:
+                    return
+                if waited > STUCK:
+                    raise RuntimeError(f"{', '.join(busy)} neither ends nor waits for the hand clock.")
+                self._changed.notify_all()  # somebody may sleep though it is over: a file descriptor tells nobody
+                self._changed.wait(0.02)
+
+    async def aio_settle(self) -> None:
+        """Let the tasks run until they all wait."""
+        ready: Sequence[object] | None = getattr(asyncio.get_running_loop(), "_ready", None)
+        quiet = 0
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+            if ready is not None:  # another loop than asyncio's own may not show it; then all the rounds are made
+                quiet = quiet + 1 if not ready else 0
+                if quiet == 3:  # and not 1: between two rounds the loop looks whether something can be read
+                    break
+        if self._ours:
+            await asyncio.to_thread(self.settle)
+
+    def _busy(self, with_strangers: bool) -> list[str]:
+        me = threading.current_thread()
+        self._ours = {t for t in self._ours if t.is_alive() or t.ident is None}
+        busy = [t.name for t in self._ours if t is not me and not self._is_asleep(t.ident)]
+        if with_strangers:
+            alive = {t.ident for t in threading.enumerate()}
+            self._strangers &= {ident for ident in alive if ident is not None}
+            busy += [f"thread {i}" for i in self._strangers if i != me.ident and not self._is_asleep(i)]
+        return busy
+
+    def _is_asleep(self, ident: int | None) -> bool:
+        sleeper = self._asleep.get(ident or 0)
+        return sleeper is not None and not self._is_over(sleeper)
+
+    def _is_over(self, sleeper: _Sleeper) -> bool:
+        return sleeper.is_set() or (sleeper.due is not None and sleeper.due <= self._rung)
+
+    def _ring_next(self, target: int) -> bool:
+        """Go to the next thing that is due, if it is due by then."""
+        with self._changed:
+            dues = [s.due for s in self._asleep.values() if s.due is not None and s.due > self._rung]
+            dues += [a.due for a in self._alarms.values()]
+            due = min(dues, default=None)
+        if due is None or due > target:
+            return False
+        self._ring(due)
+        return True
+
+    def _ring(self, until: int) -> None:
+        with self._changed:
+            self._rung = max(self._rung, until)
+            self._now = max(self._now, until)
+            over = [number for number, alarm in self._alarms.items() if alarm.due <= self._rung]
+            calls = [self._alarms.pop(number).call for number in sorted(over)]
+            self._changed.notify_all()
+        for call in calls:
+            call()
+
+    # -- for the runtimes
+
+    def due(self, seconds: float) -> int:
+        """Return the time that many seconds from now, in microseconds."""
+        return self._now + max(round(seconds * 1e6), 1)
+
+    def at(self, due: int, call: Callable[[], object]) -> Callable[[], object]:
+        """Have this called then. What it gives back takes it back."""
+        number = next(self._numbers)
+        self._alarms[number] = Alarm(due, call)
+        return lambda: self._alarms.pop(number, None)
+
+    def block(self, is_set: Callable[[], bool], seconds: float | None) -> None:
+        """Block this thread until it is set, or that many seconds of this clock have passed."""
+        me = threading.get_ident()
+        sleeper = _Sleeper(is_set, None if seconds is None else self.due(seconds))
+        with self._changed:
+            if threading.current_thread() not in self._ours:
+                self._strangers.add(me)
+            self._asleep[me] = sleeper
+            self._changed.notify_all()
+            try:
+                while not self._is_over(sleeper):
+                    if me == self.turner and not self._busy(True) and not self._is_over(sleeper):
+                        raise RuntimeError("The thread that turns the clock waits, and so does everybody else.")
+                    self._changed.wait(0.02 if me == self.turner else None)
+            finally:
+                del self._asleep[me]
+
+    def stir(self) -> None:
+        """Something was set: let the sleepers look."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def start(self, work: Callable[[], Any], name: str) -> threading.Thread:
+        """Run this in a thread that `settle` waits for."""
+
+        def body() -> None:
+            try:
+                work()
+            finally:
+                with self._changed:
+                    self._ours.discard(thread)
+                    self._changed.notify_all()
+
+        thread = threading.Thread(target=body, name=name, daemon=True)
+        with self._changed:
+            self._ours.add(thread)
+        thread.start()
+        return thread
+
+    # -- clients that live by it
+
+    def locks(self, hub: Hub | None = None, **options: Any) -> sync.Locks:
+        """A blocking client in memory. The same hub for two of them: they share their locks."""
+        from .runtime import manual_locks
+
+        return manual_locks(self, hub, **options)
+
+    def aio_locks(self, hub: Hub | None = None, **options: Any) -> aio.Locks:
+        """The same for tasks: `await clock.aio_advance(…)` turns it."""
+        from .runtime import manual_aio_locks
+
+        return manual_aio_locks(self, hub, **options)
+
+    def hub(self) -> Hub:
+        """A house full of records in memory, for several clients."""
+        from ..stores.memory import Hub
+
+        return Hub(self.micros)

@@ -1,0 +1,303 @@
+"""What can go wrong between a client and its store, made to happen: by script, by seeded chance, or by hand.
+
+    before   the request is lost: nothing was done                        (OutcomeUnknown)
+    after    done, and the reply is lost                                  (OutcomeUnknown)
+    late     not done yet, but after the next request that is done        (OutcomeUnknown)
+    twice    done, and done once more: the network duplicated it
+    slow     done after a pause
+    down     refused at once, nothing was done                            (StoreError)
+
+`FaultyBackend` stands between the engine and any backend, where a request is a command (Acquire, Renew, Release, …);
+`FaultyStore` between `CasBackend` and any store, where it is read, write, wake and so on.
+
+    faults = Faults("before", "after", on="Acquire")     # the first two Acquires, then none
+    faults = Faults.by_chance(7, before=0.1, after=0.1)  # one in five, the same ones for the same seed
+    faults.cut = True                                    # from now on nothing gets through
+    faults.hang = True                                   # from now on no reply comes, until it is False again
+    faults.unreachable = True                            # wake-ups get lost
+    install(faults, locks)                               # into a client
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import RecordDamaged, StoreError
+from ..rules.locks import Acquire, Command, LockState, Wakeup
+from ..rules.pools import ItemState, On, Order, WorkerQueue
+from ..stores.base import (
+    Answer,
+    Backend,
+    ItemStore,
+    OutcomeUnknown,
+    PoolAnswer,
+    Pools,
+    Pushed,
+    Row,
+    RowSnapshot,
+    Runtime,
+    ScoredStore,
+    Store,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from ..engine.session import Session
+
+KINDS = ("before", "after", "late", "twice", "slow", "down")
+PAUSE = 0.05  # of a slow one, in seconds of the client's clock
+HANG_POLL = 0.01  # seconds between two checks of a request that hangs
+
+
+class Faults:
+    def __init__(self, *script: str | None, on: str | Collection[str] = ()) -> None:
+        """These faults, one after the other (None: this one goes well), for what is named in `on`, or for anything."""
+        _check(script)
+        self._script = deque(script)
+        self._on = {on} if isinstance(on, str) else set(on)
+        self._chance: random.Random | None = None
+        self._chances: dict[str, float] = {}
+        self.cut = False
+        self.hang = False
+        self.unreachable = False
+        self.said: list[str] = []
+        """Every request, in order: the names of commands, or of the store's methods."""
+        self.made: list[tuple[str, str]] = []
+        """The faults that happened: the request, and what went wrong with it."""
+
+    @classmethod
+    def by_chance(cls, seed: int, *, on: str | Collection[str] = (), **chances: float) -> Faults:
+        """Each with its probability: by_chance(7, before=0.1, slow=0.05)."""
+        _check(chances)
+        faults = cls(on=on)
+        faults._chance = random.Random(seed)
+        faults._chances = chances
+        return faults
+
+    def then(self, *script: str | None) -> None:
+        """Go on with these."""
+        _check(script)
+        self._script.extend(script)
+
+    def over(self) -> None:
+        """From now on all goes well."""
+        self._script.clear()
+        self._chance = None
+        self.cut = self.hang = self.unreachable = False
+
+    def next(self, what: str) -> str:
+        """Return what happens to this request: '' or the name of a fault."""
+        self.said.append(what)
+        if self.cut:
+            fault = "down"
+        elif self._on and what not in self._on:
+            fault = ""
+        elif self._chance is not None:
+            fault = self._draw(self._chance)
+        else:
+            fault = (self._script.popleft() or "") if self._script else ""
+        if fault:
+            self.made.append((what, fault))
+        return fault
+
+    def _draw(self, jitter: random.Random) -> str:
+        number = jitter.random()
+        for fault, share in self._chances.items():
+            number -= share
+            if number < 0:
+                return fault
+        return ""
+
+
+def _check(script: Collection[str | None]) -> None:
+    for fault in script:
+        if fault is not None and fault not in KINDS:
+            raise ValueError(f"There is no fault {fault!r}; there are {', '.join(KINDS)}.")
+
+
+class _Faulty:
+    """The base of the wrappers: every member of the contract that a wrapper does not define goes straight through."""
+
+    def __init_subclass__(cls) -> None:
+        contract = next(base for base in cls.__mro__ if base.__module__ == Store.__module__)
+        for name in dir(contract):
+            if not name.startswith("_") and name not in cls.__dict__:
+                setattr(cls, name, property(attrgetter(f"inner.{name}")))
+
+    def __init__(self, inner: Any, faults: Faults, runtime: Runtime) -> None:
+        self.inner = inner
+        self.faults = faults
+        self._runtime = runtime
+        self._late: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def _do(self, what: str, method: str, *args: Any) -> Any:
+        fault = self.faults.next(what)
+        while self.faults.hang:
+            await self._runtime.sleep(HANG_POLL)
+            fault = "down" if self.faults.cut else fault
+        if fault == "down":
+            raise StoreError("the store is down, because a test wants it so")
+        if fault in ("before", "late"):
+            if fault == "late":
+                self._late.append((method, args))
+            raise OutcomeUnknown("lost on the way, because a test wants it so")
+        if fault == "slow":
+            await self._runtime.sleep(PAUSE)
+        result = await getattr(self.inner, method)(*args)
+        if fault == "twice":
+            await getattr(self.inner, method)(*args)
+        late, self._late = self._late, []
+        for one, its_args in late:
+            await getattr(self.inner, one)(*its_args)
+        if fault == "after":
+            raise OutcomeUnknown("the reply was lost, because a test wants it so")
+        return result
+
+
+class FaultyBackend(_Faulty, Backend):
+    """Any backend, with faults in `call`, and wake-ups that may get lost."""
+
+    if TYPE_CHECKING:
+        inner: Backend
+
+    async def call(self, name: str, command: Command) -> Answer:
+        answer: Answer = await self._do(type(command).__name__, "call", name, command)
+        return answer
+
+    def call_nowait(self, name: str, command: Command) -> Answer | None:
+        return None  # or it would go past the faults
+
+    def soon(self, name: str, command: Acquire) -> None:
+        return None  # and so would this
+
+    @property
+    def pools(self) -> FaultyPools | None:
+        pools = self.inner.pools
+        return FaultyPools(pools, self.faults, self._runtime) if pools is not None else None
+
+    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
+        pushed = await self.inner.wait_for_wakeup(name, ticket, timeout)
+        if pushed is None or not self.faults.unreachable:
+            return pushed
+        await self._runtime.sleep(timeout)  # as if nothing had come
+        return None
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.inner.wake_here(tickets)
+
+    async def look(self, name: str) -> tuple[LockState, int]:
+        return await self.inner.look(name)
+
+    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+        return await self.inner.looks(pattern)
+
+    async def repair(self, name: str) -> list[str]:
+        return await self.inner.repair(name)
+
+    async def ping(self) -> None:
+        await self.inner.ping()
+
+
+class FaultyPools(_Faulty, Pools):
+    """The pools of any backend, with faults in `call`: Put, Seek, Quit, and Touch, Give, Finish, Remove for an item."""
+
+    if TYPE_CHECKING:
+        inner: Pools
+
+    async def call(self, pool: str, order: Order) -> PoolAnswer:
+        said = order.command if isinstance(order, On) else order
+        answer: PoolAnswer = await self._do(type(said).__name__, "call", pool, order)
+        return answer
+
+    def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
+        return None  # or it would go past the faults
+
+    async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
+        await (
+            self._runtime.sleep(timeout)
+            if self.faults.unreachable
+            else self.inner.wait_for_wakeup(pool, ticket, timeout)
+        )
+
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        return await self.inner.all(pool)
+
+    async def count(self, pool: str) -> dict[str, int]:
+        return await self.inner.count(pool)
+
+    async def queue(self, pool: str) -> WorkerQueue:
+        return await self.inner.queue(pool)
+
+
+class FaultyStore(_Faulty, ScoredStore):
+    """Any store, with faults in its requests."""
+
+    if TYPE_CHECKING:
+        inner: Store
+
+    async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        seen: RowSnapshot = await self._do("read", "read", key, settle)
+        return seen
+
+    async def write(
+        self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> Written | RowSnapshot:
+        heard = () if self.faults.unreachable else woken
+        result: Written | RowSnapshot = await self._do("write", "write", row, expected, now, heard)
+        return result
+
+    has_nowait = False  # or writes would go past the faults
+
+    @property
+    def items(self) -> ItemStore | None:  # type: ignore[override]
+        """Items that are rows are read and written through this store; others go past the faults."""
+        return super().items if isinstance(self.inner, ScoredStore) else self.inner.items
+
+    async def between(self, prefix: str, low: int, high: int, limit: int) -> list[RowSnapshot]:
+        assert isinstance(self.inner, ScoredStore)
+        return await self.inner.between(prefix, low, high, limit)
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        found: list[RowSnapshot] = await self._do("scan", "scan", prefix)
+        return found
+
+    async def delete(self, key: str, expected: int | str) -> bool:
+        done: bool = await self._do("delete", "delete", key, expected)
+        return done
+
+    async def wake(self, woken: Sequence[Wakeup]) -> None:
+        if not self.faults.unreachable:
+            await self.inner.wake(woken)
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        return await self.inner.wait_for_wakeup(key, ticket, timeout, listeners)
+
+
+class _Client(Protocol):
+    _session: Session
+
+
+def install(faults: Faults, *clients: _Client, store: bool = False) -> Faults:
+    """Put these faults between a client and its backend, or (store=True) between its CasBackend and its store."""
+    for client in clients:
+        session = client._session
+        if store:
+            backend: Any = session.backend
+            backend.store = FaultyStore(backend.store, faults, session.runtime)
+        else:
+            session.backend = FaultyBackend(session.backend, faults, session.runtime)
+    return faults
+
+
+def everywhere(kinds: Sequence[str] = ("before", "after"), places: int = 6) -> Iterator[tuple[str | None, ...]]:
+    """Every script with one fault in it: at the first place, at the second, and so on."""
+    for kind in kinds:
+        for place in range(places):
+            yield (*[None] * place, kind)

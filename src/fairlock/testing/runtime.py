@@ -1,0 +1,183 @@
+"""The two runtimes under a clock that is turned by hand: a wait ends when the clock gets there, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .. import aio, sync
+from ..aio.runtime import TaskRuntime
+from ..engine import validate
+from ..engine.run_sync import run
+from ..sync.runtime import ThreadRuntime
+
+if TYPE_CHECKING:
+    from ..engine.events import Event as Told
+    from ..engine.validate import Seconds
+    from ..stores.base import Event
+    from ..stores.memory import Hub
+    from .clock import ManualClock
+
+T = TypeVar("T")
+
+BACK_OFF = 0.002  # a pause as short as this is no time that passes: somebody gives way to another for a moment
+
+
+class ManualEvent:
+    """For threads."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+        self._clock.stir()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def block(self, timeout: float) -> bool:
+        self._clock.block(lambda: self._is_set, timeout)
+        was, self._is_set = self._is_set, False
+        return was
+
+    async def wait(self, timeout: float | None) -> bool:
+        if not self._is_set and (timeout is None or timeout > 0):
+            self._clock.block(lambda: self._is_set, timeout)
+        return self._is_set
+
+
+class ManualThreadRuntime(ThreadRuntime):
+    def __init__(self, clock: ManualClock) -> None:
+        self.hand = clock
+        self.clock = clock.time
+        self.event = cast(Any, lambda: ManualEvent(clock))
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= BACK_OFF:
+            time.sleep(seconds)
+        else:
+            await ManualEvent(self.hand).wait(seconds)
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        poll = select.poll()
+        for fd in fds:
+            poll.register(fd, select.POLLIN)
+        if timeout is None or timeout > 0:
+            self.hand.block(lambda: bool(poll.poll(0)), timeout)
+        return [fd for fd, _ in poll.poll(0)]
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self.hand.start(lambda: run(work), name)
+
+
+class ManualTaskEvent:
+    """For tasks. Set from any thread, like its twin."""
+
+    def __init__(self, runtime: ManualTaskRuntime) -> None:
+        self._runtime = runtime
+        self._is_set = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def set(self) -> None:
+        self._runtime.soon(self._set)
+
+    def _set(self) -> None:
+        self._is_set = True
+        for future in self._waiting:
+            _finish(future)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self, timeout: float | None) -> bool:
+        if self._is_set or (timeout is not None and timeout <= 0):
+            return self._is_set
+        future = self._runtime.loop().create_future()
+        self._waiting.append(future)
+        hand = self._runtime.hand
+        take_back: Callable[[], object] = lambda: None  # noqa: E731
+        if timeout is not None:
+            take_back = hand.at(hand.due(timeout), lambda: _finish(future))
+        try:
+            await future
+        finally:
+            take_back()
+            self._waiting.remove(future)
+        return self._is_set
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class ManualTaskRuntime(TaskRuntime):
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self.hand = clock
+        self.clock = clock.time
+
+    def event(self) -> Event:  # type: ignore[override]
+        return ManualTaskEvent(self)
+
+    async def sleep(self, seconds: float) -> None:
+        await (asyncio.sleep(seconds) if seconds <= BACK_OFF else ManualTaskEvent(self).wait(seconds))
+
+    async def call(self, fn: Callable[..., T], *args: Any) -> T:
+        return fn(*args)  # in a thread it would take real time
+
+    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
+        loop = self.loop()
+        ready: list[int] = []
+        event = ManualTaskEvent(self)
+
+        def note(fd: int) -> None:
+            ready.append(fd)
+            loop.remove_reader(fd)
+            event.set()
+
+        for fd in fds:
+            loop.add_reader(fd, note, fd)
+        try:
+            await event.wait(timeout)
+        finally:
+            for fd in fds:
+                loop.remove_reader(fd)
+        return ready
+
+
+def manual_locks(
+    clock: ManualClock,
+    hub: Hub | None = None,
+    *,
+    owner: str = "somebody",
+    lease: Seconds = 30,
+    namespace: str = "",
+    on_event: Callable[[Told], object] | None = None,
+) -> sync.Locks:
+    from ..stores.memory import MemoryBackend
+
+    runtime = ManualThreadRuntime(clock)
+    backend = MemoryBackend(hub or clock.hub(), runtime, namespace)
+    return sync.Locks(backend, runtime, owner=owner, lease=validate.lease(lease), on_event=on_event)
+
+
+def manual_aio_locks(
+    clock: ManualClock,
+    hub: Hub | None = None,
+    *,
+    owner: str = "somebody",
+    lease: Seconds = 30,
+    namespace: str = "",
+    on_event: Callable[[Told], object] | None = None,
+) -> aio.Locks:
+    from ..stores.memory import MemoryBackend
+
+    runtime = ManualTaskRuntime(clock)
+    backend = MemoryBackend(hub or clock.hub(), runtime, namespace)
+    return aio.Locks(backend, runtime, owner=owner, lease=validate.lease(lease), on_event=on_event)

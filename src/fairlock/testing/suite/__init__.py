@@ -1,0 +1,35 @@
+"""What every store must show, whatever it is made of. Two lines play it over yours:
+
+    from fairlock.testing.suite import *
+    world = matrix({"mine": lambda folder: f"mine://{folder}/locks"})
+
+Each behaviour is written once and played by threads and by tasks, most of them by every kind of lock. The function
+gets an empty folder for each test and gives a URL that no other test uses.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from .parametrize import matrix as matrix
+
+PARTS = (
+    "acquire", "release", "close", "cancellation", "queue", "lock_kinds", "leases", "handles", "lost_replies",
+    "snapshot", "reentrancy", "validation", "pool_items", "pool_queue", "pool_leases", "crowds",
+    "damaged_records",
+)  # fmt: skip
+
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
+
+
+def _behaviours() -> dict[str, Any]:
+    found = {}
+    for part in PARTS:
+        module = import_module(f"{__name__}.{part}")
+        found.update({name: each for name, each in vars(module).items() if name.startswith("Test")})
+    return found
+
+
+globals().update(_behaviours())
+__all__ = ["matrix", *_behaviours()]

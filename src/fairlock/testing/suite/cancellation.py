@@ -1,0 +1,66 @@
+"""Calling off the wait of another thread or task: it ends without what it waited for, and leaves no place behind."""
+
+import threading
+
+import pytest
+
+from ...errors import ConfigError
+from ..harness import Harness
+from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, take
+
+WITHIN = 0.2  # seconds of the hand clock in which a wait that was called off has ended
+
+
+@every_kind
+class TestCallingOff(Behaviours):
+    async def test_a_wait_that_is_called_off_ends_and_leaves_no_place_behind(
+        self, harness: Harness, kind: Kind
+    ) -> None:
+        held = await take(kind.rival(harness.connect(), "x"))
+        client, cancel = harness.connect(), threading.Event()
+        waiting = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
+        await harness.in_queue("x", 1)
+        cancel.set()
+        assert await waiting.result(within=WITHIN) is None
+        assert (await harness.resource("x")).queue == ()
+        await held.release()
+        assert await kind.mine(client, "x").acquire(False)
+
+    async def test_only_the_one_that_is_called_off_ends(self, harness: Harness, kind: Kind) -> None:
+        held = await take(kind.rival(harness.connect(), "x"))
+        client, cancel = harness.connect(), threading.Event()
+        stays = [harness.go(kind.mine(client, "x").acquire())]
+        await harness.in_queue("x", 1)
+        ends = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
+        stays.append(harness.go(kind.mine(client, "x").acquire()))
+        await harness.rest()
+        cancel.set()
+        assert await ends.result(within=WITHIN) is None
+        await held.release()
+        for one in stays:
+            lease = await one.result()
+            assert lease is not None
+            await lease.release()
+
+    async def test_one_that_was_called_off_before_it_began_does_not_wait(self, harness: Harness, kind: Kind) -> None:
+        await take(kind.rival(harness.connect(), "x"))
+        cancel = threading.Event()
+        cancel.set()
+        assert await harness.go(kind.mine(harness.connect(), "x").acquire(cancel=cancel)).result(within=WITHIN) is None
+        assert (await harness.resource("x")).queue == ()
+
+
+class TestCallingOffInVain(Behaviours):
+    async def test_what_has_no_is_set_is_refused(self, harness: Harness) -> None:
+        with pytest.raises(ConfigError, match="cancel must be an Event"):
+            await harness.connect().lock("x").acquire(cancel=5)  # type: ignore[call-overload]
+
+
+class TestCallingOffItems(PoolBehaviours):
+    async def test_a_wait_for_an_item_can_be_called_off(self, harness: Harness) -> None:
+        client, cancel = harness.connect(), threading.Event()
+        waiting = harness.go(client.pool("jobs").acquire(cancel=cancel))
+        await harness.workers("jobs", 1)
+        cancel.set()
+        assert await waiting.result(within=WITHIN) is None
+        await harness.workers("jobs", 0)

@@ -1,0 +1,46 @@
+"""Crowds: many threads or tasks of a few clients that want the same thing at the same time."""
+
+import pytest
+
+from ... import aio
+from ..harness import Harness
+from ..request_count import requests_of
+from .parametrize import LOCK, READER, WRITER, Behaviours, Kind
+
+MANY = 40
+SLOTS = 3
+EMBEDDED = 24  # the same in a file of this machine, where a refused write costs microseconds and is not avoided
+MOST = 6  # requests for each who gets in and out again, with those who collide and those who only look
+
+
+def _slots(client: aio.Locks, name: str) -> aio.Lock:
+    return client.semaphore(name, SLOTS)
+
+
+class TestCrowds(Behaviours):
+    @pytest.mark.parametrize("kind", [LOCK, WRITER, READER, Kind("semaphore(3)", _slots, _slots)], ids=str)
+    async def test_each_of_a_crowd_gets_in_by_few_requests(self, harness: Harness, kind: Kind) -> None:
+        clients = [harness.connect(), harness.connect()]
+        requests = requests_of(*(harness.undressed(client) for client in clients))
+        holders = most = 0
+
+        async def work(number: int) -> None:
+            nonlocal holders, most
+            async with kind.mine(clients[number % 2], "x"):
+                holders += 1
+                most = max(most, holders)
+                await harness.rest()
+                holders -= 1
+
+        crowd = [harness.go(work(number)) for number in range(MANY)]
+
+        async def all_are_through() -> bool:
+            return all(each.done for each in crowd)
+
+        await harness.until(all_are_through, "everybody was inside")
+        for each in crowd:
+            await each.result()
+        if kind is not READER:
+            assert most <= (SLOTS if kind.mine is _slots else 1)
+        embedded = harness.undressed(clients[0])._session.backend.where.startswith("sqlite:")
+        assert requests() <= (EMBEDDED if embedded else MOST) * MANY

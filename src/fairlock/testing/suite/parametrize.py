@@ -1,0 +1,123 @@
+"""How the behaviours are played: the matrix of stores and faces, the kinds of lock, the base of the test classes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ... import aio
+from ..harness import FACES, HARNESSES, Harness
+from ..store_factories import OpenSite, UrlSite
+
+
+def matrix(stores: Mapping[str, OpenSite | str]) -> Any:
+    """Make the fixture `harness` over these stores and both faces. Assign it to that name in a conftest or a module.
+
+    Each store is a function from a folder of the test's own to a URL that no other test uses, or, for one that takes a
+    server, the name of a fixture that gives such a URL. Both may give a Site instead.
+    """
+    cells = [pytest.param((store, face), id=f"{store}-{face}") for store in stores for face in FACES]
+
+    @pytest.fixture(name="harness", params=cells)
+    def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+        store, face = request.param
+        opened = stores[store]
+        site = request.getfixturevalue(opened) if isinstance(opened, str) else opened(tmp_path)
+        return HARNESSES[face](UrlSite(site) if isinstance(site, str) else site)
+
+    return harness
+
+
+class Behaviours:
+    """Its tests are coroutines over a world; here they become plain functions that the world runs."""
+
+    def __init_subclass__(cls) -> None:
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_") and inspect.iscoroutinefunction(test):
+                setattr(cls, name, _played(test))
+
+
+def _played(test: Callable[..., Any]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def play(self: Behaviours, harness: Harness, **rest: Any) -> None:
+        harness.run(test(self, harness, **rest))
+
+    return play
+
+
+class PoolBehaviours(Behaviours):
+    """Those of pools: played by every store that keeps any."""
+
+    def __init_subclass__(cls) -> None:
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_") and inspect.iscoroutinefunction(test):
+                setattr(cls, name, _if_it_keeps_pools(test))
+        super().__init_subclass__()
+
+
+def _if_it_keeps_pools(test: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def played(self: PoolBehaviours, harness: Harness, **rest: Any) -> None:
+        if not harness.keeps_pools():
+            pytest.skip("this store keeps no pools")
+        await test(self, harness, **rest)
+
+    return played
+
+
+Make = Callable[..., aio.Lock]
+
+
+class Kind(NamedTuple):
+    """A kind of lock, and the kind that it keeps out."""
+
+    label: str
+    mine: Make
+    rival: Make
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def _lock(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.lock(name, **options)
+
+
+def _writer(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.rwlock(name, **options).write()
+
+
+def _reader(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.rwlock(name, **options).read()
+
+
+def _single(client: aio.Locks, name: str, **options: Any) -> aio.Lock:
+    return client.semaphore(name, 1, **options)
+
+
+LOCK = Kind("lock", _lock, _lock)
+WRITER = Kind("writer", _writer, _reader)
+READER = Kind("reader", _reader, _writer)
+SINGLE = Kind("semaphore(1)", _single, _single)
+
+every_kind = pytest.mark.parametrize("kind", [LOCK, WRITER, READER, SINGLE], ids=str)
+every_mutex = pytest.mark.parametrize("kind", [LOCK, Kind("writer", _writer, _writer), SINGLE], ids=str)
+
+
+async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
+    """Acquire it, which must not fail."""
+    lease: aio.Lease | None = await lock.acquire(**options)
+    assert lease is not None, f"{lock.name!r} was refused"
+    return lease
+
+
+async def get(pool: aio.Pool, **options: Any) -> aio.Item:
+    """Acquire an item, which must not fail."""
+    item: aio.Item | None = await pool.acquire(**options)
+    assert item is not None, f"no item of {pool.name!r} is free"
+    return item

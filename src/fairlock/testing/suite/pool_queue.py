@@ -1,0 +1,192 @@
+"""Workers who wait for an item: woken at once, served in the order in which they came, gone without a trace."""
+
+import pytest
+
+from ...errors import ConfigError
+from ..harness import Harness
+from .parametrize import PoolBehaviours, get
+
+
+class TestWaitingForItems(PoolBehaviours):
+    async def test_who_waits_has_what_is_added(self, harness: Harness) -> None:
+        waiting = harness.go(get(harness.connect().pool("jobs")))
+        await harness.workers("jobs", 1)
+        assert not waiting.done
+        jobs = harness.connect().pool("jobs")
+        await jobs.counts()  # it is connected now, which takes long where there are many servers
+        begun = harness.time()
+        await jobs.add("a", 7)
+        item = await waiting.result()
+        assert (item.key, item.body, item.held) == ("a", 7, True)
+        assert harness.time() - begun < 0.5, "woken, and not only by looking again"
+        await harness.workers("jobs", 0)
+
+    async def test_who_waits_has_what_is_given_back(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        waiting = harness.go(get(harness.connect().pool("jobs")))
+        await harness.workers("jobs", 1)
+        begun = harness.time()
+        await item.release()
+        assert (await waiting.result()).fence > item.fence
+        assert harness.time() - begun < 0.9
+
+    async def test_who_waits_has_what_expires_when_it_does(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs", lease=1.5)
+        await jobs.add("a")
+        item = await get(jobs, renew=False)
+        begun = harness.time()
+        waiting = harness.go(get(harness.connect().pool("jobs")))
+        await harness.workers("jobs", 1)
+        later = await waiting.result(within=1.52)
+        assert later.fence > item.fence
+        assert 1.4 < harness.time() - begun < 2.2
+
+    async def test_who_waits_has_what_has_rested_when_it_has(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        await jobs.add("a")
+        item = await get(jobs)
+        waiting = harness.go(get(harness.connect().pool("jobs")))
+        await harness.workers("jobs", 1)
+        begun = harness.time()
+        await item.release(after=0.4)
+        assert (await waiting.result(within=0.42)).key == "a"
+        assert 0.38 <= harness.time() - begun < 0.9  # the store's clock counts the pause, and ours is another one
+
+    async def test_a_wait_that_is_too_long_gives_none_and_leaves_nothing(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        begun = harness.time()
+        waiting = harness.go(jobs.acquire(timeout=0.3))
+        assert await waiting.result(within=0.301) is None
+        assert 0.3 <= harness.time() - begun < 1
+        await harness.workers("jobs", 0)
+        await jobs.add("a")
+        assert (await get(jobs, blocking=False)).key == "a"
+
+    async def test_those_who_wait_are_served_in_the_order_in_which_they_came(self, harness: Harness) -> None:
+        served: list[int] = []
+
+        async def work(number: int) -> None:
+            item = await get(harness.connect().pool("jobs"))
+            served.append(number)
+            await item.done()
+
+        waiting = []
+        for number in range(6):
+            waiting.append(harness.go(work(number)))
+            await harness.workers("jobs", number + 1)
+        jobs = harness.connect().pool("jobs")
+        for number in range(6):
+            await jobs.add(f"job {number}")
+            await waiting[number].result()
+            assert served == list(range(number + 1))
+
+    async def test_many_added_at_once_reach_all_who_wait(self, harness: Harness) -> None:
+        waiting = []
+        for number in range(4):
+            waiting.append(harness.go(get(harness.connect().pool("jobs"))))
+            await harness.workers("jobs", number + 1)
+        begun = harness.time()
+        await harness.connect().pool("jobs").add_many(["a", "b", "c", "d"])
+        assert [(await each.result()).key for each in waiting] == ["a", "b", "c", "d"]
+        assert harness.time() - begun < 1.9  # less than the window in which a hand-over is confirmed
+
+    async def test_threads_or_tasks_of_one_client_wait_side_by_side(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        waiting = []
+        for number in range(3):
+            waiting.append(harness.go(get(jobs)))
+            await harness.workers("jobs", number + 1)
+        await harness.connect().pool("jobs").add_many(["a", "b", "c"])
+        assert [(await each.result()).key for each in waiting] == ["a", "b", "c"]
+
+    async def test_a_newcomer_does_not_pass_those_who_wait(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs", lease=1.5)
+        await jobs.add("a")
+        await get(jobs, renew=False)
+        first = harness.connect()
+        waiting = harness.go(get(first.pool("jobs")))
+        await harness.workers("jobs", 1)
+        if harness.hand is not None:
+            harness.hand.jump(1.5)  # it has expired, and nobody has noticed yet
+            assert await harness.connect().pool("jobs").acquire(False) is None
+        assert (await waiting.result(within=3.0)).key == "a"
+
+    async def test_who_gives_up_makes_room_for_the_next(self, harness: Harness) -> None:
+        first = harness.go(harness.connect().pool("jobs").acquire(timeout=0.8))
+        await harness.workers("jobs", 1)
+        second = harness.go(get(harness.connect().pool("jobs")))
+        await harness.workers("jobs", 2)
+        assert await first.result(within=0.801) is None
+        await harness.workers("jobs", 1)
+        await harness.connect().pool("jobs").add("a")
+        assert (await second.result()).key == "a"
+
+    async def test_a_client_that_is_closed_waits_no_more(self, harness: Harness) -> None:
+        client = harness.connect()
+        await client.pool("jobs").add("a")
+        item = await get(client.pool("jobs"))
+        await client.close()
+        assert not item.held
+        assert (await get(harness.connect().pool("jobs"), blocking=False)).key == "a"
+        with pytest.raises(ConfigError, match="closed"):
+            await client.pool("jobs").acquire(False)
+
+
+class TestWaitingForANamedItem(PoolBehaviours):
+    async def test_it_is_waited_for_before_it_is_there(self, harness: Harness) -> None:
+        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
+        await harness.watchers("jobs", 1)
+        begun = harness.time()
+        await harness.connect().pool("jobs").add_many(["a", "b"])
+        assert (await waiting.result()).key == "b"
+        assert harness.time() - begun < 0.5
+        assert (await harness.connect().pool("jobs").items("free"))[0].key == "a"
+
+    async def test_it_is_had_when_it_is_given_back(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        await jobs.add_many(["a", "b"])
+        item = await get(jobs, key="b")
+        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
+        await harness.watchers("jobs", 1)
+        begun = harness.time()
+        await item.release()
+        assert (await waiting.result()).key == "b"
+        assert harness.time() - begun < 0.5
+
+    async def test_it_is_had_when_it_expires(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs", lease=1.5)
+        await jobs.add("b")
+        await get(jobs, renew=False)
+        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
+        await harness.watchers("jobs", 1)
+        assert (await waiting.result(within=1.52)).key == "b"
+
+    async def test_it_is_waited_for_no_more_when_it_is_done(self, harness: Harness) -> None:
+        jobs = harness.connect().pool("jobs")
+        await jobs.add("b")
+        item = await get(jobs)
+        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
+        await harness.watchers("jobs", 1)
+        await item.done()
+        with pytest.raises(ConfigError, match="is done"):
+            await waiting.result()
+
+    async def test_a_wait_that_is_too_long_gives_none(self, harness: Harness) -> None:
+        waiting = harness.go(harness.connect().pool("jobs").acquire(timeout=0.2, key="b"))
+        assert await waiting.result(within=0.201) is None
+        await harness.watchers("jobs", 0)
+
+
+class TestCancelledWorkers(PoolBehaviours):
+    async def test_one_who_is_cancelled_leaves_nothing(self, harness: Harness) -> None:
+        if harness.face == "threads":
+            pytest.skip("threads are not cancelled")
+        jobs = harness.connect().pool("jobs")
+        waiting = harness.go(jobs.acquire())
+        await harness.workers("jobs", 1)
+        waiting.cancel()
+        await harness.workers("jobs", 0)
+        await jobs.add("a")
+        assert (await get(jobs, blocking=False)).key == "a"

@@ -1,6 +1,0 @@
-"""SQLite, the embedded default: one file for all processes of a machine."""
-
-from .place import default_path
-from .store import SqliteStore
-
-__all__ = ["SqliteStore", "default_path"]

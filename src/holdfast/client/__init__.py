@@ -1,7 +1,0 @@
-"""The face for threads."""
-
-from .lease import Lease as Lease
-from .lock import Lock as Lock
-from .lock import RWLock as RWLock
-from .lock import Semaphore as Semaphore
-from .locks import Locks as Locks

@@ -1,1 +1,0 @@
-"""The flows: waiting in line, keeping a lease, leaving. Written once, as coroutines without a colour."""

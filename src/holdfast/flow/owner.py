@@ -1,8 +1,0 @@
-"""How a client is called that was given no name: after its host and its process, which is another one after a fork."""
-
-import os
-
-
-def this_process() -> str:
-    host = os.uname().nodename if hasattr(os, "uname") else "host"
-    return f"{host}:{os.getpid()}"

@@ -1,0 +1,95 @@
+"""The defaults that the pages name are those of the code: options of stores, recipes, and the stores of connect()."""
+
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+from fairlock import recipes
+from fairlock.engine import validate
+from fairlock.recipes import aio as aio_recipes
+from fairlock.stores.sqlite import SqliteStore
+from tests.project_rules.snippets import ROOT
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text()
+
+
+def documented(name: str, option: str) -> str:
+    """The last cell of the row of an option: what holds without it."""
+    (row,) = re.findall(rf"(?m)^\| [^|]*`{option}`[^|]*\|.*\|$", page(name))
+    return str(row).rstrip("| ").rpartition("|")[2].strip()
+
+
+def test_options_of_redis() -> None:
+    url = pytest.importorskip("fairlock.stores.redis.url")
+    assert float(documented("redis", "socket_timeout")) == url.TIMEOUT
+    assert float(documented("redis", "socket_connect_timeout")) == url.TIMEOUT
+    assert [option for option in (*url.OWN, *url.DRIVER, *url.TLS) if f"`{option}`" not in page("redis")] == []
+
+
+def test_options_of_sql() -> None:
+    url = pytest.importorskip("fairlock.stores.sql.url")
+    assert float(documented("sql", "timeout")) == url.TIMEOUT
+    assert float(documented("sql", "skew")) == 0
+    assert set(re.findall(r"(?m)^\| `(\w+)` \| ", page("sql"))) == set(url.OWN)
+
+
+def test_options_of_cassandra() -> None:
+    url = pytest.importorskip("fairlock.stores.cassandra.url")
+    assert float(documented("cassandra", "timeout")) == url.ANSWER
+    assert float(documented("cassandra", "skew")) == url.SKEW
+    assert int(documented("cassandra", "port")) == url.PORT
+    assert documented("cassandra", "replication") == url.COPIES
+    assert documented("cassandra", "consistency").strip("`") in url.CONSISTENCIES
+    assert set(re.findall(r"(?m)^\| `(\w+)` \| ", page("cassandra"))) == set(url.OPTIONS)
+
+
+def test_options_of_oci_nosql() -> None:
+    url = pytest.importorskip("fairlock.stores.oci_nosql.url")
+    assert float(documented("oci-nosql", "timeout")) == url.ANSWER
+    assert float(documented("oci-nosql", "skew")) == url.SKEW
+    assert [option for option in url.OPTIONS if f"`{option}`" not in page("oci-nosql")] == []
+
+
+def test_options_of_sqlite_and_of_a_client() -> None:
+    source = inspect.getsource(SqliteStore.__init__)
+    (seconds,) = re.findall(r"busy_timeout if busy_timeout is not None else given, ([\d.]+)\)", source)
+    assert f"while others are writing ({float(seconds):g})" in page("api")
+    assert f"else 30 s; at least {validate.SMALLEST_LEASE:g}" in page("api")
+    settle = inspect.getsource(import_module("fairlock.connect").settle)
+    assert "30.0" in settle
+    assert [name for name in re.findall(r'"(FAIRLOCK_\w+)"', settle) if f"`{name}`" not in page("api")] == []
+
+
+def test_every_store_that_connect_knows_is_on_the_page() -> None:
+    schemes = import_module("fairlock.connect").SCHEMES
+    shown = set(re.findall(r"`([a-z+-]+)://", page("api")))
+    assert set(schemes) <= shown
+    assert shown - set(schemes) == {"valkey", "valkeys", "postgres"}  # other names of the same
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("recipes-redis-locks", "ExpLock"),
+        ("recipes-mutex-sets", "ZMutexSet"),
+        ("recipes-mutex-sets", "NoSQLTasks"),
+        ("recipes-fair-mutex", "FairMutex"),
+    ],
+)
+def test_a_recipe_is_described_with_its_defaults(text: str, name: str) -> None:
+    (shown,) = re.findall(rf"(?m)^- `{name}\(([^)]*)\)`", page(text))
+    real = inspect.signature(getattr(recipes, name)).parameters.values()
+    defaults = {p.name: p.default for p in real if p.default is not p.empty}
+    found = dict(re.findall(r"(\w+)=([^,]+)", str(shown)))
+    assert {key: eval(value) for key, value in found.items()} == defaults
+
+
+def test_every_recipe_is_on_the_page() -> None:
+    overview = page("recipes")
+    locks = [name for name in recipes.__all__ if not name.endswith("Error") and name != "StaleLock"]
+    assert [name for name in locks if f"[{name}](" not in overview] == []
+    assert [name for name in aio_recipes.__all__ if f"`{name}`" not in overview.partition("asyncio")[0]] == []

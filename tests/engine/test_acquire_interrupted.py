@@ -1,0 +1,56 @@
+"""Ctrl-C before any line of an acquire, or of taking an item, leaves nothing behind."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairlock
+from tests.engine.ctrl_c import CtrlC, settled
+
+# Interrupted between making a coroutine and its first line, which does no harm.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <coroutine:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def locks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[fairlock.Locks]:
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/locks.db"}
+    url = urls.get(request.param) or request.getfixturevalue(request.param).url
+    with fairlock.connect(url) as client:
+        with client.lock("x"), client.rwlock("r").read(), client.semaphore("s", 2):
+            pass
+        client.pool("jobs").add("a")
+        yield client
+
+
+KINDS: dict[str, Callable[[fairlock.Locks], Any]] = {
+    "lock": lambda locks: locks.lock("x"),
+    "reentrant": lambda locks: locks.lock("x", reentrant=True),
+    "writer": lambda locks: locks.rwlock("r").write(),
+    "reader": lambda locks: locks.rwlock("r").read(),
+    "semaphore": lambda locks: locks.semaphore("s", 2),
+    "pool": lambda locks: locks.pool("jobs"),
+}
+
+
+@pytest.mark.parametrize("timeout", [None, 5], ids=["no timeout", "timeout"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_before_any_line_of_acquiring(locks: fairlock.Locks, kind: str, timeout: float | None) -> None:
+    wanted = KINDS[kind](locks)
+    for nth in range(1, 1000):
+        ctrl_c = CtrlC(nth)
+        lease = ctrl_c.run(lambda: wanted.acquire(timeout=timeout))
+        if lease is not None:
+            lease.release()
+        settled(locks)
+        assert not locks._session.grants, ctrl_c.at
+        assert not locks._session.seeking, ctrl_c.at
+        assert not [r for r in locks.snapshot().resources if r.holders or r.queue], ctrl_c.at
+        assert locks.pool("jobs").counts().taken == 0, ctrl_c.at
+        if lease is not None:
+            break
+    assert 15 < nth < 999

@@ -1,0 +1,80 @@
+"""The short cut of the rules answers what the long way would, for any record at all, and a step changes no input."""
+
+import copy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlock.rules.locks import Acquire, Entry, LockState, Release, Renew, Tombstone, Why, apply, codec
+from tests.lock_rules.resource import SECOND, START
+from tests.lock_rules.variant import variant
+
+the_long_way = variant(
+    ("    if not (record.queue or record.tombstones or dead):\n", "    if False:\n"),
+    ("    elif record.queue and not (record.tombstones or dead or unreachable):\n", "    elif False:\n"),
+)
+
+tickets = st.sampled_from("abcd")
+instants = st.sampled_from([START + n for n in (-40 * SECOND, -2, -1, 0, 1, 2, 40 * SECOND)])
+spans = st.sampled_from([2, SECOND, 30 * SECOND])
+weights = st.integers(0, 3)
+entries = st.builds(
+    Entry, tickets, st.integers(1, 3), spans, spans, st.integers(1, 3),
+    st.sampled_from(["", "listener"]), st.just("böb"),
+    st.just("\u2028 \x7f"), st.integers(0, 5), instants, instants, instants, st.booleans(), st.integers(0, 3),
+)  # fmt: skip
+tombstones = st.builds(Tombstone, tickets, instants, spans, st.builds(Why, st.sampled_from(["left", "evicted"])))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> LockState:
+    """Any state, and mostly one for the shortcuts: one holder or none, alone or with a queue, no tombstones."""
+    everybody = draw(st.lists(entries, max_size=4, unique_by=lambda e: e.ticket))
+    cut = draw(st.sampled_from([0, 1, 1, 1, 2]))
+    holders, queue = everybody[:cut], [e._replace(fence=0, confirmed=False) for e in everybody[cut:]]
+    if draw(st.integers(0, 3)):
+        queue = [e._replace(passed=0, expires=START + 90 * SECOND) for e in queue]
+        holders = [e._replace(expires=START + 90 * SECOND) for e in holders]
+    dug = draw(st.lists(tombstones, max_size=1)) if draw(st.integers(0, 3)) == 0 else []
+    last = max([draw(instants), *[e.fence + e.block - 1 for e in holders]])
+    return LockState(
+        draw(weights), draw(st.booleans()), last, 7, draw(instants), tuple(holders), tuple(queue), tuple(dug)
+    )
+
+
+commands = st.one_of(
+    st.builds(
+        Acquire, tickets, weights, weights, spans, st.booleans(), st.booleans(), st.integers(0, 3),
+        st.sampled_from(["", "listener"]),
+    ),
+    st.builds(Release, tickets, st.booleans(), st.none() | instants, st.none() | spans),
+    st.builds(Renew, tickets, st.none() | instants, st.none() | weights),
+)  # fmt: skip
+some: st.SearchStrategy[frozenset[str]] = st.just(frozenset()) | st.frozensets(tickets, max_size=1)
+
+
+@given(records(), commands, instants, some, some)
+@settings(max_examples=800)
+def test_the_short_cut_answers_what_the_long_way_would(
+    record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
+) -> None:
+    assert apply(record, command, now, unreachable, dead) == the_long_way(record, command, now, unreachable, dead)
+
+
+@given(records(), commands, instants, some, some)
+@settings(max_examples=100)
+def test_a_step_is_pure(
+    record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
+) -> None:
+    before = copy.deepcopy(record)
+    first = apply(record, command, now, unreachable, dead)
+    assert record == before
+    assert apply(record, command, now, unreachable, dead) == first
+
+
+@given(records())
+@settings(max_examples=100)
+def test_any_record_survives_the_wire(record: LockState) -> None:
+    text = codec.encode(record)
+    assert codec.decode(text) == record
+    assert "\n" not in text

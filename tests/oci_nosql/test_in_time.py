@@ -1,9 +1,0 @@
-"""A timeout is a promise: on a service that hangs, whatever has one is back at most a second after it."""
-
-from tests.busy import within
-from tests.hanging import LATE, SOME, how_late
-from tests.servers.fake_nosql import FakeNosql
-
-
-def test_a_service_that_hangs(fake_nosql: FakeNosql) -> None:
-    assert max(how_late(fake_nosql.url(), [fake_nosql], (0, 0.4), SOME)) < within(LATE, below=3)

@@ -1,0 +1,49 @@
+"""Names of tests that a conftest lists exist, so that no list goes stale when something is renamed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+from tests.project_rules.tree import ROOT
+
+CONTRACT = ROOT / "tests" / "contract" / "conftest.py"
+SUITE = ROOT / "src" / "fairlock" / "testing" / "suite"
+
+
+def missing_paths(root: Path) -> list[str]:
+    """Return the folders and files that tests/conftest.py names and that do not exist."""
+    folders = [f"tests/{name}" for name in conftest.SHARE_NOTHING]
+    files = [f"tests/cassandra/test_{name}.py" for name in conftest.ONE_NODE]
+    files += [*conftest.FILES_OF_SLOW_SERVERS, *conftest.PROGRAMS]
+    return [path for path in folders if not (root / path).is_dir()] + [
+        path for path in files if not (root / path).is_file()
+    ]
+
+
+def missing_tests(conftest_text: str, suite_text: str) -> list[str]:
+    """Return the names of tests and test classes that one text lists and the other does not define."""
+    listed = set(re.findall(r'"(Test\w+|test_\w+)"', conftest_text))
+    return sorted(listed - set(re.findall(r"(?:class|def) (\w+)", suite_text)))
+
+
+def test_every_file_and_folder_that_is_listed_exists() -> None:
+    assert missing_paths(ROOT) == []
+
+
+def test_every_slow_server_is_a_store_of_the_contract() -> None:
+    text = CONTRACT.read_text()
+    assert [name for name in conftest.SLOW_SERVERS if f'"{name}":' not in text] == []
+
+
+def test_every_test_that_the_contract_lists_exists() -> None:
+    suite = "\n".join(path.read_text() for path in sorted(SUITE.glob("*.py")))
+    assert missing_tests(CONTRACT.read_text(), suite) == []
+
+
+def test_a_stale_name_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(missing_paths(tmp_path)) > 5
+    monkeypatch.setattr(conftest, "SHARE_NOTHING", ("no_such_folder",))
+    assert missing_paths(ROOT) == ["tests/no_such_folder"]
+    assert missing_tests('{"TestOne", "test_two"}', "class TestOne: ...") == ["test_two"]

@@ -1,0 +1,82 @@
+"""Commands that are packed as far as they repeat: each must be as whole the second time as the first."""
+
+import hiredis
+import pytest
+from redis import Redis
+
+from fairlock.rules.locks import EXCLUSIVE, Acquire, Command, Release, Released, Renew
+from fairlock.stores.redis import encoding
+from fairlock.stores.redis.packed_commands import PackedCommands
+from tests.redis.lua_store import LuaLock
+from tests.servers.server import Server
+
+
+def words(payload: bytes) -> list[bytes]:
+    """As the server reads it: exactly one command, and nothing of it missing."""
+    reader = hiredis.Reader()
+    reader.feed(payload)
+    found = reader.gets()
+    assert found is not False, "the server would wait for the rest"
+    assert reader.gets() is False, "the server would see a second command"
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "command, arguments",
+    [
+        (Acquire("t1", EXCLUSIVE, EXCLUSIVE, 5, block=33, listener="e", owner="o", note="n"), [EXCLUSIVE, 5, 33]),
+        (Acquire("t1", EXCLUSIVE, 1, 5, block=33), [EXCLUSIVE, 5, 1]),
+        (Acquire("café", 4, 2, 5, note="ä"), [4, 5, 1]),
+        (Acquire("t" * 32, 4, 2, 5, owner="o" * 300), [4, 5, 1]),
+        (Release("t1", False, 77), [77]),
+        (Release("t1"), [""]),
+    ],
+)
+def test_a_quick_command_is_whole_every_time(command: Acquire | Release, arguments: list[object]) -> None:
+    packed = PackedCommands("", "x")
+    grant = [encoding.grant_head(command.ticket.encode())]
+    if isinstance(command, Acquire):
+        grant.append(encoding.grant_tail(command))
+    for _ in range(3):
+        payload = packed.pack_fast(command)
+        assert payload is not None
+        assert words(payload)[4:] == grant + [str(word).encode() for word in arguments]
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 255, 256, 1000])
+def test_a_grant_is_packed_here_as_the_server_packs_it(redis_alone: Server, size: int) -> None:
+    """The fast release finds its grant by its first bytes, no matter which side has written them."""
+    command = Acquire("ü" + "t" * size, 4, 2, 5_000_000, listener="e", owner="o" * size, note="n")
+    packed = LuaLock(Redis(port=redis_alone.port))
+    assert packed.short(command)
+    before = packed.look()
+    for renew in (False, True):
+        if renew:
+            packed.say(Renew(command.ticket))
+        assert packed.server.hget(packed.keys[0], "a").startswith(encoding.grant_head(command.ticket.encode()))  # type: ignore[union-attr]
+        assert packed.look() == before
+    assert packed.short(Release(command.ticket)) == Released(True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [Acquire("t1", 0, 1, 5), Acquire("t1", 4, 5, 5), Acquire("t1", 4, 0, 5), Release("t1", True), Renew("t1", 7)],
+)
+def test_what_is_not_for_the_quick_scripts_is_never_packed_for_them(command: Command) -> None:
+    packed = PackedCommands("", "x")
+    assert [packed.pack_fast(command) for _ in range(3)] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Acquire("café", EXCLUSIVE, 1, 5, False, True, 1, "e", "ö", ""), Release("t1", True, 7), Release("é"),
+        Renew("t1", None, 3),
+    ],
+)
+def test_a_step_is_whole_every_time(command: Command) -> None:
+    packed = PackedCommands("", "x")
+    for _ in range(3):
+        found = words(packed.pack_step(command))
+        assert found[3 : 3 + len(packed.keys)] == [key.encode() for key in packed.keys]
+        assert found[4 + len(packed.keys) :] == [word.encode() for word in encoding.message_args(command)]

@@ -1,0 +1,169 @@
+"""Deliberate breaks in the client and the engine: parties, the keeper, rows."""
+
+from tests.simulation import scene_local_queue as local
+from tests.simulation import scene_rows as rows
+from tests.simulation.mutant import (
+    ACQUIRE,
+    CAS,
+    FAST_ACQUIRE,
+    LOCAL_QUEUE,
+    RELEASE,
+    RENEWAL,
+    SESSION,
+    WITH_BLOCK,
+    Mutant,
+)
+
+MUTANTS = [
+    Mutant(
+        "one fence for all local holders",
+        local.each_local_holder_has_a_fence_of_its_own, LOCAL_QUEUE,
+        "grant.give(heir, grant.fence + grant.given, clock)",
+        "grant.give(heir, grant.fence, clock)",
+    ),
+    Mutant(
+        "no block of fences is reserved",
+        local.passing_on_ends_after_32_times, ACQUIRE,
+        "not trying, request.fair, request.block,",
+        "not trying, request.fair, 1,",
+    ),
+    Mutant(
+        "passed on as often as anybody likes",
+        local.passing_on_ends_after_32_times, LOCAL_QUEUE,
+        "        and grant.given + 1 < grant.request.block\n",
+        "",
+    ),
+    Mutant(
+        "passed on for as long as anybody likes",
+        local.passing_on_ends_after_a_tenth_of_a_second, LOCAL_QUEUE,
+        "        and clock - grant.admitted < PASSING\n",
+        "",
+    ),
+    Mutant(
+        "passed on after the deadline",
+        local.nothing_is_passed_on_after_its_deadline, LOCAL_QUEUE,
+        "        and clock < grant.deadline\n",
+        "",
+    ),
+    Mutant(
+        "a leader that gives up takes the ticket with it",
+        local.a_leader_that_gives_up_leaves_an_heir, ACQUIRE,
+        "            lead(grant, grant.queue[0])\n",
+        "            grant.ticket = session.ticket()\n            lead(grant, grant.queue[0])\n",
+    ),
+    Mutant(
+        "nobody is the heir",
+        local.a_lost_grant_leaves_an_heir, SESSION,
+        "        if grant.queue:\n            heir",
+        "        if False:\n            heir",
+    ),
+    Mutant(
+        "readers who come later wait behind readers that hold it",
+        local.a_reader_that_comes_later_needs_no_turn, ACQUIRE,
+        "            session.set_apart(grant)\n",
+        "",
+    ),
+    Mutant(
+        "readers who come later share the grant of earlier ones",
+        local.readers_do_not_starve_a_writer, ACQUIRE,
+        "        else:\n            stand_by(",
+        "        elif grant.fence and request.weight != EXCLUSIVE and not grant.leaving:\n"
+        "            grant.give(hold, grant.fence, session.clock(), grant.holds)\n"
+        "            hold._event = session.runtime.event()\n"
+        "        else:\n            stand_by(",
+        (ACQUIRE, "            session.set_apart(grant)\n", ""),
+    ),
+    Mutant(
+        "'once more' without looking whose grant it is",
+        local.a_reentrant_hold_ends_when_the_grant_is_passed_on, WITH_BLOCK,
+        "mine = any(h._who == who for h in grant.holds)",
+        "mine = bool(grant.holds)",
+        (RELEASE, "    if nested:\n", "    if False:\n"),
+    ),
+    Mutant(
+        "a client that has released its first hold has none",
+        local.reentrant_holds_may_be_released_in_any_order, RELEASE,
+        "                nested[key] = rest[0]",
+        "                nested.pop(key)",
+    ),
+    Mutant(
+        "reentrant holds are remembered forever",
+        local.reentrant_holds_may_be_released_in_any_order, RELEASE,
+        "                nested.pop(key, None)",
+        "                pass",
+    ),
+    Mutant(
+        "one record that cannot be read stops the keeper",
+        local.a_bad_record_costs_only_its_own_lease, RENEWAL,
+        "key=lambda s: (s.failed, s.end())",
+        "key=lambda s: s.end()",
+    ),
+    Mutant(
+        "an eviction is told as something else",
+        local.an_evicted_holder_is_told_at_its_next_renewal, RENEWAL,
+        'if why is not None and why.kind == "evicted":',
+        "if why is None:",
+    ),
+    Mutant(
+        "a wake-up for a holder is ignored",
+        local.an_evicted_holder_is_told_within_a_second, RENEWAL,
+        "            ours[ticket].renew_at = clock\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a lost place is not reported",
+        local.a_place_that_was_lost_is_reported, ACQUIRE,
+        "reply.place != grant.place and reply.ahead > grant.ahead",
+        "reply.place == grant.place and reply.ahead > grant.ahead",
+    ),
+    Mutant(
+        "closing passes the grant on",
+        local.closing_leaves_nothing_held, RELEASE,
+        "if not session.closing and may_pass_on(",
+        "if may_pass_on(",
+    ),
+    Mutant(
+        "refused from memory",
+        rows.a_refusal_rests_on_a_fresh_read, CAS,
+        "                if not fresh:\n                    start = None\n                    continue\n",
+        "",
+    ),
+    Mutant(
+        "a conflict counts as written",
+        rows.a_conflict_is_made_again_from_what_is_there, CAS,
+        "            conflicts += 1\n            self.conflicts += 1",
+        "            _answer(batch, replies, at)\n            return",
+    ),
+    Mutant(
+        "a write refused for its time is taken for done",
+        rows.a_time_ahead_of_the_stores_is_refused_and_read_again, CAS,
+        "            stale = result.version == version",
+        "            if result.version == version:\n"
+        "                _answer(batch, replies, at)\n                return\n"
+        "            stale = False",
+    ),
+    Mutant(
+        "nobody is woken after an unknown outcome",
+        rows.an_unknown_leave_wakes_those_that_it_admitted, CAS,
+        "                    await self._wake_unconfirmed(start[0][0])\n",
+        "",
+    ),
+    Mutant(
+        "an unknown write is forgotten with the step that made it",
+        rows.an_unknown_write_is_settled_by_the_next_step_if_not_by_this, CAS,
+        "        settle = key in self._doubts\n",
+        "        settle = False\n",
+    ),
+    Mutant(
+        "a conflict on the short way counts as written",
+        rows.a_conflict_on_the_short_way_is_no_grant, CAS,
+        "if said is not None and not isinstance(said, RowSnapshot):",
+        "if key:",
+    ),
+    Mutant(
+        "the short way out does not look at what it is told",
+        rows.the_short_way_out_tells_of_a_loss_too, FAST_ACQUIRE,
+        " or not answer.reply.held:",
+        ":",
+    ),
+]

@@ -1,0 +1,223 @@
+"""Wake-ups by NOTIFY: a waiter learns that it may be its turn; a holder learns of the first waiter."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import fairlock
+from fairlock.rules.locks import Wakeup
+from fairlock.stores.sql.wakeups import wakeups_for
+from tests.redis.proxy import Proxy
+from tests.servers.sql import PostgreSQL
+
+
+class Two:
+    """Two clients, both of which have waited, and so have a listener."""
+
+    def __init__(self, url: str) -> None:
+        self.one, self.other = fairlock.connect(url), fairlock.connect(url)
+        self.url = url
+        self.through: list[str] = []
+
+    def waits(self, locks: fairlock.Locks) -> threading.Thread:
+        def wait() -> None:
+            with locks.lock("x"):
+                self.through.append("x")
+
+        before = len(self.one.snapshot("x").resources[0].queue)
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        limit = time.monotonic() + 20
+        while len(self.one.snapshot("x").resources[0].queue) == before:
+            assert time.monotonic() < limit, "nobody waits"
+            time.sleep(0.01)
+        return waiting
+
+    @property
+    def backend(self) -> object:
+        return self.one._session.backend
+
+    @property
+    def changed_rows(self) -> dict[str, object]:
+        """The rows that were read for the first one."""
+        return self.one._session.backend.store._rows_read  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture
+def two(postgresql: PostgreSQL) -> Iterator[Two]:
+    two = Two(postgresql.url)
+    lease = two.other.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.one)
+    listener = two.one._session.backend.store._listener  # type: ignore[attr-defined]
+    limit = time.monotonic() + 20
+    while not listener.listening and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert listener.listening
+    lease.release()
+    waiting.join(20)
+    yield two
+    two.one.close()
+    two.other.close()
+
+
+def leave(two: Two, lease: fairlock.Lease) -> tuple[int, int]:
+    """Release the lease and return the number of statements and conflicts that it took."""
+    backend = two.backend
+    before = backend.store.executor.statements, backend.conflicts  # type: ignore[attr-defined]
+    lease.release()
+    after = backend.store.executor.statements, backend.conflicts  # type: ignore[attr-defined]
+    return after[0] - before[0], after[1] - before[1]
+
+
+def test_the_holder_is_shown_the_first_waiter(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.other)
+    _until(lambda: bool(two.changed_rows))
+    assert leave(two, lease) == (1, 0)
+    waiting.join(20)
+
+
+def test_another_client_of_the_same_process_does_not_take_it_away(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    waiting = two.waits(two.other)
+    _until(lambda: bool(two.changed_rows))
+    assert two.other.lock("x").acquire(False) is None
+    assert leave(two, lease) == (1, 0)
+    waiting.join(20)
+
+
+def test_the_listener_ends_with_the_last_client(postgresql: PostgreSQL) -> None:
+    one, other = fairlock.connect(postgresql.url), fairlock.connect(postgresql.url)
+    with one.lock("x"):
+        assert other.lock("x").acquire(timeout=0.2) is None
+        _until(lambda: bool(_listeners()))
+    other.close()
+    assert _listeners()
+    one.close()
+    assert not _listeners()
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fairlock%%'"
+    _until(lambda: postgresql.run(sessions)[0][0] == 0)
+
+
+def test_the_listener_ends_with_a_client_that_is_forgotten(postgresql: PostgreSQL) -> None:
+    one = fairlock.connect(postgresql.url)
+    with one.lock("x"):
+        assert one.lock("x", local_handoff=False).acquire(timeout=0.2) is None
+    assert _listeners()
+    del one
+    gc.collect()
+    _until(lambda: not _listeners())
+
+
+def _listeners() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "fairlock-listener"]
+
+
+def _until(so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not so():
+        assert time.monotonic() < limit, "it does not happen"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("forged", ["=x", "=y", "=", "=" + "x" * 7000, "= it's\n17\n[1,2]", "x 17 [1,2]", " ", ""])
+def test_what_was_forged_costs_a_statement_and_nothing_else(two: Two, postgresql: PostgreSQL, forged: str) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    listener = two.one._session.backend.store._listener  # type: ignore[attr-defined]
+    two.changed_rows.clear()
+    postgresql.run("SELECT pg_notify(%s, %s)", listener.name, forged)
+    two.other.lock("other").acquire(False).release()  # type: ignore[union-attr]
+    postgresql.run("SELECT pg_notify(%s, %s)", listener.name, "=other")
+    _until(lambda: "other" in two.changed_rows)
+    assert leave(two, lease)[0] <= 3
+    assert two.other.lock("x").acquire(False) is not None
+
+
+def test_only_the_first_waiter_is_shown_to_the_holder(two: Two) -> None:
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    first = two.waits(two.other)
+    _until(lambda: bool(two.changed_rows))
+    two.changed_rows.clear()
+    with fairlock.connect(two.url) as third:
+        second = two.waits(third)
+        time.sleep(0.2)
+        assert not two.changed_rows
+        lease.release()
+        first.join(20)
+        second.join(20)
+
+
+def test_a_row_that_is_not_to_be_read_is_no_news(two: Two, postgresql: PostgreSQL) -> None:
+    """The listening role may differ from the writing one. The waiter is woken all the same."""
+    listener = two.one._session.backend.store._listener  # type: ignore[attr-defined]
+    lease = two.one.lock("x").acquire()
+    assert lease is not None
+    postgresql.run("ALTER TABLE fairlock_locks RENAME TO elsewhere")
+    postgresql.run("SELECT pg_notify(%s, '=x')", listener.name)
+    postgresql.run("SELECT pg_notify(%s, 'somebody')", listener.name)
+    _until(lambda: "somebody" in listener._notified)
+    postgresql.run("ALTER TABLE elsewhere RENAME TO fairlock_locks")
+    assert listener.listening and not two.changed_rows
+    lease.release()
+
+
+def test_which_wakeup_goes_to_which_listener() -> None:
+    woken = [Wakeup("fairlock_a", "t1", 1, 2), Wakeup("fairlock_b", ""), Wakeup("", "t"), Wakeup("/run/elsewhere", "t")]
+    assert wakeups_for(woken, "x") == (["fairlock_a", "fairlock_b"], ["t1", "=x"])
+    assert wakeups_for(woken[2:], "x") is None
+
+
+def test_a_listener_whose_first_request_is_lost_tries_again(postgresql: PostgreSQL) -> None:
+    """Nobody replies to its LISTEN and the connection stays open: then it would never listen in this process."""
+    lost: list[bytes] = []
+
+    def fate(request: bytes) -> str:
+        if b"LISTEN" in request and not lost:
+            lost.append(request)
+            return "swallow"
+        return ""
+
+    with Proxy(postgresql.port) as proxy, fairlock.connect(postgresql.url) as other:
+        proxy.fate = fate
+        url = postgresql.url.replace(f":{postgresql.port}", f":{proxy.port}")
+        with fairlock.connect(url, timeout=1) as locks:
+            with other.lock("x"):
+                waiting = threading.Thread(target=lambda: locks.lock("x").acquire())
+                waiting.start()
+                _until(lambda: bool(lost))
+                listener = locks._session.backend.store._listener  # type: ignore[attr-defined]
+                _until(lambda: listener.listening)
+            waiting.join()
+
+
+def test_where_no_listener_can_be_started_waiters_poll(postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "fairlock-listener":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with fairlock.connect(postgresql.url) as locks, fairlock.connect(postgresql.url) as other:
+        with monkeypatch.context() as limit, locks.lock("x"):
+            limit.setattr(threading.Thread, "start", limited)
+            assert other.lock("x").acquire(timeout=0.3) is None
+            got: list[object] = []
+            waiting = threading.Thread(target=lambda: got.append(other.lock("x").acquire(timeout=20)))
+            waiting.start()
+            _until(lambda: bool(locks.snapshot("x").resources[0].queue))
+            assert not _listeners()
+        waiting.join()
+        assert isinstance(got[0], fairlock.Lease)
+        assert locks.lock("x").acquire(timeout=0.3) is None
+        _until(lambda: locks.lock("x").acquire(timeout=1.2) is None and bool(_listeners()))
