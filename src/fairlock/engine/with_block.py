@@ -1,6 +1,6 @@
 """Around a hold: entering and leaving `with`, reentrancy, the rule against waiting for oneself, timeouts as sentences.
 
-WrittenOnce like the rest; the two faces differ only in how they call it.
+Written once, like the rest of the engine; the two faces differ only in how they call it.
 """
 
 from __future__ import annotations

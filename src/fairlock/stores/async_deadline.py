@@ -1,4 +1,4 @@
-"""The same for tasks: what is awaited only as long as the caller waits."""
+"""The deadline of a caller, as in deadline.py, for tasks: await something only for as long as the caller waits."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ CONFLICTS = 400  # more in a row than any real crowd causes: something else is w
 T = TypeVar("T")
 
 REMEMBERED = 1024  # items that were taken
-SERVED = 16  # of those behind him the first in the queue serves so many in one step
+SERVED = 16  # the first in the queue serves this many of those behind it in one step
 
 
 def pools_of(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
@@ -83,7 +83,7 @@ class CasPools(Pools):
         self.item_store = item_store
         self.runtime = runtime
         self.prefix = prefix
-        self._ahead: dict[str, str] = {}  # by ticket: the listener of the first in the queue, whose death concerns him
+        self._ahead: dict[str, str] = {}  # by ticket: the listener of the first in its queue
         self._mine: dict[tuple[str, str], ItemState] = {}  # by pool and key: what was taken, as it was written
         self._tried = ""  # the ticket by which something was sought a moment ago, and nothing found
 

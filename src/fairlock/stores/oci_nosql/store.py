@@ -2,7 +2,7 @@
 
 A step from what is known already is one PUT; a fresh one is a GET, a query for the time if that matters, and a PUT. The
 service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the requests, `rows`
-the form of a row, `trouble` the errors, `item_store` the items.
+the form of a row, `errors` the sentences, `pool_items` the items.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A refusal for too many requests (429) is waited out, because nothing was done. No reply, or one that reports a fault
 (5xx), is an unknown outcome of a write: the SDK sends no token by which the service could recognise it, so the caller
-reads, and sends the same request again. `trouble` has the sentences.
+reads, and sends the same request again. `errors` has the sentences.
 
 The service finds a table by its name and its compartment; without the compartment it looks into the root one, and a
 query takes no OCID at all. So of a table given by OCID both are asked for once, before the first request.
