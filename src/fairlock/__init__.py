@@ -20,7 +20,7 @@ from .engine.admin import Resource as Resource
 from .engine.admin import Snapshot as Snapshot
 from .engine.admin import Waiter as Waiter
 from .engine.events import Event as Event
-from .engine.safe_name import safe_name as safe_name
+from .engine.name_from_text import safe_name as safe_name
 from .engine.validate import Seconds as Seconds
 from .errors import AlreadyHeld as AlreadyHeld
 from .errors import ConfigError as ConfigError

@@ -10,7 +10,7 @@ from fairlock.engine.run_sync import run
 from fairlock.stores import cassandra
 from fairlock.stores.base import OutcomeUnknown
 from fairlock.stores.cassandra import url
-from fairlock.stores.cassandra.cluster_session import ALIVE, GRACE, QUIET
+from fairlock.stores.cassandra.statement_sender import ALIVE, GRACE, QUIET
 from fairlock.sync.runtime import ThreadRuntime
 from tests.mutate_source import rebuild
 
@@ -114,6 +114,6 @@ def test_whose_patience_is_short_asks_for_no_sign() -> None:
      (test_one_that_is_slow_and_lives_is_waited_for, "False")],
 )  # fmt: skip
 def test_the_mistake_is_noticed(test: Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rebuild(monkeypatch, ("stores/cassandra/cluster_session.py", "await self._lives(future._current_host)", words))
+    rebuild(monkeypatch, ("stores/cassandra/statement_sender.py", "await self._lives(future._current_host)", words))
     with pytest.raises(AssertionError):
         test()

@@ -3,9 +3,9 @@
 import pytest
 
 from fairlock.cli import main
-from fairlock.cli.arguments import Arguments, duration, parse
-from fairlock.cli.commands import COMMANDS
+from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.exit_codes import Usage
+from fairlock.cli.parse_arguments import Arguments, duration, parse
 
 
 def args(*argv: str) -> Arguments:

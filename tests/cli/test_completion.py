@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from fairlock.cli import completion
-from fairlock.cli.arguments import GLOBAL, HELP
-from fairlock.cli.commands import COMMANDS
+from fairlock.cli.command_table import COMMANDS
+from fairlock.cli.parse_arguments import GLOBAL, HELP
 
 SHELLS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
 

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from fairlock.cli import exit_codes, main
-from fairlock.cli.arguments import GLOBAL, HELP
-from fairlock.cli.commands import COMMANDS
+from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.man_page import ENVIRONMENT, man_page
+from fairlock.cli.parse_arguments import GLOBAL, HELP
 
 SECTIONS = [
     "NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "SEE ALSO",

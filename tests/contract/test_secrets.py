@@ -21,7 +21,7 @@ import pytest
 
 import fairlock
 from fairlock import LockError, aio
-from fairlock.cli.client_internals import examine
+from fairlock.cli.make_client import examine
 from fairlock.connect import SCHEMES
 
 MARKS = ("Xq7Zw", "Kj3Vp")

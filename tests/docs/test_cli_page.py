@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlock.cli import arguments, commands, exit_codes
+from fairlock.cli import command_table, exit_codes, parse_arguments
 from fairlock.cli.run import Run
 from tests.project_rules.snippets import ROOT
 
@@ -24,29 +24,31 @@ def options_in(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])(-[A-Za-z]|--[a-z][a-z-]+)(?![\w-])", text))
 
 
-@pytest.mark.parametrize("name", commands.COMMANDS)
+@pytest.mark.parametrize("name", command_table.COMMANDS)
 def test_every_option_of_a_command_is_documented(name: str) -> None:
     documented = options_in(SECTIONS[name])
-    assert [o for option in commands.COMMANDS[name].options for o in option.names if o not in documented] == []
+    assert [o for option in command_table.COMMANDS[name].options for o in option.names if o not in documented] == []
 
 
-@pytest.mark.parametrize("name", commands.COMMANDS)
+@pytest.mark.parametrize("name", command_table.COMMANDS)
 def test_a_command_has_every_option_that_is_documented(name: str) -> None:
     shown = re.sub(r"(?ms)^```.*?^```$", "", SECTIONS[name])
-    everywhere = {o for option in arguments.GLOBAL + arguments.HELP for o in option.names}
-    own = {o for option in commands.COMMANDS[name].options for o in option.names} | {"-c"}
+    everywhere = {o for option in parse_arguments.GLOBAL + parse_arguments.HELP for o in option.names}
+    own = {o for option in command_table.COMMANDS[name].options for o in option.names} | {"-c"}
     if name in ("acquire", "renew", "release"):
-        own |= {o for n in ("acquire", "renew", "release") for opt in commands.COMMANDS[n].options for o in opt.names}
+        together = (command_table.COMMANDS[n] for n in ("acquire", "renew", "release"))
+        own |= {o for command in together for option in command.options for o in option.names}
     assert options_in(shown) - own - everywhere == set()
 
 
 def test_what_every_command_has_is_documented() -> None:
     documented = options_in(HEAD)
-    assert [o for option in arguments.GLOBAL + arguments.HELP for o in option.names if o not in documented] == []
+    everywhere = parse_arguments.GLOBAL + parse_arguments.HELP
+    assert [o for option in everywhere for o in option.names if o not in documented] == []
 
 
 def test_the_overview_is_what_the_tool_prints() -> None:
-    for line in commands.overview().splitlines()[4 : 4 + len(commands.COMMANDS)]:
+    for line in command_table.overview().splitlines()[4 : 4 + len(command_table.COMMANDS)]:
         assert line.strip() in HEAD
 
 

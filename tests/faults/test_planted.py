@@ -17,7 +17,7 @@ from tests.mutate_source import SOURCE, rewritten
 RULES, GRANT, LOCK, LOCAL_QUEUE, RENEWAL, ITEMS = (
     f"{name}.py"
     for name in (
-        "rules/locks/step", "engine/grant", "sync/lock", "engine/local_queue", "engine/renewal", "rules/pools/step",
+        "rules/locks/step", "engine/grant", "sync/locks", "engine/local_queue", "engine/renewal", "rules/pools/step",
     )
 )
 

@@ -9,7 +9,7 @@ import pytest
 import fairlock
 from fairlock import ConfigError, RecordDamaged, StoreError
 from fairlock.engine.run_sync import run
-from fairlock.stores.oci_nosql.rows import table_key
+from fairlock.stores.oci_nosql.row_format import table_key
 from tests.machine_load import within
 from tests.servers.fake_nosql import COLUMNS, FakeNosql, FakeTable
 from tests.servers.nosql_sql import Column, Refused
@@ -104,7 +104,7 @@ def test_too_many_requests_are_waited_out(fake_nosql: FakeNosql) -> None:
 
 
 def test_too_many_requests_for_too_long_are_told(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlock.stores.oci_nosql.table.RETRY_FOR", 0.1)
+    monkeypatch.setattr("fairlock.stores.oci_nosql.table_requests.RETRY_FOR", 0.1)
     with connect(fake_nosql) as locks:
         fake_nosql.faults["GET"].extend([429] * 50)
         with pytest.raises(StoreError, match=r"refuses requests.*units"):
@@ -251,6 +251,6 @@ def test_a_forked_child_makes_connections_of_its_own(fake_nosql: FakeNosql) -> N
 
 
 def test_the_columns_are_those_of_the_schema() -> None:
-    from fairlock.stores.oci_nosql import table
+    from fairlock.stores.oci_nosql import table_requests
 
-    assert all(f"{column.name} {column.type}" in table.COLUMNS for column in COLUMNS)
+    assert all(f"{column.name} {column.type}" in table_requests.COLUMNS for column in COLUMNS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlock.stores.oci_nosql import table as ours
+from fairlock.stores.oci_nosql import table_requests as ours
 from tests.servers.fake_nosql import FakeNosql, FakeTable
 from tests.servers.nosql_sql import Column
 

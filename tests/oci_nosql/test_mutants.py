@@ -17,7 +17,7 @@ from tests.oci_nosql import test_store as store
 from tests.servers.fake_nosql import FakeNosql
 
 TABLE, STORE, CLOCK, ROWS, ITEM_STORE, TROUBLE, ADDRESS = (
-    f"stores/oci_nosql/{name}.py" for name in ("table", "store", "clock", "rows", "pool_items", "errors", "url")
+    f"stores/oci_nosql/{name}.py" for name in ("table_requests", "store", "clock", "row_format", "pool_items", "errors", "url")
 )
 
 

@@ -10,7 +10,7 @@ import fairlock
 from fairlock import StoreError
 from fairlock.stores.base import Row
 from fairlock.stores.keys import SEPARATOR, queue_key
-from fairlock.stores.oci_nosql import rows
+from fairlock.stores.oci_nosql import row_format
 from tests.servers.fake_nosql import FakeNosql
 
 LONG = "orders/" + "x" * 193
@@ -62,15 +62,15 @@ def test_pools_and_items_with_long_names_work(fake_nosql: FakeNosql, namespace: 
 def test_a_row_of_a_long_name_keeps_the_name(fake_nosql: FakeNosql) -> None:
     """A plain SELECT shows an operator whose row it is."""
     with connect(fake_nosql) as locks, locks.lock(LONG):
-        (row,) = [row for key, (row, _) in fake_nosql.tables["locks"].rows.items() if key.startswith(rows.MARK)]
+        (row,) = [row for key, (row, _) in fake_nosql.tables["locks"].rows.items() if key.startswith(row_format.MARK)]
         assert row["body"]["name"] == LONG and row["owner"] == "web-3"
 
 
 def test_two_names_with_one_digest_are_refused_and_not_mixed_up(fake_nosql: FakeNosql) -> None:
     kept = fake_nosql.tables["locks"].rows
     with connect(fake_nosql) as locks, locks.lock(LONG):
-        row, version = kept[rows.table_key(LONG)]
-        key = rows.table_key(UMLAUTS)
+        row, version = kept[row_format.table_key(LONG)]
+        key = row_format.table_key(UMLAUTS)
         kept[key] = {**row, "key": key}, version  # as if both had this digest
         with pytest.raises(StoreError, match="Choose another name"):
             locks.lock(UMLAUTS).acquire(blocking=False)
@@ -103,14 +103,14 @@ KEYS = st.tuples(st.sampled_from(["l", "nl", "p", "np", "pi", "npi"]), WORDS, WO
 
 @given(st.lists(KEYS, unique=True, max_size=20))
 def test_every_key_fits_is_itself_and_lies_where_it_is_searched_for(keys: list[str]) -> None:
-    kept = {rows.table_key(key): key for key in keys}
+    kept = {row_format.table_key(key): key for key in keys}
     assert len(kept) == len(keys)
     for key, whole in kept.items():
-        assert len(key.encode()) <= rows.LONGEST
-        value = json.loads(json.dumps(rows.to_value(Row(whole, 1, "me", '["item1",1]'))))
-        assert rows.from_value(value, whole) == Row(whole, 1, "me", '["item1",1]')
+        assert len(key.encode()) <= row_format.LONGEST
+        value = json.loads(json.dumps(row_format.to_value(Row(whole, 1, "me", '["item1",1]'))))
+        assert row_format.from_value(value, whole) == Row(whole, 1, "me", '["item1",1]')
         ends = [place + 1 for place, character in enumerate(whole) if character == SEPARATOR]
         for end in ends:
-            low, high = rows.key_range(whole[:end])
+            low, high = row_format.key_range(whole[:end])
             for order in ("utf-8", "utf-16-be"):
                 assert low.encode(order) <= key.encode(order) < high.encode(order)

@@ -19,7 +19,7 @@ STORES = {"memory", "sqlite", "redis", "sql", "cassandra", "oci_nosql"}
 BASE = {"base", "deadline", "damaged_records"}
 ASYNC_BASE = {"async_deadline"}
 
-RULES = {"rules", "rules.locks", "rules.pools", "rules.checksum", "rules.wakeup"}
+RULES = {"rules", "rules.locks", "rules.pools", "rules.checksum", "rules.wakeup_message"}
 CONTRACT = RULES | {"stores.base", "errors"}
 FACE = CONTRACT | {"engine"}
 ONE_STORE = "one of the stores"
@@ -29,9 +29,9 @@ LAW: dict[str, set[str]] = {
     "errors": set(),
     "rules": set(),
     "rules.checksum": set(),
-    "rules.wakeup": set(),
-    "rules.locks": {"rules.checksum", "rules.wakeup"},
-    "rules.pools": {"rules.checksum", "rules.wakeup"},
+    "rules.wakeup_message": set(),
+    "rules.locks": {"rules.checksum", "rules.wakeup_message"},
+    "rules.pools": {"rules.checksum", "rules.wakeup_message"},
     "stores": set(),
     "stores.base": CONTRACT | {"stores.shared"},  # ScoredStore.items imports its default when it is first used
     "stores.async_base": CONTRACT,

@@ -14,7 +14,7 @@ import pytest
 
 import fairlock
 from fairlock import ConfigError, LockError, StoreError, aio
-from fairlock.cli.client_internals import examine
+from fairlock.cli.make_client import examine
 from fairlock.stores.redis import acl, doctor
 from tests.servers.groups import Cluster, WithReplica
 from tests.servers.server import Server, until

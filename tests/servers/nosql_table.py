@@ -4,7 +4,7 @@ from typing import Any
 
 from fairlock.engine.run_sync import run
 from fairlock.stores.oci_nosql import url
-from fairlock.stores.oci_nosql.table import Table
+from fairlock.stores.oci_nosql.table_requests import Table
 from fairlock.sync.runtime import ThreadRuntime
 
 

@@ -33,7 +33,7 @@ class EngineUnderTest:
         self.step = module("rules.locks.step")
         self.base = module("stores.base")
         self.cas = module("stores.cas")
-        self.shared_steps = module("stores.shared_steps")
+        self.merged_steps = module("stores.merged_steps")
         self.polling = module("stores.polling")
         self.errors = module("errors")
         self.session = module("engine.session")

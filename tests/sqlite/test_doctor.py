@@ -190,7 +190,7 @@ def test_no_listener(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeup_sockets.WakeupSockets._bind", refuse)
+    monkeypatch.setattr("fairlock.stores.sqlite.listener_sockets.WakeupSockets._bind", refuse)
     assert "warning: No socket can be made beside the database (Permission denied)" in said(client())
 
 

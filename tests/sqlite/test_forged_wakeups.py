@@ -107,7 +107,7 @@ def test_a_grant_that_is_sent_once_more_lets_nobody_in(
     sent: list[str] = []
     listeners = holder._session.backend.store._listeners  # type: ignore[attr-defined]
     monkeypatch.setattr(listeners, "send", lambda listener, text: sent.append(text))  # it arrives only by replay
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", 60.0)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", 60.0)
     lease = holder.lock("x").acquire()
     assert lease is not None
     waiter = Waiter(url)

@@ -11,7 +11,7 @@ import fairlock
 from fairlock.engine.run_sync import run
 from fairlock.rules.locks import LockState
 from fairlock.stores.base import Pushed
-from fairlock.stores.sqlite.wakeups import _read
+from fairlock.stores.sqlite.wait_for_wakeup import _read
 from tests.sqlite.processes import until
 
 

@@ -138,7 +138,7 @@ def test_a_death_before_the_wait_began_is_noticed_at_once(client: Client, path: 
 def test_one_that_reads_for_all_sees_the_deaths_that_the_others_wait_for(
     client: Client, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", 30.0)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", 30.0)
     store = client()
     results: dict[str, object] = {}
 
@@ -166,7 +166,7 @@ def test_a_copy_of_the_liveness_fd_keeps_the_client_alive_and_its_end_is_seen_so
     client: Client, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guard of `fairlock run` outlives its wrapper until the work is dead, too."""
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", 30.0)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", 30.0)
     store = client()
     holder = start(
         """
@@ -329,7 +329,7 @@ def test_the_pid_of_an_listener_from_another_namespace_may_be_anybodys(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its death says nothing; only the listener does."""
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", 30.0)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", 30.0)
     one, two = client(), client()
     stranger = subprocess.Popen(["sleep", "60"])
     fake = f"{stranger.pid}-x-1"

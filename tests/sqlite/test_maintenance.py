@@ -91,7 +91,7 @@ def test_a_lock_on_the_directory_of_the_database_stops_no_checkpoint(
     def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeup_sockets.WakeupSockets._bind", refuse)
+    monkeypatch.setattr("fairlock.stores.sqlite.listener_sockets.WakeupSockets._bind", refuse)
     store = client()
     put(store, "k")
     assert not store.open_listener()

@@ -24,7 +24,7 @@ FOREVER = 30.0
 
 @pytest.fixture(autouse=True)
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", FOREVER)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", FOREVER)
 
 
 def in_loop(path: Path, work: Callable[[SqliteStore, SqliteStore], Coroutine[Any, Any, None]]) -> None:

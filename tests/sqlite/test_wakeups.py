@@ -13,7 +13,7 @@ import pytest
 from fairlock.rules.locks import Granted, Queued, Wakeup
 from fairlock.stores.base import Pushed
 from fairlock.stores.sqlite import SqliteStore
-from fairlock.stores.sqlite.wakeups import Waiter as StoreWaiter
+from fairlock.stores.sqlite.wait_for_wakeup import Waiter as StoreWaiter
 from tests.sqlite.processes import ThreadEvent, ThreadRuntime, enter, get, leave, put, run, step, store_at, until
 
 Client = Callable[..., SqliteStore]
@@ -59,7 +59,7 @@ def looks() -> None:
 def no_looks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Without the reads every quarter of a second, so that only wake-ups can wake."""
     if "looks" not in request.fixturenames:
-        monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", FOREVER)
+        monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", FOREVER)
 
 
 def send_wakeup(sender: SqliteStore, receiver: SqliteStore, ticket: str) -> None:
@@ -193,7 +193,7 @@ def test_a_reader_that_is_interrupted_passes_it_on(path: Path) -> None:
 def test_a_reader_that_was_interrupted_while_leaving_is_replaced(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeups.LOOK", 0.02)
+    monkeypatch.setattr("fairlock.stores.sqlite.wait_for_wakeup.LOOK", 0.02)
     one, two = client(), client()
     step(one, "k", enter("A", one.open_listener()))
     step(two, "k", enter("B", two.open_listener()))
@@ -293,7 +293,7 @@ def no_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, name: str = "") -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeup_sockets.WakeupSockets._bind", refuse)
+    monkeypatch.setattr("fairlock.stores.sqlite.listener_sockets.WakeupSockets._bind", refuse)
 
 
 @pytest.mark.usefixtures("no_listeners")
@@ -312,7 +312,7 @@ def test_without_an_listener_a_waiter_polls_and_is_quick_at_the_head_of_the_line
 def test_without_proc_there_is_no_listener_and_nothing_is_left_behind(
     client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlock.stores.sqlite.wakeup_sockets._THIS", f"{path}.missing/")
+    monkeypatch.setattr("fairlock.stores.sqlite.listener_sockets._THIS", f"{path}.missing/")
     store = client()
     assert store.open_listener() == ""
     assert "this system has no" in store._listeners.problem

@@ -11,9 +11,9 @@ from ..engine.admin import Resource as Resource
 from ..engine.admin import Snapshot as Snapshot
 from ..engine.admin import Waiter as Waiter
 from ..engine.events import Event as Event
+from ..engine.name_from_text import safe_name as safe_name
 from ..engine.pool_admin import PoolCounts as PoolCounts
 from ..engine.pool_admin import PoolItem as PoolItem
-from ..engine.safe_name import safe_name as safe_name
 from ..engine.validate import Seconds as Seconds
 from ..errors import AlreadyHeld as AlreadyHeld
 from ..errors import ConfigError as ConfigError
@@ -25,9 +25,9 @@ from ..errors import RecordDamaged as RecordDamaged
 from ..errors import StoreError as StoreError
 from .client import Locks as Locks
 from .lease import Lease as Lease
-from .lock import Lock as Lock
-from .lock import RWLock as RWLock
-from .lock import Semaphore as Semaphore
+from .locks import Lock as Lock
+from .locks import RWLock as RWLock
+from .locks import Semaphore as Semaphore
 from .pool import Item as Item
 from .pool import Pool as Pool
 from .runtime import TaskRuntime

@@ -9,10 +9,10 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
-from ..engine import admin, handles, lease_ops, validate
+from ..engine import admin, handle_secrets, lease_ops, validate
 from ..engine.admin import Snapshot
-from ..engine.call_names import CallNames, fill
 from ..engine.close import close, close_at_exit, warn_dropped
+from ..engine.decorator_names import CallNames, fill
 from ..engine.events import Event
 from ..engine.pickling import NotPickled
 from ..engine.request import LockRequest
@@ -23,13 +23,13 @@ from ..rules.locks import EXCLUSIVE
 from ..stores.base import Backend
 from .decorator import P, R, guarded
 from .lease import Lease
-from .lock import Lock, RWLock, Semaphore
 from .lock_all import HoldingAll
+from .locks import Lock, RWLock, Semaphore
 from .runtime import TaskRuntime, running_loop
 
 if TYPE_CHECKING:
-    from ..engine.client_session import ClientSession
     from ..engine.option_types import LockOptions, SemaphoreOptions
+    from ..engine.public_session import ClientSession
     from .pool import Pool
 
 PLAIN = (None, None, None, True, True, "", None, None)
@@ -72,7 +72,7 @@ class Locks(NotPickled):
     @property
     def session(self) -> ClientSession:
         """The public session: single messages and the client's settings, for code that is built on this client."""
-        from ..engine.client_session import ClientSession
+        from ..engine.public_session import ClientSession
 
         return ClientSession(self._session, self._lease)
 
@@ -209,7 +209,7 @@ class Locks(NotPickled):
             validate.optional(max_hold, "max_hold"),
             validate.optional(at_least, "at_least"),
             validate.callback(on_lost, "on_lost"),
-            "" if handle is None else handles.mark(name, validate.handle(handle)),
+            "" if handle is None else handle_secrets.mark(name, validate.handle(handle)),
         )
 
     def lock_all(
@@ -260,11 +260,11 @@ class Locks(NotPickled):
     async def release(self, name: str, *, handle: str) -> bool:
         """End what any process holds with this handle, at once. Return False if nothing was held. A holder that is
         still at work is notified as by an eviction."""
-        return await handles.release(self._here(), validate.name(name), validate.handle(handle))
+        return await handle_secrets.release(self._here(), validate.name(name), validate.handle(handle))
 
     async def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
-        await handles.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
+        await handle_secrets.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
 
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..engine.call_names import CallNames
+from ..engine.decorator_names import CallNames
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from .lock import Lock
+    from .locks import Lock
 
 P = ParamSpec("P")
 R = TypeVar("R")

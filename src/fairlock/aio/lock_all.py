@@ -12,7 +12,7 @@ from ..engine.grant import LeaseBase
 from .lease import Lease
 
 if TYPE_CHECKING:
-    from .lock import Lock
+    from .locks import Lock
 
 
 class HoldingAll:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
-from ..engine import cancellation, pool_acquire, pool_admin, pool_release, pool_renewal, validate
-from ..engine.cancellation import Cancel
+from ..engine import cancel_event, pool_acquire, pool_admin, pool_release, pool_renewal, validate
+from ..engine.cancel_event import Cancel
 from ..engine.pickling import NotPickled
 from ..engine.pool_acquire import BACK_OFF, PoolRequest, Seeker
 from ..engine.pool_admin import PoolCounts, PoolItem, body_text
@@ -185,7 +185,7 @@ class Pool(NotPickled):
         before = None if limit is None else deadline.begin(limit)
         try:
             if cancel is not None:
-                cancellation.begin(session, seeker, cancel)
+                cancel_event.begin(session, seeker, cancel)
             until = limit if not limit else session.clock() + limit
             return cast("Item | None", await pool_acquire.seek(session, seeker, until))
         except BaseException:
@@ -195,7 +195,7 @@ class Pool(NotPickled):
             if before is not None:
                 deadline.end(before)
             if cancel is not None:
-                cancellation.end(session, seeker)
+                cancel_event.end(session, seeker)
 
     def __repr__(self) -> str:
         return f"<fairlock.aio.Pool {self._name!r}>"

@@ -10,7 +10,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from ..engine.clock import boot_clock
+from ..engine.boot_clock import boot_clock
 from ..errors import ConfigError, LockError
 from ..stores.deadline import without_end
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from . import exit_codes, output
-from .arguments import Arguments, parse
-from .commands import COMMANDS, command_help, overview
+from .command_table import COMMANDS, command_help, overview
+from .parse_arguments import Arguments, parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import signals
+from . import blocked_signals
 from .exit_codes import BY_SIGNAL, CANNOT_EXECUTE, NOT_FOUND, Exit
 from .watchdog import KillSchedule, Watchdog, clock
 
@@ -120,21 +120,21 @@ class Supervisor:
 
     def wait(self) -> tuple[int, int]:
         """Return its exit code, or 128+N; and the signal that ended it if that was typed at the terminal, else 0."""
-        forwarded = signals.to_forward()
-        fetched = forwarded | signals.STOP | {signal.SIGCHLD, signal.SIGCONT, signals.WAKE}
+        forwarded = blocked_signals.to_forward()
+        fetched = forwarded | blocked_signals.STOP | {signal.SIGCHLD, signal.SIGCONT, blocked_signals.WAKE}
         self.refresh()
-        while (early := signals.fetch(forwarded | signals.STOP, 0))[0]:
+        while (early := blocked_signals.fetch(forwarded | blocked_signals.STOP, 0))[0]:
             # Typed while the command was being started: perhaps too early for it. A second one does no harm.
             self.typed |= {early[0]} if early[1] else set()
             self.send(early[0])
-            self.stopping = early[0] in signals.STOP
+            self.stopping = early[0] in blocked_signals.STOP
         self.reap()  # it may have ended before SIGCHLD was fetched
         while self.ended is None:
             tick = min(TICK, self.schedule.next() - clock()) if self.watchdog.dead else TICK
-            signum, by_kernel = signals.fetch(fetched, tick)
+            signum, by_kernel = blocked_signals.fetch(fetched, tick)
             if signum == signal.SIGCHLD:
                 self.reap()
-            elif signum in signals.STOP:
+            elif signum in blocked_signals.STOP:
                 self.stopping = True  # this process stops after the command: a pager first restores the terminal
                 if self.own_group or not by_kernel:
                     self.send(signum)
@@ -179,7 +179,7 @@ class Supervisor:
 
     def halt(self) -> None:
         self.stopping = False
-        signals.halt(self.between_statements)
+        blocked_signals.halt(self.between_statements)
         self.send(signal.SIGCONT)
 
     def send(self, signum: int) -> None:

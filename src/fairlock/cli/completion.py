@@ -5,8 +5,8 @@ request to the store, which may be far away or down.
 """
 
 from . import output
-from .arguments import GLOBAL, GROUPS, HELP, Arguments, Choice, Command, Option
-from .commands import COMMANDS
+from .command_table import COMMANDS
+from .parse_arguments import GLOBAL, GROUPS, HELP, Arguments, Choice, Command, Option
 
 
 def print_completion(args: Arguments) -> int:

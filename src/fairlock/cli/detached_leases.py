@@ -16,8 +16,8 @@ from fairlock.engine import validate
 from fairlock.errors import NotHeld
 from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew
 
-from . import client_internals, exit_codes, lock_options, output
-from .arguments import Arguments
+from . import acquire_lock, exit_codes, make_client, output
+from .parse_arguments import Arguments
 
 
 def run_on_detached(args: Arguments) -> int:
@@ -40,11 +40,11 @@ def acquire(args: Arguments) -> int:
     if own is not None and not (own.isascii() and own.isalnum() and len(own) <= 200):
         raise exit_codes.Usage("--ticket needs 1 to 200 letters and digits, and should be hard to guess.")
     name = args.operands[0]
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         if args["ticket"] is not None:
-            client_internals.choose_ticket(locks, args["ticket"])
-        lease = lock_options.acquire(args, locks, lock_options.make(args, locks, name, ""))
-        fence, length = lease.fence, client_internals.lease_of(locks)
+            make_client.choose_ticket(locks, args["ticket"])
+        lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
+        fence, length = lease.fence, make_client.lease_of(locks)
         ticket = lease.detach(length)
     if args["json"]:
         output.json({"name": name, "ticket": ticket, "fence": fence, "lease": length})
@@ -55,9 +55,9 @@ def acquire(args: Arguments) -> int:
 
 def renew(args: Arguments, ticket: str) -> int:
     name = args.operands[0]
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         longer = None if args["lease"] is None else int(validate.lease(args["lease"]) * 1e6)
-        reply = client_internals.call(locks, lock_options.name(name), Renew(ticket, lease=longer))
+        reply = make_client.call(locks, acquire_lock.name(name), Renew(ticket, lease=longer))
     if not isinstance(reply, Granted):
         raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
     if args["json"]:
@@ -71,9 +71,9 @@ def extend(args: Arguments) -> int:
     if args["lease"] is None:
         raise exit_codes.Usage("No duration is given. Use `fairlock renew NAME --handle TEXT --lease DUR`.")
     name = args.operands[0]
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         try:
-            locks.extend(name, args["lease"], handle=client_internals.handle(args))
+            locks.extend(name, args["lease"], handle=make_client.handle(args))
         except NotHeld as bad:
             raise exit_codes.Exit(exit_codes.LOST, str(bad), expected=True) from None
     if args["json"]:
@@ -85,8 +85,8 @@ def extend(args: Arguments) -> int:
 
 def release_by_handle(args: Arguments) -> int:
     name = args.operands[0]
-    with client_internals.client(args) as locks:
-        held = locks.release(name, handle=client_internals.handle(args))
+    with make_client.client(args) as locks:
+        held = locks.release(name, handle=make_client.handle(args))
     if args["json"]:
         output.json({"name": name, "held": held})
     if not held:
@@ -97,8 +97,8 @@ def release_by_handle(args: Arguments) -> int:
 
 def release(args: Arguments, ticket: str) -> int:
     name = args.operands[0]
-    with client_internals.client(args) as locks:
-        reply = client_internals.call(locks, lock_options.name(name), Release(ticket, leave_tombstone=False))
+    with make_client.client(args) as locks:
+        reply = make_client.call(locks, acquire_lock.name(name), Release(ticket, leave_tombstone=False))
     held = isinstance(reply, Released) and reply.held
     if args["json"]:
         output.json({"name": name, "held": held})

@@ -13,8 +13,8 @@ import fairlock
 from fairlock.connect import others_may_read, url_file
 from fairlock.errors import StoreError
 
-from . import client_internals, exit_codes, output
-from .arguments import Arguments
+from . import exit_codes, make_client, output
+from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Locks
@@ -27,20 +27,20 @@ def doctor_or_schema(args: Arguments) -> int:
     if args.command.name == "schema":
         return schema(args)
     if args["repair"] is not None:
-        from .repair import repair
+        from .doctor_repair import repair
 
         return repair(args)
     code = 0
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         checks = [*check_setup(args, locks)]
         try:
             checks.append(check_latency(locks))
-            checks += client_internals.examine(locks)
+            checks += make_client.examine(locks)
             checks += find_damage(locks)
         except StoreError as error:
             checks.append(("error", str(error)))
             code = exit_codes.REFUSED if error.refused else exit_codes.UNREACHABLE
-        store, scope = locks.store, client_internals.scope(locks)
+        store, scope = locks.store, make_client.scope(locks)
     if not code and any(level == "error" for level, _ in checks):
         code = exit_codes.CONFIG
     if args["json"]:
@@ -95,8 +95,8 @@ def check_latency(locks: "Locks") -> tuple[str, str]:
 def schema(args: Arguments) -> int:
     if args.operands:
         args.options["url"] = args.operands[0]
-    with client_internals.client(args) as locks:
-        text = client_internals.schema(locks)
+    with make_client.client(args) as locks:
+        text = make_client.schema(locks)
     if args["json"]:
         output.json({"store": locks.store, "schema": text})
     else:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from fairlock.engine.events import short
 
-from . import client_internals, exit_codes, holder_text, lock_options, output
-from .arguments import Arguments, count
+from . import acquire_lock, exit_codes, make_client, output, sentences
+from .parse_arguments import Arguments, count
 
 if TYPE_CHECKING:
     from fairlock import Resource
@@ -33,9 +33,9 @@ def evict(args: Arguments) -> int:
 
 
 def evict_name(args: Arguments) -> int:
-    name = lock_options.name(args.operands[0])
-    with client_internals.client(args) as locks:
-        it = holder_text.find(locks, name)
+    name = acquire_lock.name(args.operands[0])
+    with make_client.client(args) as locks:
+        it = sentences.find(locks, name)
         if it is None or not (it.holders or (args["ticket"] and it.queue)):
             if args["json"]:
                 output.json({"name": name, "evicted": []})
@@ -57,7 +57,7 @@ def evict_name(args: Arguments) -> int:
 
 def ask_first(args: Arguments, name: str, it: "Resource") -> None:
     """Explain what will happen, and require the name to be typed."""
-    holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else holder_text.describe_evicted(it)
+    holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else sentences.describe_evicted(it)
     text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
     confirm("evict", name, text, "nothing was changed")
 
@@ -73,19 +73,19 @@ def evict_matching(args: Arguments) -> int:
     pattern = args.operands[0]
     if args["ticket"]:
         raise exit_codes.Usage("A ticket belongs to one name: use --ticket or --pattern, not both.")
-    with client_internals.client(args) as locks:
-        held = client_internals.holders(locks, pattern)
+    with make_client.client(args) as locks:
+        held = make_client.holders(locks, pattern)
         if not held and not args["json"]:
             output.err(f"No name in {locks.store} that matches {pattern!r} has a holder, so nothing was changed.")
             return 0
         if held and not args["yes"]:
-            texts = [f"{it.name!r} from {holder_text.describe_evicted(it)}" for it, _ in held]
+            texts = [f"{it.name!r} from {sentences.describe_evicted(it)}" for it, _ in held]
             listed = "".join(f"  {output.plain(text)}\n" for text in texts)
             text = f"This takes {names(len(held))}:\n{listed}For each: {consequence(args)}"
             confirm("evict", pattern, text, "nothing was changed", "pattern")
         evicted = []
         for it, tickets in held:
-            gone = client_internals.evict_tickets(locks, it.name, tickets, args["reason"], bool(args["at_once"]))
+            gone = make_client.evict_tickets(locks, it.name, tickets, args["reason"], bool(args["at_once"]))
             if gone:
                 evicted.append((it.name, gone))
                 if not (args["json"] or args["quiet"]):  # one by one: if the next one fails, this one is evicted
@@ -133,7 +133,7 @@ def resize(args: Arguments) -> int:
             slots = count(given[0])
         except ValueError as wants:
             raise exit_codes.Usage(f"SLOTS must be {wants}, not {given[0]!r}.") from None
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         locks.resize(name, slots)
     if args["json"]:
         output.json({"name": name, "slots": slots})

@@ -13,17 +13,17 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import client_internals, holder_text, lock_options, output
-from .arguments import Arguments
+from . import acquire_lock, make_client, output, sentences
+from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Locks, Resource, Snapshot
 
 
 def ls_or_show(args: Arguments) -> int:
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         if args.command.name == "show":
-            show(args, locks, lock_options.name(args.operands[0]))
+            show(args, locks, acquire_lock.name(args.operands[0]))
         elif args["watch"]:
             watch(args, locks)
         else:
@@ -74,7 +74,7 @@ def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
     first = shown[0]
     more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
     held_for, lease = output.short_duration(first.held_for), time_left(first.expires_in)
-    return resource.name, kind, holder_text.owner(first) + more, held_for, lease, waiting, first.note
+    return resource.name, kind, sentences.owner(first) + more, held_for, lease, waiting, first.note
 
 
 def time_left(seconds: float) -> str:
@@ -85,7 +85,7 @@ def show(args: Arguments, locks: "Locks", name: str) -> None:
     seen = locks.snapshot(name)
     seen = seen._replace(resources=tuple(r for r in seen.resources if r.name == name))
     items = locks.pool(name).counts()
-    counts = holder_text.count_items(items)
+    counts = sentences.count_items(items)
     if args["json"]:
         output.json({**to_json(seen), "pool": items._asdict() if counts else None})
         return
@@ -109,7 +109,7 @@ def show(args: Arguments, locks: "Locks", name: str) -> None:
     for title, some in (("holders", it.holders), ("expired leases, not yet taken by another", it.expired)):
         rows = [
             (
-                holder_text.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
+                sentences.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
                 time_left(one.expires_in), weight(one.weight, it), one.note,
             )
             for one in some

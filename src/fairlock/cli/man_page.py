@@ -1,9 +1,9 @@
 """`fairlock man`: the manual page in roff, made of the table of commands and of the exit codes."""
 
 from . import output
-from .arguments import GLOBAL, HELP, Arguments, Option
-from .commands import COMMANDS, TITLE, forms, sentence
+from .command_table import COMMANDS, TITLE, forms, sentence
 from .exit_codes import MEANINGS
+from .parse_arguments import GLOBAL, HELP, Arguments, Option
 
 DESCRIPTION = """\
 fairlock runs commands one at a time, on one machine or on many. Waiters get a lock in the order in which they came. \

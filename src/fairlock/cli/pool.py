@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairlock.errors import ConfigError, LockTimeout
 
-from . import client_internals, exit_codes, holder_text, output
-from .arguments import Arguments
+from . import exit_codes, make_client, output, sentences
+from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Pool, PoolItem
@@ -23,7 +23,7 @@ def run_on_pool(args: Arguments) -> int:
 
         return pool_run(args)
     rows = read_rows(args) if args.command.name == "pool add" else None  # before the store is opened: stdin may be slow
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         one = locks.pool(args.operands[0])
         if rows is not None:
             return add(args, one, rows)
@@ -90,7 +90,7 @@ def ls(args: Arguments, one: "Pool", store: str) -> int:
     if items:
         output.out(output.table(("KEY", "STATE", "OWNER", "DUE", "FENCE", "BODY"), [row(item) for item in items]))
     if not args["quiet"]:
-        found = holder_text.count_items(counts) or "no items"
+        found = sentences.count_items(counts) or "no items"
         output.out(f"{found} in the pool {one.name!r} of {output.plain(store)}\n")
     return 0
 

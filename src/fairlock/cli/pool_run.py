@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairlock.errors import LockTimeout
 
-from . import child_process, client_internals, exit_codes, output
-from .arguments import Arguments
+from . import child_process, exit_codes, make_client, output
+from .parse_arguments import Arguments
 from .run import Run, check_system, parse_command
 from .watchdog import Watchdog, start_watchdog
 
@@ -52,8 +52,8 @@ class PoolRun(Run):
 
     def acquire(self) -> "Item":  # type: ignore[override]
         args = self.args
-        self.locks = client_internals.client(args, self.on_event)
-        pool = self.locks.pool(self.name, lease=client_internals.lease_of(self.locks))
+        self.locks = make_client.client(args, self.on_event)
+        pool = self.locks.pool(self.name, lease=make_client.lease_of(self.locks))
         try:
             item = pool.hold(timeout=0.0 if args["nonblock"] else args["wait"], key=args["key"]).__enter__()
         except LockTimeout as late:

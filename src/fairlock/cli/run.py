@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, NoReturn
 from fairlock.errors import LeaseLost, StoreError
 
 from . import (
+    acquire_lock,
+    blocked_signals,
     child_process,
-    client_internals,
     exit_codes,
-    holder_text,
-    lock_options,
+    make_client,
     output,
-    signal_waiter,
-    signals,
+    sentences,
     waiting_line,
 )
-from .arguments import Arguments
+from .parse_arguments import Arguments
+from .signals_while_waiting import Called, SignalWaiter
 from .watchdog import STUCK, KillSchedule, Watchdog, clock, start_watchdog
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ class Run:
 
     def execute(self) -> NoReturn:
         own_group = not child_process.has_terminal()
-        mask = signals.block()
+        mask = blocked_signals.block()
         try:
-            with signal_waiter.SignalWaiter(waiting_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
+            with SignalWaiter(waiting_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
                 try:
                     lease = self.acquire()
-                except signal_waiter.Called:
+                except Called:
                     pass
                 finally:
                     self.waiting.erase()
@@ -115,20 +115,20 @@ class Run:
 
     def acquire(self) -> "Lease":
         args = self.args
-        self.locks = client_internals.client(args, self.on_event)
+        self.locks = make_client.client(args, self.on_event)
         note = os.path.basename(self.command[0])[:200]  # not its arguments: they may be secret, and the store shared
         times = {"max_hold": args["max_hold"], "at_least": args["at_least"]}
-        return lock_options.acquire(args, self.locks, lock_options.make(args, self.locks, self.name, note, **times))
+        return acquire_lock.acquire(args, self.locks, acquire_lock.make(args, self.locks, self.name, note, **times))
 
     def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
-        watchdog, length = self.watchdog, client_internals.lease_of(self.locks)
+        watchdog, length = self.watchdog, make_client.lease_of(self.locks)
         remaining = self.make_remaining(lease, length)
         grace = GRACE if self.args["grace"] is None else self.args["grace"]
         early = min(grace, min(length, self.args["max_hold"] or length) / 3)
         watchdog.send("ticket", lease.ticket, early)
         watchdog.send("deadline", clock() + remaining())
-        liveness_fd = client_internals.liveness_fd(self.locks)
+        liveness_fd = make_client.liveness_fd(self.locks)
         if liveness_fd is not None:
             watchdog.send("liveness_fd", fd=liveness_fd)
         lease.ensure_held()  # this process may have been stopped meanwhile; then the command must not start
@@ -189,8 +189,8 @@ class Run:
             self.watchdog.finish(lease.remaining() + STUCK)  # first the descendants, then the lock
         else:
             self.watchdog.send("over")
-        signals.stop_forwarding()
-        loss, capped = "", self.locks is not None and client_internals.is_capped(self.locks, lease)
+        blocked_signals.stop_forwarding()
+        loss, capped = "", self.locks is not None and make_client.is_capped(self.locks, lease)
         try:
             lease.ensure_held()
             self.give_back(lease, code)
@@ -212,14 +212,14 @@ class Run:
     def end(self, code: int, typed: int) -> NoReturn:
         self.close()
         if typed == signal.SIGINT and code == exit_codes.BY_SIGNAL + typed:
-            signals.end_by(typed)
+            blocked_signals.end_by(typed)
         self.watchdog.dismiss()
         os._exit(code)  # everything is closed; the end of the interpreter would cost another 5 ms
 
     def close(self) -> None:
         locks, self.locks = self.locks, None
         if locks is not None and self.args["at_least"] is None:
-            client_internals.close_quickly(locks)
+            make_client.close_quickly(locks)
         elif locks is not None:
             locks.close()  # a lock that stays closed without a process should be on the disk
 
@@ -229,7 +229,7 @@ class Run:
         if self.locks is None:
             act()
         else:
-            client_internals.between_statements(self.locks, act)
+            make_client.between_statements(self.locks, act)
 
     def what(self) -> str:
         """Return what the wait is for, as part of a sentence."""
@@ -239,17 +239,17 @@ class Run:
         """Describe the wait; '' before the client is in the queue, when the store is only slow to reply."""
         if not self.in_queue:
             return ""
-        found = None if self.locks is None else holder_text.find(self.locks, self.name)
-        return holder_text.waiting_for(found, self.name, self.ticket)
+        found = None if self.locks is None else sentences.find(self.locks, self.name)
+        return sentences.waiting_for(found, self.name, self.ticket)
 
     def on_event(self, event: "Event") -> None:
         """Called by the client, perhaps by its keeper thread. The main thread must check the lease again."""
         if self.running and event.kind in ("renewed", "lost", "evicted"):
-            signal.pthread_kill(self.main, signals.WAKE)
+            signal.pthread_kill(self.main, blocked_signals.WAKE)
         if event.kind == "waiting":
             self.in_queue, self.ticket = True, event.ticket
         # A store that is unreachable from the start ends the run with its own sentence.
         important = event.kind in ("store_down", "store_up", "place_lost") and (self.in_queue or self.running)
         if self.args["verbose"] or (important and not self.args["quiet"]):
             self.waiting.erase()
-            output.err(holder_text.describe_event(event))
+            output.err(sentences.describe_event(event))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from . import output
-from .arguments import Arguments
+from .parse_arguments import Arguments
 
 AFTER = 1.0  # seconds until the first line
 AGAIN = 1.0

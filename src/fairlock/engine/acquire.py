@@ -18,7 +18,7 @@ from ..rules.locks import EXCLUSIVE, Acquire, Granted, Queued, Refused, Revoked
 from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
 from ..stores.base import Event
-from .clock import jitter
+from .boot_clock import jitter
 from .events import heeded, warn
 from .grant import NEVER, Grant, LeaseBase
 from .local_queue import lead, let_in, stand_by

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 
 from ..errors import ConfigError, RecordDamaged, StoreError
 from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
-from . import cancellation
+from . import cancel_event
 from .events import stumbled
 from .grant import NEVER, Grant, LeaseBase
+from .recheck_leases import suspect
 from .release import flush_release
 from .session import SOON, Session
-from .store_reset import suspect
 
 LINGER = 1.0
 TIDY = 1.0
@@ -211,7 +211,7 @@ async def _watch(session: Session) -> None:
             watched = [s for s in session.holders() if s.watched]
             due = min((s.end() for s in watched), default=NEVER)
             if session.cancels:
-                due = min(due, clock + cancellation.LOOK)
+                due = min(due, clock + cancel_event.LOOK)
             if due == NEVER:
                 idle_since = clock if idle_since is None else idle_since
                 due = idle_since + LINGER
@@ -226,7 +226,7 @@ async def _watch(session: Session) -> None:
             await session.watch_bell.wait(due - clock)
         clock = session.clock()
         if session.cancels:
-            cancellation.look(session)
+            cancel_event.look(session)
         for grant in watched:
             if grant.end() <= clock and not grant.left:
                 session.lose(grant)

@@ -65,7 +65,7 @@ class LockRequest:
         self.max_hold = max_hold
         self.at_least = at_least
         self.on_lost = on_lost
-        self.handle = handle  # the end of its tickets, by which others find it with a secret: see handles.py
+        self.handle = handle  # the end of its tickets, by which others find it with a secret: see handle_secrets.py
         self.key: tuple[str, int, float] | None = None
         """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own."""
         self.block = 1

@@ -23,17 +23,17 @@ from ..stores import base
 from ..stores.base import Answer, Backend, OutcomeUnknown, Runtime, unanswered
 from ..stores.deadline import over
 from . import validate
-from .clock import jitter
+from .boot_clock import jitter
 from .events import Event, EventKind, heeded, log, short, stumbled
 from .grant import NEVER, Grant, LeaseBase
 from .local_queue import lead
 from .owner import this_process
-from .store_reset import follow, look_up
+from .recheck_leases import follow, look_up
 
 if TYPE_CHECKING:
     from ..rules.pools import On, Order, Quit
     from ..stores.base import PoolAnswer, Pools
-    from .cancellation import Cancel
+    from .cancel_event import Cancel
     from .pool_acquire import Seeker
 
 TRIES = 5

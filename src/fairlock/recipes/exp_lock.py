@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..engine import validate
-from ..engine.clock import boot_clock
+from ..engine.boot_clock import boot_clock
 from ..engine.validate import Seconds
 from ..errors import AlreadyHeld, ConfigError, LockTimeout
 

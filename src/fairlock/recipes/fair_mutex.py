@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..engine.validate import Seconds
 from ..sync import Lease, Lock
-from .shared_clients import locks_of
+from .client_per_redis_client import locks_of
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster

@@ -6,7 +6,7 @@ import os
 from threading import Condition
 from typing import Any
 
-from ..engine.clock import boot_clock
+from ..engine.boot_clock import boot_clock
 
 
 class PubSubWaiter:

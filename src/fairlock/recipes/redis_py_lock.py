@@ -9,8 +9,8 @@ from typing import Literal, Self
 from ..engine.run_sync import run
 from ..sync import Lease, Locks
 from ..sync.lease import surely
+from .client_per_redis_client import locks_of
 from .redis_py_lock_base import RedisPyLockBase
-from .shared_clients import locks_of
 
 
 class _ForAll:

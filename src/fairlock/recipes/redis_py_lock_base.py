@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 from ..engine import validate
-from ..engine.client_session import ClientSession
 from ..engine.grant import LeaseBase
+from ..engine.public_session import ClientSession
 from ..errors import ConfigError, LeaseLost, NotHeld, StoreError
 from ..rules.locks import Entry
 from ..stores.base import OutcomeUnknown

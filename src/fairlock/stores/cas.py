@@ -10,7 +10,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   a fresh read, because they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket shows whether it had worked. The
   wake-ups of the lost write may not have been sent, so every unconfirmed holder is woken again.
-- Where a step takes long, those of one client at one row are made together: `shared_steps`.
+- Where a step takes long, those of one client at one row are made together: `merged_steps`.
 - The store is asked about liveness only where it matters: for the clients that a step would grant the lock, and for
   those that it would wait for.
 """
@@ -25,7 +25,7 @@ from .base import Answer, Backend, OutcomeUnknown, Pushed, Row, RowSnapshot, Run
 from .damaged_records import damaged, fence_after
 from .deadline import over
 from .keys import SEPARATOR, glob
-from .shared_steps import Turn, Turns, served
+from .merged_steps import Turn, Turns, served
 
 if TYPE_CHECKING:
     from .cas_pools import CasPools

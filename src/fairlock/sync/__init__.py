@@ -2,6 +2,6 @@
 
 from .client import Locks as Locks
 from .lease import Lease as Lease
-from .lock import Lock as Lock
-from .lock import RWLock as RWLock
-from .lock import Semaphore as Semaphore
+from .locks import Lock as Lock
+from .locks import RWLock as RWLock
+from .locks import Semaphore as Semaphore

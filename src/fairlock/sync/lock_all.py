@@ -15,7 +15,7 @@ from .lease import Lease, surely
 from .runtime import me
 
 if TYPE_CHECKING:
-    from .lock import Lock
+    from .locks import Lock
 
 
 class HoldingAll:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
-from ..engine import cancellation, fast_item, pool_acquire, pool_admin, pool_release, pool_renewal, validate
+from ..engine import cancel_event, fast_item, pool_acquire, pool_admin, pool_release, pool_renewal, validate
 from ..engine.acquire import named
-from ..engine.cancellation import Cancel
+from ..engine.cancel_event import Cancel
 from ..engine.grant import LeaseBase
 from ..engine.pickling import NotPickled
 from ..engine.pool_acquire import BACK_OFF, PoolRequest, Seeker
@@ -221,19 +221,19 @@ class Pool(NotPickled):
             if limit is not None:
                 deadline.begin(limit)
             if cancel is not None:
-                cancellation.begin(session, seeker, cancel)
+                cancel_event.begin(session, seeker, cancel)
             item = fast_item.take(session, seeker, limit == 0)
             if item is None:
                 item = run(pool_acquire.seek(session, seeker, limit if not limit else session.clock() + limit))
             if limit is not None:
                 deadline.end()
             if cancel is not None:
-                cancellation.end(session, seeker)
+                cancel_event.end(session, seeker)
             return item  # type: ignore[return-value]
         except BaseException:
             _withdraw_surely(session, seeker)
             deadline.end()
-            cancellation.end(session, seeker)
+            cancel_event.end(session, seeker)
             raise
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..engine.clock import boot_clock
+from ..engine.boot_clock import boot_clock
 from ..engine.run_sync import run
 from ..errors import ConfigError
 

@@ -26,7 +26,7 @@ from ..stores.base import Backend
 from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
 from ..sync.runtime import ThreadRuntime
-from .async_adapter import dress, undress
+from .blocking_as_async import dress, undress
 from .faults import Faults, install
 from .pool_harness import PoolHarness
 from .runtime import ManualTaskRuntime, ManualThreadRuntime

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...aio import Lease, Lock
 from ...engine.validate import Seconds
-from .shared_clients import locks_of
+from .client_per_redis_client import locks_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis, RedisCluster

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from weakref import WeakKeyDictionary
 
 from ...aio import Lease, Locks
-from ...aio.lock import Asking
+from ...aio.locks import Asking
 from ..redis_py_lock_base import RedisPyLockBase
-from .shared_clients import locks_of
+from .client_per_redis_client import locks_of
 
 
 class _PerTask:

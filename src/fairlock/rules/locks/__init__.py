@@ -1,6 +1,6 @@
 """The rules of locks, as one pure function. Start with the essay at the head of step.py."""
 
-from ..wakeup import Wakeup as Wakeup
+from ..wakeup_message import Wakeup as Wakeup
 from .messages import Acquire as Acquire
 from .messages import Command as Command
 from .messages import Detach as Detach

@@ -59,7 +59,7 @@ in laws/ there; they are checked in every state that small worlds can reach.
 from collections.abc import Collection, Iterable
 from operator import itemgetter
 
-from ..wakeup import Wakeup
+from ..wakeup_message import Wakeup
 from .messages import (
     Acquire,
     Command,

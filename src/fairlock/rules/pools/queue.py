@@ -15,7 +15,7 @@ it.
 
 from collections.abc import Collection, Sequence
 
-from ..wakeup import Wakeup
+from ..wakeup_message import Wakeup
 from .messages import Seek, Take
 from .state import CONFIRM_WINDOW, ItemState, Worker, WorkerQueue
 

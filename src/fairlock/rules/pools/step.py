@@ -41,7 +41,7 @@ small worlds can reach.
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from ..wakeup import Wakeup
+from ..wakeup_message import Wakeup
 from . import queue as queues
 from .messages import (
     Absent,

@@ -7,7 +7,7 @@ from typing import Any
 from ..base import Backend, Runtime
 from ..cas import CasBackend
 from . import url
-from .cluster_session import Wire
+from .statement_sender import Wire
 from .store import CassandraStore
 
 __all__ = ["CassandraStore", "Wire", "open_cassandra"]

@@ -19,7 +19,7 @@ from ...rules.locks import Wakeup
 from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
 from ..polling import Ahead, Naps, Shared, poll, pool_of, standing, told
 from . import cql
-from .cluster_session import Wire
+from .statement_sender import Wire
 
 if TYPE_CHECKING:
     from .pool_items import CassandraItemStore

@@ -17,7 +17,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, S
 from cassandra.policies import DCAwareRoundRobinPolicy, FallthroughRetryPolicy, RoundRobinPolicy
 
 from ...errors import ConfigError
-from .. import urls
+from .. import split_url
 from .load_balancing import SameReplica
 
 FORM = "cassandra://USER:PASSWORD@HOST1,HOST2/KEYSPACE"
@@ -50,9 +50,9 @@ class Address(NamedTuple):
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
-    parts = urls.split(url, FORM)
+    parts = split_url.split(url, FORM)
     keyspace = unquote(parts.path[1:])
-    said = urls.options([*parts.query, *options.items()], OPTIONS, "cassandra")
+    said = split_url.options([*parts.query, *options.items()], OPTIONS, "cassandra")
     hosts, ports = _hosts(parts.place)
     if not hosts or not keyspace.replace("_", "a").isalnum() or len(ports) > 1:
         raise ConfigError(f"This cassandra:// URL cannot be read. Its form is {FORM}; all hosts have the same port.")
@@ -85,7 +85,7 @@ def of_session(session: Any, options: Mapping[str, Any]) -> Address:
     """The keyspace of this session, or another one that it can reach."""
     if not isinstance(session, Session):
         raise ConfigError(f"Of the driver's objects a Session can be used, not a {type(session).__name__}.")
-    said = urls.options(options.items(), SESSION_OPTIONS, "cassandra")
+    said = split_url.options(options.items(), SESSION_OPTIONS, "cassandra")
     keyspace = said.get("keyspace") or session.keyspace
     if not keyspace:
         raise ConfigError("This session has no keyspace: say which, connect(session, keyspace='locks').")
@@ -128,4 +128,4 @@ def _numbers(said: Mapping[str, Any]) -> tuple[float, float, tuple[str, str]]:
     consistency = CONSISTENCIES.get(str(said.get("consistency", "serial")).lower())
     if consistency is None:
         raise ConfigError(f"consistency is {' or '.join(CONSISTENCIES)}.")
-    return urls.seconds(said, "timeout", ANSWER), urls.seconds(said, "skew", SKEW, zero=True), consistency
+    return split_url.seconds(said, "timeout", ANSWER), split_url.seconds(said, "skew", SKEW, zero=True), consistency

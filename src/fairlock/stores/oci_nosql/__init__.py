@@ -8,7 +8,7 @@ from ..base import Backend, Runtime
 from ..cas import CasBackend
 from . import url
 from .store import OciStore
-from .table import Table
+from .table_requests import Table
 
 __all__ = ["OciStore", "Table", "open_oci", "table_of"]
 

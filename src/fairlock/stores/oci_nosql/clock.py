@@ -15,7 +15,7 @@ from ...rules.locks import codec
 from ..base import OutcomeUnknown, Row
 from ..cas import lapsed
 from ..keys import SEPARATOR
-from .table import Table
+from .table_requests import Table
 
 CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
 STATEMENT = "DECLARE $row STRING; SELECT current_time() AS now FROM {table} t WHERE t.key = $row"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from .table import COLUMNS
+from .table_requests import COLUMNS
 
 if TYPE_CHECKING:
     from .store import OciStore

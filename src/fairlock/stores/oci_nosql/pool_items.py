@@ -17,8 +17,8 @@ from ..base import ItemSnapshot, OutcomeUnknown, Row, RowSnapshot
 from ..keys import SEPARATOR
 from ..polling import LONGEST
 from ..pool_items_as_rows import CANDIDATES, Rows
-from .rows import ALL, from_value, key_range, to_value
-from .table import Kept
+from .row_format import ALL, from_value, key_range, to_value
+from .table_requests import Kept
 
 if TYPE_CHECKING:
     from .store import OciStore

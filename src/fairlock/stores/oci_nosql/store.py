@@ -15,8 +15,8 @@ from ...rules.locks import Wakeup
 from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
 from ..polling import Ahead, Naps, Shared, poll, standing, told
 from .clock import CLOCK, Clock, rests_on_it
-from .rows import ALL, from_value, key_range, table_key, to_value
-from .table import COLUMNS, Kept, Table
+from .row_format import ALL, from_value, key_range, table_key, to_value
+from .table_requests import COLUMNS, Kept, Table
 
 if TYPE_CHECKING:
     from ..base import ItemSnapshot

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import oci
 
 from ...errors import ConfigError
-from .. import urls
+from .. import split_url
 from ..deadline import limit
 
 FORM = "oci-nosql://REGION/COMPARTMENT/TABLE"
@@ -55,7 +55,7 @@ class Address(NamedTuple):
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
-    parts = urls.split(url, FORM)
+    parts = split_url.split(url, FORM)
     words = [unquote(word) for word in parts.path.split("/")[1:]]
     if parts.user is not None or not parts.place or ":" in parts.place or len(words) != 2 or not words[1]:
         raise ConfigError(
@@ -66,7 +66,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     if not compartment and not table.startswith("ocid1."):
         raise ConfigError("A table by name needs its compartment: oci-nosql://REGION/COMPARTMENT/TABLE.")
     _check_table(table)
-    said = urls.options([*parts.query, *options.items()], OPTIONS, "oci-nosql")
+    said = split_url.options([*parts.query, *options.items()], OPTIONS, "oci-nosql")
     auth = str(said.get("auth", "config"))
     if auth not in ("config", *AUTH):
         raise ConfigError(f"auth is config, {' or '.join(AUTH)}.")
@@ -94,7 +94,7 @@ def of_client(client: Any, options: Mapping[str, Any]) -> Address:
     """A client of ours with the rights of this one."""
     if not isinstance(client, oci.nosql.NosqlClient):
         raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")
-    said = urls.options(options.items(), CLIENT_OPTIONS, "oci-nosql")
+    said = split_url.options(options.items(), CLIENT_OPTIONS, "oci-nosql")
     table = said.get("table")
     if not table or not isinstance(table, str):
         raise ConfigError("A NosqlClient reaches many tables: say which, connect(client, table='locks').")
@@ -129,7 +129,7 @@ def _check_table(table: str) -> None:
 
 
 def _times(said: Mapping[str, Any]) -> tuple[float, float]:
-    return urls.seconds(said, "timeout", ANSWER), urls.seconds(said, "skew", SKEW, zero=True)
+    return split_url.seconds(said, "timeout", ANSWER), split_url.seconds(said, "skew", SKEW, zero=True)
 
 
 def _first_line(error: BaseException) -> str:

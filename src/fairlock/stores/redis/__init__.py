@@ -6,7 +6,7 @@ from typing import Any
 
 from ..base import Backend, Runtime
 from . import from_client, url
-from .open_connections import make_topology
+from .make_connections import make_topology
 from .store import RedisBackend
 
 
@@ -18,7 +18,7 @@ def open_redis(target: object, runtime: Runtime, namespace: str, options: dict[s
         found = from_client.read(target, runtime.blocking, options)
     listeners: Any
     if runtime.blocking:
-        from .thread_listener import ThreadListener as listeners
+        from .blocking_listener import ThreadListener as listeners
     else:
         from .async_listener import AsyncListener as listeners
     return RedisBackend(found.where, runtime, namespace, make_topology(found, runtime.blocking), listeners, **found.own)

@@ -17,7 +17,7 @@ from redis import exceptions
 from ...errors import StoreError
 from ..async_deadline import in_time
 from .errors import cannot_connect, lost
-from .resp import NOT_YET, detach_socket, reader
+from .reply_reader import NOT_YET, detach_socket, reader
 from .url import TIMEOUT
 
 PARENTS: list[Any] = []  # objects of the parent process: finalizing them here would touch its loop

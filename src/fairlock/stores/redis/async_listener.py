@@ -9,8 +9,8 @@ from ..base import Pushed, Runtime
 from .async_connection import AsyncNode, Pipe, wait_until_open
 from .encoding import pack
 from .errors import error_for, lost
-from .resp import ReplyError, parse_wakeup
-from .wakeups import WakeupInbox
+from .reply_reader import ReplyError, parse_wakeup
+from .wakeup_inbox import WakeupInbox
 
 
 class AsyncListener(WakeupInbox):

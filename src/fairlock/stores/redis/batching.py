@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .async_connection import AsyncNode, PendingRequest, fail
 from .encoding import grant_head, pack
 from .packed_commands import PackedCommands, fast_tail
-from .resp import ReplyError
+from .reply_reader import ReplyError
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
 
 if TYPE_CHECKING:

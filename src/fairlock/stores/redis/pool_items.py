@@ -30,12 +30,12 @@ from ...rules.pools import (
 )
 from ..base import PoolAnswer, Pools
 from . import encoding, errors, pool_encoding
-from .call_nowait import PING, new
-from .dispatch import RoutedCommand
 from .encoding import pack_args
 from .packed_commands import LEAST, MOST, USUAL, begin_evalsha
 from .pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, READ_ITEMS, READ_QUEUE, SIMPLE, STEP, fast_script
-from .resp import NOT_YET, ReplyError
+from .reply_reader import NOT_YET, ReplyError
+from .send_and_redirect import RoutedCommand
+from .thread_calls import PING, new
 
 KNOWN = 1024
 ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}

@@ -11,8 +11,8 @@ from ...errors import RecordDamaged
 from ...rules.locks import Renew
 from ...rules.pools import BROKEN, Quit
 from . import errors, pool_encoding, scripts
-from .dispatch import RoutedCommand
 from .encoding import pack
+from .send_and_redirect import RoutedCommand
 
 if TYPE_CHECKING:
     from .store import RedisBackend

@@ -19,13 +19,13 @@ from ...rules.locks import Acquire, Command, Detach, Granted, LockState, Release
 from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime, unanswered
 from ..keys import glob
 from . import encoding, errors
-from .call_nowait import LIST_AGAIN, PING, NowaitCalls
-from .dispatch import Dispatcher, RoutedCommand
 from .encoding import pack
-from .lazy_pools import LazyPools
 from .packed_commands import PackedCommands, begin_evalsha
-from .resp import ReplyError
+from .pools_on_demand import LazyPools
+from .reply_reader import ReplyError
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, READ_STATE, STEP
+from .send_and_redirect import Dispatcher, RoutedCommand
+from .thread_calls import LIST_AGAIN, PING, NowaitCalls
 from .topology import Topology
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from redis import exceptions
 
 from ..deadline import left, over
 from .errors import cannot_connect, lost
-from .resp import NOT_YET, detach_socket, reader, set_timeouts
+from .reply_reader import NOT_YET, detach_socket, reader, set_timeouts
 
 MOST = 64  # connections; a thread that needs one more waits for one of them
 CHUNK = 65536

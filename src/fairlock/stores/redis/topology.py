@@ -16,7 +16,7 @@ from ...errors import StoreError
 from ..base import OutcomeUnknown, unanswered
 from .encoding import pack
 from .errors import guide_error
-from .resp import ReplyError
+from .reply_reader import ReplyError
 
 T = TypeVar("T")
 Place = Callable[[], tuple[str, int]]  # where to connect to, now

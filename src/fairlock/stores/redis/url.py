@@ -1,8 +1,8 @@
 """Reads a URL: hosts, database, credentials, options.
 
 redis-py does not read it, because it takes `/O` for database 0, `/1/2` for 12, and passes an option that it does not
-know on to a constructor that fails much later. What is wrong is refused before anything is opened; ../urls.py takes the
-URL apart.
+know on to a constructor that fails much later. What is wrong is refused before anything is opened; ../split_url.py
+takes the URL apart.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ...errors import ConfigError
-from .. import urls
-from ..urls import SPECIAL
+from .. import split_url
+from ..split_url import SPECIAL
 
 TIMEOUT = 2.0  # seconds; for a connection, and for each answer
 
@@ -38,7 +38,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
     scheme = url.partition("://")[0]
     secure, kind = scheme.startswith("rediss"), scheme.partition("+")[2]
-    parts = urls.split(url, FORMS[scheme])
+    parts = split_url.split(url, FORMS[scheme])
     place, path = parts.place, unquote(parts.path)
     given = checked(scheme, [*parts.query, *options.items()], _known(scheme, secure))
     own = {name: given.pop(name) for name in OWN if name in given}
@@ -177,7 +177,7 @@ def _known(scheme: str, secure: bool) -> dict[str, Read]:
 def checked(scheme: str, given: list[tuple[str, Any]], known: dict[str, Read]) -> dict[str, Any]:
     found = {}
     tls = f"It is one of rediss{scheme[5:]}://."
-    for name, value in urls.options(given, known, scheme, lambda name: tls if name in TLS else "").items():
+    for name, value in split_url.options(given, known, scheme, lambda name: tls if name in TLS else "").items():
         reads, meaning = known[name]
         try:
             found[name] = reads(value)

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from ...errors import ConfigError
-from .. import urls
+from .. import split_url
 from ..deadline import limit
 from ..keys import canonical
 
@@ -59,7 +59,7 @@ class Address(NamedTuple):
 
 def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
     """Read a URL or an Engine. ImportError if a driver is missing, ConfigError if it cannot be used."""
-    own = urls.options(options.items(), OWN, target.partition("://")[0] if isinstance(target, str) else "sql")
+    own = split_url.options(options.items(), OWN, target.partition("://")[0] if isinstance(target, str) else "sql")
     if not isinstance(target, str):
         return _of_engine(target, blocking, own)
     url = _url(target)
@@ -76,11 +76,11 @@ def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
 def _url(text: str) -> URL:
     """As SQLAlchemy reads it, but for the end of a password: an @ in it is one of its letters."""
     form = f"{text.partition('://')[0].partition('+')[0]}://user:password@host/database"
-    parts = urls.split(text, form)
+    parts = split_url.split(text, form)
     try:
         return make_url(parts.quoted(parts.scheme))
     except (sa.exc.ArgumentError, ValueError):
-        raise ConfigError(f"This URL cannot be read. Its form is {form}. {urls.SPECIAL}") from None
+        raise ConfigError(f"This URL cannot be read. Its form is {form}. {split_url.SPECIAL}") from None
 
 
 def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
@@ -107,8 +107,8 @@ def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
 def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: Callable[[], Any] | None) -> Address:
     if own.get("timesten") is not None:
         scheme = _timesten(scheme, own["timesten"])
-    timeout = urls.seconds(own, "timeout", TIMEOUT, 3600)
-    skew = urls.seconds(own, "skew", 0.0, 3600, zero=True)
+    timeout = split_url.seconds(own, "timeout", TIMEOUT, 3600)
+    skew = split_url.seconds(own, "skew", 0.0, 3600, zero=True)
     settings: dict[str, Any] = {
         "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "pool_use_lifo": True,
         "pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2, "pool_timeout": timeout,
@@ -148,7 +148,7 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
 
 
 def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
-    from .handshake import Handshake
+    from .connect_in_time import Handshake
 
     return Handshake(timeout, blocking, oracle).make
 

@@ -19,7 +19,7 @@ from ...rules.locks import codec
 from . import errors
 from .as_file_owner import rights_of
 from .connection import SETTINGS, Closed, Connection, connect
-from .wakeup_sockets import WakeupSockets
+from .listener_sockets import WakeupSockets
 
 try:
     import fcntl

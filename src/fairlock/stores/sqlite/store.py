@@ -17,9 +17,9 @@ from ...rules.locks import Wakeup, codec
 from ..base import NEVER, Pushed, Row, RowSnapshot, Runtime, Store, Written
 from . import clock, errors, fork_hooks, location
 from .connection import SETTINGS, TABLES, Closed, Connection
+from .listener_sockets import WakeupSockets
 from .maintenance import GLANCE, Maintenance
-from .wakeup_sockets import WakeupSockets
-from .wakeups import WakeupWaiters
+from .wait_for_wakeup import WakeupWaiters
 
 if TYPE_CHECKING:
     from .pool_items import SqliteItemStore

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, cast, overload
 
-from ..engine import admin, async_fast_acquire, cancellation, validate, with_block
-from ..engine.cancellation import Cancel
+from ..engine import admin, async_fast_acquire, cancel_event, validate, with_block
+from ..engine.cancel_event import Cancel
 from ..engine.pickling import NotPickled
 from ..engine.request import LockRequest
 from ..engine.validate import OWN, Seconds
@@ -115,7 +115,7 @@ class Lock(NotPickled, Generic[T]):
         before = None if limit is None else deadline.begin(limit)
         try:
             if cancel is not None:
-                cancellation.begin(session, lease, cancel)
+                cancel_event.begin(session, lease, cancel)
             asked = self._knock(lease, limit)
             try:
                 had = asked is not None and async_fast_acquire.sit(
@@ -135,7 +135,7 @@ class Lock(NotPickled, Generic[T]):
             if before is not None:
                 deadline.end(before)
             if cancel is not None:
-                cancellation.end(session, lease)
+                cancel_event.end(session, lease)
 
     def _knock(self, lease: Lease, limit: float | None) -> Awaitable[Any] | None:
         """Send the request now if it is one message, and return its reply to be awaited."""

@@ -1,11 +1,11 @@
 """`fairlock doctor --repair NAME`: resets what is damaged under one name, and nothing else."""
 
-from . import client_internals, evict_resize, lock_options, output
-from .arguments import Arguments
+from . import acquire_lock, evict_resize, make_client, output
+from .parse_arguments import Arguments
 
 
 def repair(args: Arguments) -> int:
-    name = lock_options.name(args["repair"])
+    name = acquire_lock.name(args["repair"])
     if not args["yes"]:
         evict_resize.confirm(
             "doctor --repair",
@@ -14,7 +14,7 @@ def repair(args: Arguments) -> int:
             "Its fences go on rising. Data that can be read is not changed.",
             "nothing was changed",
         )
-    with client_internals.client(args) as locks:
+    with make_client.client(args) as locks:
         done = locks.repair(name)
         store = locks.store
     if args["json"]:

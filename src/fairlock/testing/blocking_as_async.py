@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import sync
 from ..engine.run_sync import run
-from ..sync.lock import Holding
+from ..sync.locks import Holding
 from ..sync.pool import Item, ItemHolding, Pool
 
 ASKS = {

@@ -3,7 +3,7 @@
 `cli/__init__.py` names the module that implements each command.
 """
 
-from .arguments import GLOBAL, HELP, Choice, Command, Option, code, duration, json, slots
+from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, duration, json, slots
 
 MANY = 1 << 30
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..rules.locks import Command, Entry, LockState, Reply
 from ..stores.base import Backend, Runtime
-from . import admin, handles, lease_ops, validate
+from . import admin, handle_secrets, lease_ops, validate
 from .admin import Resource
 from .grant import LeaseBase
 from .release import flush_release
@@ -107,7 +107,7 @@ class ClientSession:
 
     async def extend_entry(self, name: str, entry: Entry, seconds: float) -> bool:
         """Let the lease of another client last for at least this long from now. Return False if it is gone."""
-        return await handles.extend_entry(self._session, name, entry, seconds)
+        return await handle_secrets.extend_entry(self._session, name, entry, seconds)
 
     async def set_end(self, lease: LeaseBase, seconds: float, more: bool = False) -> None:
         """Move the end of a lease of this client to this many seconds from now, or (more) after its present end."""

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from . import file_permissions
-from .process_deaths import NAME, ProcessDeaths, runs
+from .process_watch import NAME, ProcessDeaths, runs
 
 _THIS = "/proc/self/fd/"
 _STALE_AFTER = 3600.0  # seconds; a dead listener is proof of death as long as its file lies there

@@ -14,9 +14,9 @@ from typing import Any
 from ..base import Pushed, Runtime
 from .encoding import pack
 from .errors import error_for, lost
-from .resp import NOT_YET, ReplyError, detach_socket, parse_wakeup
+from .reply_reader import NOT_YET, ReplyError, detach_socket, parse_wakeup
 from .thread_connections import CHUNK, SLOW, ThreadConnection, ThreadNode
-from .wakeups import WakeupInbox
+from .wakeup_inbox import WakeupInbox
 
 
 class ThreadListener(WakeupInbox):

@@ -14,7 +14,7 @@ from ..base import Answer
 from . import encoding, errors
 from .encoding import pack
 from .packed_commands import PackedCommands
-from .resp import ReplyError
+from .reply_reader import ReplyError
 
 LIST_AGAIN = 3600.0  # seconds after which a name in use is written into the index again
 # Sent before a Release: the server then notifies the new holder before it replies to the releasing client.

@@ -14,7 +14,7 @@ from ..base import OutcomeUnknown, Runtime
 from ..deadline import over
 from .encoding import pack
 from .errors import error_code, error_for
-from .resp import ReplyError
+from .reply_reader import ReplyError
 from .scripts import Script
 from .topology import Topology
 

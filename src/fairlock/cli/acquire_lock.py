@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from fairlock.engine.validate import name as checked_name
 from fairlock.errors import LockTimeout
 
-from . import client_internals
-from .arguments import STORED, Arguments
+from . import make_client
 from .exit_codes import NOT_ACQUIRED, Exit
+from .parse_arguments import STORED, Arguments
 
 if TYPE_CHECKING:
     from fairlock import Lease, Lock, Locks
@@ -22,7 +22,7 @@ def name(text: str) -> str:
 def make(args: Arguments, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = args["note"] if args["note"] is not None else note
     if args["handle"] is not None:
-        options["handle"] = client_internals.handle(args)
+        options["handle"] = make_client.handle(args)
     if args["slots"] is not None:
         return locks.semaphore(name, None if args["slots"] == STORED else args["slots"], **options)
     options["local_handoff"] = False  # this process has one holder, so there is no other to hand it to
@@ -41,11 +41,11 @@ def acquire(args: Arguments, locks: "Locks", lock: "Lock") -> "Lease":
             lease = lock.acquire(blocking=False)
             if lease is not None:
                 return lease
-            if not set(held).isdisjoint(client_internals.tickets_of_holders(locks, lock.name)):
+            if not set(held).isdisjoint(make_client.tickets_of_holders(locks, lock.name)):
                 sentence = f"{lock.name!r} is held by a `fairlock run` around this one; waiting would never end."
                 raise Exit(code, sentence, expected=True)
         lease = lock.hold(timeout=timeout).__enter__()
-        if lease.remaining() * 2 < client_internals.lease_of(locks):
+        if lease.remaining() * 2 < make_client.lease_of(locks):
             lease.renew()  # the grant is provisional; the command needs the full lease
         return lease
     except LockTimeout as late:

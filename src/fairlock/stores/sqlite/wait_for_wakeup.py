@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from ..base import Event, Pushed, Runtime
 from ..polling import Naps
-from .wakeup_sockets import MANY, WakeupSockets
+from .listener_sockets import MANY, WakeupSockets
 
 LOOK = 0.25  # seconds between two reads of the row where wake-ups arrive
 QUICK = 0.005  # seconds between probes of a listener whose process has ended while a copy of it is still held

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, cast, overload
 
-from ..engine import admin, cancellation, validate, with_block
-from ..engine.cancellation import Cancel
+from ..engine import admin, cancel_event, validate, with_block
+from ..engine.cancel_event import Cancel
 from ..engine.fast_acquire import enter as enter_at_once
 from ..engine.fast_acquire import leave as leave_at_once
 from ..engine.pickling import NotPickled
@@ -102,7 +102,7 @@ class Lock(NotPickled, Generic[T]):
             if limit is not None:
                 deadline.begin(limit)
             if cancel is not None:
-                cancellation.begin(self._session, lease, cancel)
+                cancel_event.begin(self._session, lease, cancel)
             at_once = not self._reentrant and enter_at_once(self._session, lease, limit == 0)
             had = at_once or self._waits(lease, limit)
             if had:
@@ -111,12 +111,12 @@ class Lock(NotPickled, Generic[T]):
             if limit is not None:
                 deadline.end()
             if cancel is not None:
-                cancellation.end(self._session, lease)
+                cancel_event.end(self._session, lease)
             return lease if had else None
         except BaseException:
             undo_surely(lease)
             deadline.end()
-            cancellation.end(self._session, lease)
+            cancel_event.end(self._session, lease)
             raise
 
     def _waits(self, lease: Lease, limit: float | None) -> bool:

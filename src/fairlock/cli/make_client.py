@@ -10,7 +10,7 @@ from fairlock.engine.run_sync import run
 from fairlock.errors import ConfigError
 from fairlock.rules.locks import Command, Reply
 
-from .arguments import Arguments
+from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Resource

@@ -1,6 +1,6 @@
 """Deliberate breaks in how the steps of one client at one row are made together."""
 
-from tests.simulation import scene_shared_steps as turns
+from tests.simulation import scene_merged_steps as turns
 from tests.simulation.mutant import CAS, SHARED_STEPS, Mutant
 
 MUTANTS = [
