@@ -36,7 +36,7 @@ def publish(
     name: str, called: str, tables: list[Table], run_by: dict[str, Any], missing: dict[str, str], rounds: Any,
     into: Path | None,
 ) -> None:  # fmt: skip
-    """Print the tables; write NAME.json, and the tables into bench.md if that has a place for them."""
+    """Print the tables; write NAME.json, and the tables into bench-NAME.md if that has a place for them."""
     said = ", ".join(f"{word}: {value}" for word, value in run_by.items())
     print("\n\n".join(map(show, tables)))
     for one, why in missing.items():
@@ -47,7 +47,7 @@ def publish(
     into.mkdir(parents=True, exist_ok=True)
     data = {"about": run_by, "not measured": missing, "rounds": rounds}
     (into / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    page = into / "bench.md"
+    page = into / f"bench-{name}.md"
     if page.exists():
         text = "\n\n".join([*map(markdown, tables), f"Median (lowest to highest) of the rounds. {said}."])
         between = rf"(<!-- figures of {called} -->\n).*?(\n<!-- end of figures of {called} -->)"

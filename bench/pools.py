@@ -4,8 +4,8 @@
 
 Every round measures every contender once, one right after the other and each time in another order. Ratios are taken
 within a round, and then the median of those. Workers are processes; a measurement begins when all of them are ready.
-Prints a table; with --into also writes pools.json (all figures of all rounds), and the table into bench.md, if that has
-a place for it.
+Prints a table; with --into also writes pools.json (all figures of all rounds), and the table into bench-pools.md, if
+that has a place for it.
 """
 
 import sys
@@ -197,7 +197,7 @@ def tables(results: Rounds) -> list[list[list[str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--into", type=Path, help="write pools.json here, and the table into bench.md")
+    parser.add_argument("--into", type=Path, help="write pools.json here, and the table into bench-pools.md")
     parser.add_argument("--only", nargs="*", default=[], choices=MEASURES, metavar="MEASURE")
     wanted = parser.parse_args()
     missing: dict[str, str] = {}

@@ -5,7 +5,7 @@
 Every round measures every contender once, one right after the other and each time in another order; ratios are taken
 within a round, and of those the median. All contenders are processes of their own. The servers are the bench's own and
 do not wait for the disk, so that the way of working shows and not the disk. Prints a table; with --into also writes
-sql.json (all figures of all rounds), and the table into bench.md, if that has a place for it.
+sql.json (all figures of all rounds), and the table into bench-sql.md, if that has a place for it.
 """
 
 import sys
@@ -209,7 +209,7 @@ def tables(results: Rounds) -> list[list[list[str]]]:
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--rounds", type=int, default=ROUNDS)
-    words.add_argument("--into", type=Path, help="write sql.json here, and the table into bench.md")
+    words.add_argument("--into", type=Path, help="write sql.json here, and the table into bench-sql.md")
     words.add_argument("--only", nargs="*", default=[], choices=MEASURES, metavar="MEASURE")
     wanted = words.parse_args()
     begun = time.monotonic()

@@ -41,6 +41,13 @@ class StoreError(LockError, ConnectionError):
     """True if the store refused the request (missing rights): a retry does not help."""
 
 
+def refused(sentence: str) -> StoreError:
+    """Return the error for a request that the store refuses, so that a retry does not help."""
+    error = StoreError(sentence)
+    error.refused = True
+    return error
+
+
 class RecordDamaged(StoreError):
     """The stored state of one name cannot be read. Other names are not affected.
 

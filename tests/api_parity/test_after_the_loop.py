@@ -10,7 +10,7 @@ import pytest
 from fairlock import StoreError, aio
 
 
-def test_a_lease_whose_loop_was_closed_can_still_be_asked() -> None:
+def test_a_lease_still_works_after_its_loop_was_closed() -> None:
     async def main() -> aio.Lease:
         locks = aio.connect("memory://", lease=0.5)
         return await locks.lock("x").hold().__aenter__()

@@ -101,5 +101,5 @@ def test_the_same_on_other_stores(url: str) -> None:
 
 @pytest.mark.parametrize("where", ["in the main thread", "in a daemon thread"])
 @pytest.mark.parametrize("store", ["sqlite", "redis_alone", "postgresql", "mariadb", "fake_nosql"])
-def test_what_is_held_in_a_loop_that_nobody_ended_is_released(url: str, where: str) -> None:
+def test_what_is_held_in_a_loop_that_was_not_ended_is_released(url: str, where: str) -> None:
     nothing_is_left_by_a_loop(url, where)

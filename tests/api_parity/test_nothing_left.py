@@ -72,7 +72,7 @@ def test_cancelled_acquires_leave_nothing_behind(url: str, many: int) -> None:
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "redis_alone", "postgresql"])
-def test_threads_amid_their_acquires_leave_nothing_when_the_client_is_closed(url: str) -> None:
+def test_threads_that_acquire_leave_nothing_when_the_client_is_closed(url: str) -> None:
     rng = random.Random(7)
     wrong: list[BaseException] = []
 
@@ -102,7 +102,7 @@ def test_threads_amid_their_acquires_leave_nothing_when_the_client_is_closed(url
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "redis_alone", "postgresql"])
-def test_tasks_amid_their_acquires_leave_nothing_when_the_client_is_closed(url: str) -> None:
+def test_tasks_that_acquire_leave_nothing_when_the_client_is_closed(url: str) -> None:
     rng = random.Random(7)
 
     async def work(locks: aio.Locks, name: str) -> None:

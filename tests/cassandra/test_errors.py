@@ -46,7 +46,7 @@ def test_no_tables_or_other_ones(cassandra: Ring) -> None:
     assert isinstance(no, ConfigError) and "not as they should be" in str(no)
 
 
-def test_a_user_without_rights_and_one_who_is_nobody(cassandra: Ring) -> None:
+def test_a_user_without_rights_and_one_without_a_login(cassandra: Ring) -> None:
     cassandra.session().execute("CREATE ROLE IF NOT EXISTS reader WITH PASSWORD = 'open-sesame' AND LOGIN = true")
     cassandra.session().execute("GRANT SELECT ON KEYSPACE fairlock TO reader")
     no = refusal(cassandra.url.replace("cassandra:cassandra", "reader:open-sesame"))
@@ -125,7 +125,7 @@ def test_a_url_that_makes_no_sense_is_said_at_once(url: str) -> None:
     assert "secret" not in str(no.value)
 
 
-def test_what_the_driver_raises_of_an_outcome_that_nobody_knows() -> None:
+def test_what_the_driver_raises_for_an_unknown_outcome() -> None:
     """Both faces of a transaction that timed out, and a client that got no reply."""
     unknown = ErrorMessage(0x1700, "CAS operation result is unknown", {})
     timed_out = WriteTimeout("x", write_type=WriteType.CAS)
@@ -161,11 +161,11 @@ class Lossy:
 
 
 @pytest.mark.parametrize("error", [WriteTimeout("x", write_type=WriteType.CAS), ErrorMessage(0x1700, "unknown", {})])
-def test_a_transaction_without_an_answer_is_looked_up_and_not_made_twice(cassandra: Ring, error: Any) -> None:
+def test_a_transaction_without_a_reply_is_looked_up_and_not_made_twice(cassandra: Ring, error: Any) -> None:
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         locks.lock("x").acquire().release()
-        wire = locks._session.backend.store.wire  # type: ignore[attr-defined]
-        lossy = wire._session = Lossy(wire._session, error)
+        sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
+        lossy = sender._session = Lossy(sender._session, error)
         lossy.after = 1
         lease = locks.lock("x").acquire(timeout=10)
         assert lease is not None
@@ -197,11 +197,11 @@ class Late(Lossy):
         return self.lost()
 
 
-def test_a_transaction_that_arrives_late_puts_no_ghost_inside(cassandra: Ring) -> None:
+def test_a_transaction_that_arrives_late_grants_nothing(cassandra: Ring) -> None:
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         locks.lock("x").acquire().release()
-        wire = locks._session.backend.store.wire  # type: ignore[attr-defined]
-        late = wire._session = Late(wire._session)
+        sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
+        late = sender._session = Late(sender._session)
         late.after = 1
         lease = locks.lock("x").acquire(timeout=10)
         assert lease is not None
@@ -242,7 +242,7 @@ def test_a_holder_and_a_waiter_are_killed(cassandra: Ring) -> None:
     a_holder_and_a_waiter_are_killed(cassandra.url)
 
 
-def test_a_forked_child_connects_anew(cassandra: Ring) -> None:
+def test_a_forked_child_opens_new_connections(cassandra: Ring) -> None:
     with fairlock.connect(cassandra.url) as locks, locks.lock("x"):
         child = os.fork()
         if child == 0:
@@ -266,5 +266,5 @@ def test_what_is_held_at_a_normal_exit_is_released(cassandra: Ring) -> None:
     nothing_is_left_by_threads(cassandra.url)
 
 
-def test_what_is_held_in_a_loop_that_nobody_ended_is_released(cassandra: Ring) -> None:
+def test_what_is_held_in_a_loop_that_was_not_ended_is_released(cassandra: Ring) -> None:
     nothing_is_left_by_a_loop(cassandra.url, "in the main thread")

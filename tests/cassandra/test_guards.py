@@ -64,12 +64,12 @@ class Watched:
 def watched(ring: Ring, **options: Any) -> Iterator[tuple[fairlock.Locks, Watched]]:
     with connect(ring, **options) as locks:
         locks.ping()
-        wire = locks._session.backend.store.wire  # type: ignore[attr-defined]
-        wire._session = Watched(wire._session)
-        yield locks, wire._session
+        sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
+        sender._session = Watched(sender._session)
+        yield locks, sender._session
 
 
-def test_nobody_is_dropped_by_a_time_that_is_ahead(cassandra: Ring) -> None:
+def test_no_entry_is_dropped_by_a_time_that_is_ahead(cassandra: Ring) -> None:
     """The time comes as if from a node whose clock is a minute ahead: the transaction itself reads the clock."""
     with connect(cassandra) as locks:
         backend = locks._session.backend
@@ -128,7 +128,7 @@ def test_reads_at_serial_only_after_an_unknown_outcome(cassandra: Ring) -> None:
         assert locks.lock("x").acquire(timeout=0.1) is None
         assert session.levels("SELECT") == {"QUORUM"}
         lossy = Lossy(session, WriteTimeout("x", write_type=WriteType.CAS))
-        locks._session.backend.store.wire._session = lossy  # type: ignore[attr-defined]
+        locks._session.backend.store.sender._session = lossy  # type: ignore[attr-defined]
         lossy.after = 1
         assert locks.lock("y").acquire(timeout=10)
         assert session.levels("SELECT") == {"QUORUM", "SERIAL"}
@@ -197,7 +197,7 @@ USES_WHAT_IT_REMEMBERS = (
     (STORE, "cache_ttl = 0.5 ", "cache_ttl = 60.0 "),
 )
 MUTANTS = [
-    Mutant("the time is not compared with the clock", test_nobody_is_dropped_by_a_time_that_is_ahead,
+    Mutant("the time is not compared with the clock", test_no_entry_is_dropped_by_a_time_that_is_ahead,
            ((STORE, "return Duration(0, 0, now // 1000 * 1_000_000)", "return Duration(0, 0, 0)"),)),
     Mutant("any version will do", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((CQL, "IF version = ? AND body", "IF version >= ? AND body"),

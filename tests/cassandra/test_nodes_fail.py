@@ -89,14 +89,14 @@ def test_the_doctor_compares_copies_and_clocks(cassandra_three: Ring, clients: l
     assert any("clocks of 3 nodes differ by" in text for text in told)
 
 
-def test_eight_who_want_the_same_need_few_transactions(cassandra_three: Ring) -> None:
+def test_eight_clients_of_one_lock_need_few_transactions(cassandra_three: Ring) -> None:
     """Three nodes, sections of 5 ms: one transaction to join the queue, one to release; the rest are conflicts."""
     clients = [fairlock.connect(cassandra_three.url, owner=f"client-{n}") for n in range(8)]
-    wires: list[Any] = [locks._session.backend.store.wire for locks in clients]  # type: ignore[attr-defined]
+    senders: list[Any] = [locks._session.backend.store.sender for locks in clients]  # type: ignore[attr-defined]
     with Crowd(clients, workers=8, names=1) as crowd:
         crowd.all_go_on(10)
     assert crowd.errors == []
-    cost = sum(wire.sent for wire in wires) / sum(crowd.rounds)
+    cost = sum(sender.sent for sender in senders) / sum(crowd.rounds)
     print(f"{cost:.2f} transactions a grant")
     assert cost <= 3.5
     for locks in clients:
@@ -135,7 +135,7 @@ def test_sixteen_workers_drain_five_hundred_items_although_some_are_killed(
     assert found["killed"] >= 6
 
 
-def test_one_node_hangs_and_then_dies_and_everybody_goes_on(
+def test_one_node_hangs_and_then_dies_and_all_clients_continue(
     cassandra_three: Ring, clients: list[fairlock.Locks]
 ) -> None:
     with Crowd(clients, workers=20, names=5, slow=True) as crowd:

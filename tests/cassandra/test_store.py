@@ -17,20 +17,20 @@ from fairlock.stores.cassandra import cql, pool_items
 from tests.servers.cassandra import Ring
 
 
-def wire(locks: fairlock.Locks):  # type: ignore[no-untyped-def]
-    return locks._session.backend.store.wire  # type: ignore[attr-defined]
+def sender(locks: fairlock.Locks):  # type: ignore[no-untyped-def]
+    return locks._session.backend.store.sender  # type: ignore[attr-defined]
 
 
-def test_a_cycle_that_nobody_disturbs_is_two_transactions(cassandra: Ring) -> None:
+def test_a_cycle_without_competition_is_two_transactions(cassandra: Ring) -> None:
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         lock = locks.lock("x")
         with lock:
             pass
-        before = wire(locks).sent
+        before = sender(locks).sent
         for _ in range(10):
             with lock:
                 pass
-        assert wire(locks).sent - before <= 22  # now and then a clock is a millisecond behind itself
+        assert sender(locks).sent - before <= 22  # now and then a clock is a millisecond behind itself
 
 
 def test_one_row_tells_who_holds_it(cassandra: Ring) -> None:
@@ -52,7 +52,7 @@ def test_a_url_is_enough_for_threads_and_for_tasks(cassandra: Ring) -> None:
     assert asyncio.run(tasks()) > first
 
 
-def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandra: Ring) -> None:
+def test_eight_clients_of_one_lock_need_few_transactions_and_see_no_error(cassandra: Ring) -> None:
     """With sections of 5 ms: to stand in the queue, and to leave; the rest are conflicts."""
     rounds, count, fences = 6, 0, []
     clients = [fairlock.connect(cassandra.session(), keyspace="fairlock", lease=10) for _ in range(8)]
@@ -74,7 +74,7 @@ def test_eight_who_want_the_same_need_few_transactions_and_see_no_error(cassandr
     grants = 8 * rounds
     assert count == grants
     assert fences == sorted(fences)
-    assert sum(wire(locks).sent for locks in clients) / grants <= 3.5
+    assert sum(sender(locks).sent for locks in clients) / grants <= 3.5
     for locks in clients:
         locks.close()
 

@@ -27,7 +27,7 @@ def watchdog_of(wrapper: int) -> int:
     return pid
 
 
-def test_killing_the_wrapper_ends_its_whole_family_and_lets_the_next_one_in(fairlock: Tool) -> None:
+def test_killing_the_wrapper_ends_all_descendants_and_frees_the_lock(fairlock: Tool) -> None:
     first = fairlock.holding("run", "x", "-c", FAMILY)
     pids = fairlock.pids("child", "near", "far", "naked")
     second = fairlock.start("run", "x", "-c", "date +%s%N > began")

@@ -241,13 +241,14 @@ def tmp_path() -> Iterator[Path]:
 
 # Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones.
 SLOW = {
-    "TestKeeping", "TestLosing", "TestHowLong", "TestTheDeadInLine", "TestFaults", "TestManyFaults", "TestKeepingItems",
+    "TestRenewing", "TestLosing", "TestMaxHoldAndAtLeast", "TestDeadWaiters", "TestFaults", "TestManyFaults",
+    "TestItemLeases",
 }  # fmt: skip
 ALL_THE_SAME = {
     "test_a_lease_renews_itself",
-    "test_a_loss_is_known_before_anybody_else_gets_in",
+    "test_a_loss_is_known_before_another_client_holds_the_lock",
     "test_an_item_renews_itself",
-    "test_on_the_way_in_nobody_is_refused_by_his_own_lock",
+    "test_on_acquire_no_client_is_refused_by_itself",
 }
 SQL = {"postgresql", "pgbouncer", "mariadb", "oracle"}
 OVER_THE_WIRE = {"cassandra", "oci_nosql"}
@@ -257,23 +258,23 @@ IN_REAL_TIME = {"sqlite_in_real_time", "redis", "valkey", "redis_sentinel", "red
 MANY_STEPS = {
     "test_many_are_had_in_the_order_of_their_adding",
     "test_a_crowd_asks_the_store_no_more_than_once_a_second",
-    "test_one_who_gives_up_while_the_store_is_silent_leaves_nothing",
-    "test_many_added_at_once_reach_all_who_wait",
-    "test_who_gives_up_makes_room_for_the_next",
+    "test_a_waiter_that_gives_up_while_the_store_is_silent_leaves_nothing",
+    "test_many_added_at_once_reach_all_waiters",
+    "test_a_waiter_that_gives_up_makes_room_for_the_next",
 }
 
 
 # Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen; of
 # OCI NoSQL, where it is several requests; and of PgBouncer and Sentinel: behind them is the same store as without.
 CHOSEN = {
-    "TestGettingIn", "TestLettingGo", "TestTheLine", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
-    "TestKeeping", "TestLosing", "TestItems", "TestWaitingForItems", "TestKeepingItems", "TestCrowds",
+    "TestAcquiring", "TestReleasing", "TestQueue", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
+    "TestRenewing", "TestLosing", "TestItems", "TestWaitingForItems", "TestItemLeases", "TestCrowds",
     "TestDamagedRecords", "TestDamagedItems",
 }  # fmt: skip
 # Of the stand-in for Oracle what reads, writes and scans in each way that there is.
 CHOSEN_OF_ORACLE = {
-    "TestGettingIn", "TestLettingGo", "TestFences", "TestLooking", "TestSnapshots", "TestItems", "TestDamagedRecords",
-    "TestDamagedItems", "",
+    "TestAcquiring", "TestReleasing", "TestFences", "TestInspecting", "TestSnapshots", "TestItems",
+    "TestDamagedRecords", "TestDamagedItems", "",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The stores that docs/adding-a-store.md builds, read from the page and put through the kit.
+"""The stores that docs/adding-a-store.md and adding-wakeups.md build, read from the pages and put through the kit.
 
 The whole kit in the long runs; otherwise what shows soonest that a store keeps order. The engine below them is played
 whole every time, over the kit's own store in a dict.
@@ -16,15 +16,15 @@ from fairlock.testing import ManualClock, suite
 from fairlock.testing.store_factories import Site
 from tests.project_rules import snippets
 
-PAGE = snippets.ROOT / "docs" / "adding-a-store.md"
-QUICK = {"TestGettingIn", "TestTheLine"}
+LAST_PAGE = snippets.ROOT / "docs" / "adding-wakeups.md"  # it continues the first one
+QUICK = {"TestAcquiring", "TestQueue"}
 
 
 @cache
 def page() -> dict[str, Any]:
-    """The classes that the page defines."""
+    """Return the classes that the pages define."""
     names: dict[str, Any] = {}
-    for block in snippets.blocks(PAGE.read_text()):
+    for _, block in snippets.python_blocks(LAST_PAGE):
         if block.language == "python" and "\nclass " in f"\n{block.text}":
             exec(block.text, names)
     return names
@@ -62,5 +62,5 @@ for _name in suite.__all__:
 
 
 def test_the_smallest_store_has_less_than_a_hundred_lines() -> None:
-    (block,) = [b for b in snippets.blocks(PAGE.read_text()) if "class DrawerStore" in b.text]
+    (block,) = [b for _, b in snippets.python_blocks(LAST_PAGE) if "class DrawerStore(" in b.text]
     assert sum(bool(line.strip()) for line in block.text.splitlines()) < 100

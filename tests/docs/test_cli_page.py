@@ -1,4 +1,4 @@
-"""docs/cli.md names every command, option, exit code, variable and JSON key that the tool has."""
+"""docs/cli.md and its pages name every command, option, exit code, variable and JSON key that the tool has."""
 
 import inspect
 import json
@@ -15,9 +15,9 @@ from fairlock.cli import command_table, exit_codes, parse_arguments
 from fairlock.cli.run import Run
 from tests.project_rules.snippets import ROOT
 
-PAGE = (ROOT / "docs" / "cli.md").read_text()
-HEAD, *REST = re.split(r"(?m)^## ", PAGE)
-SECTIONS = {name: part for part in REST for name in part.partition("\n")[0].split(", ")}
+HEAD = (ROOT / "docs" / "cli.md").read_text().partition("\n## ")[0]
+PAGES = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("cli*.md")))
+SECTIONS = {name: part for part in re.split(r"(?m)^## ", PAGES)[1:] for name in part.partition("\n")[0].split(", ")}
 
 
 def options_in(text: str) -> set[str]:
@@ -62,12 +62,12 @@ def test_every_exit_code_is_documented() -> None:
 def test_the_variables_of_the_command_are_documented() -> None:
     given = set(re.findall(r'"(FAIRLOCK_\w+)"', inspect.getsource(Run.environment)))
     assert len(given) == 5
-    assert set(re.findall(r"(?m)^\| `(FAIRLOCK_\w+)` \|", PAGE)) == given
+    assert set(re.findall(r"(?m)^\| `(FAIRLOCK_\w+)` \|", SECTIONS["run"])) == given
 
 
 def keys(row: str) -> set[str]:
     """Return the keys that the table names."""
-    (cell,) = re.findall(rf"(?m)^\| (?:`\w+`, )?(?:in )?`{row}`(?:, `\w+`)? \| (.*) \|$", SECTIONS["JSON"])
+    (cell,) = re.findall(rf"(?m)^\| (?:`\w+`, )?(?:in )?`{row}`(?:, `\w+`)? \| (.*) \|$", SECTIONS["Keys"])
     names = cell if row == "checks" else re.sub(r":.*", "", cell)
     return set(re.findall(r"`(\w+)`", names)) - ({"ok", "note", "warning", "error"} if row == "checks" else set())
 

@@ -1,4 +1,4 @@
-"""Every cell of docs/guarantees.md has a note that names an existing test, or admits that there is none."""
+"""Every cell of docs/guarantees*.md has a note that names an existing test, or admits that there is none."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from tests.project_rules.snippets import ROOT
 
-PAGE = (ROOT / "docs" / "guarantees.md").read_text()
+PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("guarantees*.md"))}
 TEST = re.compile(r"`(S|[\w/]+)/(\w+\.py)::((?:Test\w+::)?\w+)`")
 SUITE = "src/fairlock/testing/suite"
 
@@ -58,19 +58,30 @@ def unknown_tests(text: str) -> list[str]:
 
 
 def test_every_cell_has_a_note_or_admits_that_there_is_no_test() -> None:
-    assert len(rows(PAGE)) > 40
-    assert unproven(PAGE) == []
+    assert sum(len(rows(page)) for page in PAGES.values()) > 150
+    assert {name: unproven(page) for name, page in PAGES.items() if unproven(page)} == {}
 
 
-def test_every_note_is_there_and_is_used() -> None:
-    tables = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
-    assert cited(tables) == set(notes(PAGE))
+@pytest.mark.parametrize("name", PAGES)
+def test_every_note_is_defined_and_used(name: str) -> None:
+    page, _, below = PAGES[name].partition("\n## Notes\n")
+    assert cited(page) == set(notes(below)) != set()
 
 
-def test_every_note_names_a_test_that_exists() -> None:
-    assert [label for label, text in notes(PAGE).items() if not TEST.search(text)] == []
-    assert unknown_tests(PAGE) == []
-    assert f"S = {SUITE}" in PAGE
+@pytest.mark.parametrize("name", PAGES)
+def test_every_note_names_a_test_that_exists(name: str) -> None:
+    page = PAGES[name]
+    assert [label for label, text in notes(page).items() if not TEST.search(text)] == []
+    assert unknown_tests(page) == []
+    assert f"S = {SUITE}" in page
+
+
+def test_a_note_names_the_same_test_on_all_pages() -> None:
+    found: dict[str, set[str]] = {}
+    for page in PAGES.values():
+        for label, text in notes(page).items():
+            found.setdefault(label, set()).add(text)
+    assert {label: texts for label, texts in found.items() if len(texts) > 1} == {}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +94,8 @@ def test_every_note_names_a_test_that_exists() -> None:
     ],
 )
 def test_a_test_that_does_not_exist_is_noticed(name: str) -> None:
-    there = ["tests/docs/test_guarantees.py::test_every_note_is_there_and_is_used", "S/queue.py::TestTheLine::"]
-    there[1] += "test_a_try_does_not_pass_the_line"
+    there = ["tests/docs/test_guarantees.py::test_a_note_names_the_same_test_on_all_pages", "S/queue.py::TestQueue::"]
+    there[1] += "test_a_try_does_not_pass_the_queue"
     assert unknown_tests(f"`{there[0]}` `{there[1]}` and `{name}`") == [name]
 
 

@@ -22,18 +22,11 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.project_rules.snippets import ROOT
-from tests.project_rules.test_pages import heading_anchors
 
 SETTINGS = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 PAGES = {page.name: page for page in (ROOT / "docs").glob("*.md")}
-# A page has one job. Longer only with a reason.
-LIMIT = 150
-LONGER = {
-    "guarantees.md": "one row for each fault; rely-on.md is the short page in front of it",
-    "bench.md": "the figures of all stores, written by ./dev bench",
-    "cli.md": "one section for each command",
-    "adding-a-store.md": "one program, built from its first line to its last",
-}
+LIMIT = 150  # A page has one job. Longer only with a reason.
+LONGER: dict[str, str] = {}
 open_url = build_opener(ProxyHandler({})).open  # never through a proxy: everything is on loopback
 
 
@@ -151,30 +144,6 @@ def test_a_page_is_short_or_has_a_reason() -> None:
     long = {name for name, page in shown.items() if page.read_text().count("\n") > LIMIT}
     assert long == set(LONGER)
     assert (ROOT / "docs" / "glossary.md").read_text().count("\n") <= 40
-
-
-def test_the_links_of_the_readme_work_away_from_the_checkout() -> None:
-    """A package index shows README.md alone: each link is a URL, and one of our site is a page that the site has."""
-    text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / "README.md").read_text())
-    targets = re.findall(r"\]\(([^)\s]+)\)", text)
-    assert len(targets) > 10
-    ours = SETTINGS["site_url"]
-    broken = []
-    for target in targets:
-        url, anchor = urldefrag(target)
-        name = url.removeprefix(ours).rstrip("/")
-        file = ROOT / "docs" / (f"{name or 'index'}.md" if "." not in name else name)
-        found = url.startswith(ours) and file.is_file()
-        if not found or (anchor and anchor not in heading_anchors(file.read_text())):
-            broken.append(target)
-    assert broken == []
-
-
-def test_the_addresses_of_the_package_are_pages_of_the_site() -> None:
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    names = [url.removeprefix(SETTINGS["site_url"]).rstrip("/") or "index" for url in urls.values()]
-    assert names
-    assert [name for name in names if f"{name}.md" not in PAGES] == []
 
 
 def test_the_picture_shows_the_commands_of_its_script() -> None:

@@ -34,7 +34,7 @@ class Limit:
         monkeypatch.setattr(ThreadRuntime, "spawn", spawn)
 
 
-def test_an_acquire_whose_keeper_cannot_start_holds_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_acquire_whose_keeper_cannot_start_holds_nothing_and_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     Limit(monkeypatch, "fairlock-keeper", 100)
     with fairlock.connect("memory://unkept", lease=1) as locks:
         with pytest.raises(fairlock.LockError, match="cannot be started: can't start new thread"):
@@ -95,7 +95,7 @@ def test_an_on_lost_that_exits_does_no_harm() -> None:
         assert locks.lock("x").acquire(timeout=5)
 
 
-def test_a_writer_of_remote_locks_that_cannot_be_tended_is_told_and_may_try_again(
+def test_a_writer_of_remote_locks_without_a_thread_gets_an_error_and_may_try_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with fairlock.connect("memory://") as locks:
@@ -109,7 +109,7 @@ def test_a_writer_of_remote_locks_that_cannot_be_tended_is_told_and_may_try_agai
         assert remote.acquire_writer_lock("order", 1, "w")
 
 
-def test_a_worker_thread_of_a_loop_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_thread_of_a_loop_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def limited(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 

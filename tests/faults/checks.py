@@ -2,8 +2,8 @@
 
 Faults excuse little. A store whose file was deleted has forgotten its holders, and says so within a second
 (docs/guarantees.md): what overlaps in that time is not counted. The same holds for one that is evicted at once. A
-waiter that was stopped, or whose server was down, was silent, and others may pass it. Nothing excuses a fence that
-falls.
+waiter that was stopped, or whose server was down, was silent, and others may pass it; so was one whose client had to
+connect first. A store that was slow for everybody (observer.py) counts as a fault. Nothing excuses a fence that falls.
 """
 
 from __future__ import annotations
@@ -73,20 +73,23 @@ def met(faults: Iterable[Span], start: float, end: float, pid: int) -> float:
     return sum(each for each in both if each > 0)
 
 
-def gaps(history: Iterable[Event]) -> list[Gap]:
+def gaps(history: Collection[Event]) -> list[Gap]:
     """When the store forgot holders: a file is deleted; or one is evicted at once, and knows when its lease ends."""
-    found: list[Gap] = []
+    deleted = [e["at"] for e in history if e["what"] == "fault" and e["kind"] == "delete"]
+    return [*((None, at, at + FORGOTTEN) for at in deleted), *evictions(history, gently=False)]
+
+
+def evictions(history: Iterable[Event], gently: bool = True) -> Iterator[Gap]:
+    """Yield from when to when a holder may be evicted. A worker may carry out the order long after the fault."""
     evicting: dict[int, Event] = {}
     for event in history:
-        if event["what"] == "fault" and event["kind"] == "delete":
-            found.append((None, event["at"], event["at"] + FORGOTTEN))
-        elif event["what"] == "evicting" and event["at_once"]:
+        if event["what"] == "evicting" and (gently or event["at_once"]):
             evicting[event["pid"]] = event
         elif event["what"] in ("evicted", "killed") and event["pid"] in evicting:
             first = evicting.pop(event["pid"])
             sent = event["at"] + (0.0 if event.get("done") else UNDER_WAY)
-            found.append((first["name"], first["at"], sent + LEASE))
-    return found + [(event["name"], event["at"], FOREVER) for event in evicting.values()]
+            yield first["name"], first["at"], sent + LEASE
+    yield from ((event["name"], event["at"], FOREVER) for event in evicting.values())
 
 
 def forgotten(some: Iterable[Gap], name: str, at: float) -> float:
@@ -174,7 +177,7 @@ def out_of_turn(holds: list[LeaseBase], faults: list[Span]) -> Iterator[str]:
         some = [hold for hold in holds if hold.name == name]
         for first in some:
             end = first.start if first.holders else first.ended if first.how == "LockTimeout" else 0.0
-            if not first.queued or end == FOREVER or met(faults, first.asked - ASIDE, end, first.pid):
+            if first.fresh or not first.queued or end == FOREVER or met(faults, first.asked - ASIDE, end, first.pid):
                 continue
             for other in some:
                 if first.asked + IN_LINE < other.asked and other.start < end:
@@ -211,7 +214,10 @@ def exceptions(history: list[Event], memory: bool) -> Iterator[str]:
 def lost_without_a_fault(holds: list[LeaseBase], faults: list[Span], history: list[Event]) -> Iterator[str]:
     """A lease renews itself for as long as nothing happens to its process or to the store."""
     down = [e["at"] for e in history if e["what"] == "ended" and e["how"] == "StoreError"]
+    evicted = list(evictions(history))
     for hold in holds:
+        if hold.fresh or any(n == hold.name and since <= hold.ended and hold.asked <= end for n, since, end in evicted):
+            continue
         if hold.how == "LeaseLost" and not met(faults, hold.asked - ASIDE, hold.ended, hold.pid):
             if not any(hold.asked - ASIDE <= at <= hold.ended + ASIDE for at in down):
                 yield f"lost, although nothing had happened: {hold}"

@@ -20,6 +20,8 @@ class LeaseBase:
     timeout: float = 0.0
     queued: bool = False
     """It stands in the queue from the moment at which it asked, or a moment later."""
+    fresh: bool = False
+    """Its client had no reply from the store before: it connects first, and its lease counts from before that."""
     owner: str = ""
     start: float = FOREVER
     """It believes from here …"""
@@ -49,6 +51,7 @@ def read(history: Iterable[Event]) -> list[LeaseBase]:
         what, hold = event["what"], event.get("hold", "")
         if what == "asked":
             facts = {key: event[key] for key in ("weight", "timeout", "queued", "owner")}
+            facts["fresh"] = event.get("fresh", False)
             found[hold, event["name"]] = LeaseBase(hold, event["pid"], event["name"], event["at"], **facts)
         elif what in ("in", "write"):
             key = hold, event["name"].partition("/")[0]

@@ -2,6 +2,9 @@
 
 Its locks and its places would be gone by themselves when its lease ends, which is soon; so the store is read all the
 time. Where a fault meets the store, nothing can be sent, and what is left then does not count.
+
+The observer also measures the store, with a lock that nobody else wants. If that takes a good part of a lease, the
+machine is too busy for short leases, and the history names the time in which it was.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ import time
 import fairlock
 
 from . import checks
+from .plan import LEASE
 from .referee import Referee
 
 MOMENT = 1.0  # seconds that a client has to take back what it owes
+SLUGGISH = LEASE / 4  # seconds for a lock that nobody else wants: a store that needs more is slow
 
 
 class Observer(threading.Thread):
@@ -26,6 +31,11 @@ class Observer(threading.Thread):
         with fairlock.connect(self.url) as locks:
             while not self.over.wait(0.25):
                 try:
+                    since = time.monotonic()
+                    with locks.lock("observer"):
+                        pass
+                    if time.monotonic() > since + SLUGGISH:
+                        self.referee.note("stalled", pid=None, since=since)
                     since = time.monotonic()
                     found = locks.snapshot().resources
                 except fairlock.LockError:

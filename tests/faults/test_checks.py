@@ -28,7 +28,7 @@ class Story:
         self.add("ended", last, hold=hold, how="")
 
     def call(self, hold: str, asked: float, name: str = "lock", timeout: float = 4.0) -> None:
-        self.add("asked", asked, hold=hold, name=name, weight=1, timeout=timeout, queued=True, owner="o")
+        self.add("asked", asked, hold=hold, name=name, weight=1, timeout=timeout, queued=True, owner="o", fresh=False)
 
     def wrong(self) -> list[str]:
         return checks.all_of(sorted(self.events, key=lambda event: event["at"]))
@@ -116,6 +116,30 @@ def test_a_fault_excuses_what_it_explains() -> None:
         story.add("healed", 10.5, kind="server stopped", number=0)
         story.events[-2]["pid"] = None
         assert story.wrong() == []
+
+
+def test_a_client_that_connects_first_is_excused() -> None:
+    for story in (passed_over(), ended("LeaseLost")):
+        for event in story.events:
+            event["fresh"] = True
+        assert story.wrong() == []
+
+
+def test_a_store_that_was_slow_for_everybody_is_an_excuse_for_that_time_only() -> None:
+    for bad in (passed_over, lambda: ended("LeaseLost")):
+        for until, said in ((10.5, 0), (5.0, 1)):
+            story = bad()
+            story.add("stalled", until, since=until - 1.0)
+            story.events[-1]["pid"] = None
+            assert len(story.wrong()) == said
+
+
+@pytest.mark.parametrize("name, at, said", [("lock", 10.2, 0), ("other", 10.2, 1), ("lock", 1.0, 1)])
+def test_a_late_eviction_excuses_a_loss_of_this_name_in_its_time(name: str, at: float, said: int) -> None:
+    story = ended("LeaseLost")
+    story.add("evicting", at, name=name, at_once=False)
+    story.add("evicted", at + 0.1, name=name, done=True)
+    assert len(story.wrong()) == said
 
 
 @pytest.mark.parametrize("name, until, said", [("lock", 10.9, 0), ("lock", 15.0, 1), ("other", 10.9, 1)])

@@ -81,12 +81,12 @@ def cut_listeners(server: PostgreSQL) -> None:
     server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlock listener'")
 
 
-def test_nobody_is_left_behind(postgresql: PostgreSQL) -> None:
+def test_no_waiter_is_left_behind(postgresql: PostgreSQL) -> None:
     faults = [lambda: cut_listeners(postgresql), lambda: cut_all(postgresql)]
     check(*waits_of(postgresql, 2, 10, 10, 2.5, faults), waiters=40, hung=1.0)
 
 
-def test_a_hang_that_costs_a_place_is_told_to_the_one_that_lost_it(postgresql: PostgreSQL) -> None:
+def test_a_hang_that_costs_a_place_is_reported_to_its_waiter(postgresql: PostgreSQL) -> None:
     """While the server hangs nobody can keep a place, and the first in the queue has one for three seconds. Here it is
     the last to get through when the server goes on."""
     granted: list[int] = []
@@ -118,7 +118,7 @@ def test_a_hang_that_costs_a_place_is_told_to_the_one_that_lost_it(postgresql: P
 
 @pytest.mark.soak
 @pytest.mark.parametrize("store", ["postgresql", "mariadb"])
-def test_nobody_of_345_is_left_behind(store: str, request: pytest.FixtureRequest) -> None:
+def test_none_of_345_waiters_is_left_behind(store: str, request: pytest.FixtureRequest) -> None:
     server: Database = request.getfixturevalue(store)
 
     def hang() -> None:

@@ -45,6 +45,7 @@ class Crew:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.turns = count()
         self.clients = 0
+        self.reached: Any = None  # the client that has had a reply
         self.client: Any = self.connect() if face is ThreadFace else None  # tasks make one in each loop
 
     @property
@@ -81,7 +82,7 @@ class Worker:
         client, timeout = self.crew.client, self.rng.choice((0, 1, 4, 4, 4))
         job = self.rng.choice(self.crew.jobs)
         hold = f"{self.crew.owner}/{self.number}/{next(self.crew.turns)}"
-        asks = {"hold": hold, "timeout": timeout, "owner": self.crew.owner}
+        asks = {"hold": hold, "timeout": timeout, "owner": self.crew.owner, "fresh": client is not self.crew.reached}
         context, names = None, JOBS[job]
         try:
             if job == "lock":
@@ -103,6 +104,7 @@ class Worker:
                 context = pool.hold(timeout=timeout, back_off=0.1)
 
             async def stay(entered: Any) -> None:
+                self.crew.reached = client
                 leases = entered if isinstance(entered, dict) else {names[0]: entered}
                 await self.stay(hold, leases)
                 if job == "pool":

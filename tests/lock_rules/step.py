@@ -6,7 +6,7 @@ Everything here is worked out from the record before, the command and the record
 from collections.abc import Collection
 
 from fairlock.rules.locks import Acquire, Command, Done, Entry, Evict, LockState, Release
-from fairlock.rules.locks.state import HEARD, SILENT
+from fairlock.rules.locks.state import POLLED, SILENT
 from tests.lock_rules.resource import SECOND, Apply
 
 MINUTE = 60 * SECOND
@@ -70,7 +70,7 @@ class Step:
         """Somebody who stands in queue after this step: was it right to let others go first?"""
         if self.entering and e.ticket == self.asker:
             return False
-        return e.passed == SILENT or (e.ticket in self.unreachable and e.passed != HEARD)
+        return e.passed == SILENT or (e.ticket in self.unreachable and e.passed != POLLED)
 
     def put_back(self) -> list[Entry]:
         """Return those that had a turn, did not confirm in time and have poll_ttl left: they lead the queue again."""

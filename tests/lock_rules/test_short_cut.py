@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,12 +54,15 @@ commands = st.one_of(
 some: st.SearchStrategy[frozenset[str]] = st.just(frozenset()) | st.frozensets(tickets, max_size=1)
 
 
-@given(records(), commands, instants, some, some)
-@settings(max_examples=800)
-def test_the_short_cut_answers_what_the_long_way_would(
+def same_answer(
     record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
 ) -> None:
     assert apply(record, command, now, unreachable, dead) == the_long_way(record, command, now, unreachable, dead)
+
+
+any_step = given(records(), commands, instants, some, some)
+test_the_short_cut_answers_what_the_long_way_would = settings(max_examples=200)(any_step(same_answer))
+test_it_does_so_many_times = pytest.mark.soak(settings(max_examples=5000)(any_step(same_answer)))
 
 
 @given(records(), commands, instants, some, some)

@@ -25,7 +25,7 @@ CROWDS = {
 
 
 @pytest.mark.parametrize("name", CROWDS)
-def test_whoever_polls_gets_in(name: str) -> None:
+def test_every_waiter_that_polls_gets_the_lock(name: str) -> None:
     bound, least, crowd = CROWDS[name]
     seconds, states = longest_wait(crowd)
     print(f"{states} states, {seconds} s")
@@ -41,7 +41,7 @@ def test_against_those_who_barge_there_is_no_such_promise() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mortal", [NOBODY, A])
-def test_whoever_polls_gets_in_among_four(mortal: frozenset[str]) -> None:
+def test_every_waiter_that_polls_gets_the_lock_among_four(mortal: frozenset[str]) -> None:
     crowd = Crowd(
         weights={"x": EXCLUSIVE, "a": EXCLUSIVE, "b": EXCLUSIVE, "c": EXCLUSIVE}, mortal=mortal, unreachable=(NOBODY, X)
     )

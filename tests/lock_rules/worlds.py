@@ -47,7 +47,9 @@ WORLDS = {
             weights=AB, renew=A | B, leave_tombstone=A | B, advances=(0, 1, 2, 4), alike="ab", tombstone=SHORT,
         ),
     ),
-    "another size": (900, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 2, 3, None), says=(3,))),
+    "another size": (
+        600, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 3, None), says=(3,), advances=(0, 2, 3)),
+    ),
     "another size with a queue": (
         1500, World(capacity=2, weights={"a": 1, "b": 2, "c": 2}, resize=(1, 2), advances=(0, 2), alike="bc"),
     ),
@@ -56,8 +58,7 @@ WORLDS = {
         World(weights=AB, keep={"a": 5}, renew=A, strangers=True, dead=(NOBODY, A, B, A | B), advances=(0, 2, 5)),
     ),
     "kept grants of a semaphore": (
-        500,
-        World(capacity=2, weights=dict.fromkeys("abcd", 1), keep={"a": 5}, no_listener=B, advances=(0, 5), alike="cd"),
+        700, World(capacity=2, weights=dict.fromkeys("abcd", 1), keep={"a": 5}, advances=(0, 5), alike="bcd"),
     ),
     "the dead": (650, World(weights=ABC, dead=(NOBODY, A | B), advances=(0, 2), alike="ab")),
     "one without a process": (60, World(weights=AB, no_listener=A, dead=(NOBODY, A, B, A | B))),
@@ -73,6 +74,13 @@ WORLDS = {
 }  # fmt: skip
 
 LARGE_WORLDS = {
+    "another size, every second": (
+        3000, World(capacity=2, weights={"a": 1, "b": 2}, block=3, resize=(1, 2, 3, None), says=(3,)),
+    ),
+    "kept grants of a semaphore and one without a process": (
+        2000,
+        World(capacity=2, weights=dict.fromkeys("abcd", 1), keep={"a": 5}, no_listener=B, advances=(0, 5), alike="cd"),
+    ),
     "a lock for four": (45000, World(weights=ABCD, advances=(0, 1, 3), alike="abcd")),
     "readers, a writer and renewals": (
         4800, World(weights={"a": 1, "b": 1, "w": EXCLUSIVE}, renew=A | B, downgrade=frozenset("w"), alike="ab"),

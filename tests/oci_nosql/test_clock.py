@@ -24,7 +24,7 @@ def test_it_may_be_far_from_ours(fake_nosql: FakeNosql, hours: int) -> None:
     assert any(level == "note" and f"{hours * 3600:+.0f}" in text.replace(".0 s", " s") for level, text in told), told
 
 
-def test_it_is_set_back_and_nobody_is_dropped_or_kept_for_longer(fake_nosql: FakeNosql) -> None:
+def test_it_is_set_back_and_no_entry_is_dropped_or_kept_for_longer(fake_nosql: FakeNosql) -> None:
     with fairlock.connect(fake_nosql.url(), lease=5) as locks, fairlock.connect(fake_nosql.url(), lease=1) as others:
         lease = locks.lock("x").acquire()
         abandoned = others.lock("y").acquire()

@@ -103,7 +103,7 @@ def test_too_many_requests_are_waited_out(fake_nosql: FakeNosql) -> None:
         assert not locks.lock("x").locked()
 
 
-def test_too_many_requests_for_too_long_are_told(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_requests_for_too_long_are_an_error(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlock.stores.oci_nosql.table_requests.RETRY_FOR", 0.1)
     with connect(fake_nosql) as locks:
         fake_nosql.faults["GET"].extend([429] * 50)
@@ -114,7 +114,7 @@ def test_too_many_requests_for_too_long_are_told(fake_nosql: FakeNosql, monkeypa
 
 
 @pytest.mark.parametrize("fault", ["lost", 500, 503])
-def test_a_write_without_an_answer_is_said_again(fake_nosql: FakeNosql, fault: int | str) -> None:
+def test_a_write_without_a_reply_is_repeated(fake_nosql: FakeNosql, fault: int | str) -> None:
     """The write may or may not have been done: there is one holder, once, and it leaves nothing behind."""
     with connect(fake_nosql) as locks, connect(fake_nosql) as others:
         fake_nosql.faults["PUT"].append(fault)
@@ -128,7 +128,7 @@ def test_a_write_without_an_answer_is_said_again(fake_nosql: FakeNosql, fault: i
         assert not others.snapshot("x").resources[0].holders
 
 
-def test_a_write_that_arrives_late_puts_no_ghost_inside(fake_nosql: FakeNosql) -> None:
+def test_a_write_that_arrives_late_grants_nothing(fake_nosql: FakeNosql) -> None:
     with connect(fake_nosql, timeout=0.2) as locks, connect(fake_nosql) as others:
         others.lock("x").acquire().release()  # there is a row
         fake_nosql.faults["PUT"].append("late")
@@ -147,7 +147,7 @@ def test_a_read_that_fails_is_told_and_nothing_is_held(fake_nosql: FakeNosql) ->
         assert locks.lock("x").acquire(blocking=False)
 
 
-def test_a_fault_of_the_service_is_told_without_its_inside(fake_nosql: FakeNosql) -> None:
+def test_a_fault_of_the_service_hides_its_internals(fake_nosql: FakeNosql) -> None:
     """The store behind it is down: the service reports that after a while, with a paragraph about its own nodes."""
     fake_nosql.store_down = 0.05
     with connect(fake_nosql) as locks:
@@ -168,7 +168,7 @@ def test_a_fault_of_the_service_is_told_without_its_inside(fake_nosql: FakeNosql
      ("CannotParseRequest", ConfigError, "fairlock doctor"),
      ("InvalidParameter", ConfigError, "fairlock doctor")],
 )  # fmt: skip
-def test_what_the_service_refuses_is_told_by_its_code(
+def test_a_refusal_of_the_service_is_reported_by_its_code(
     fake_nosql: FakeNosql, code: str, kind: type[Exception], cure: str
 ) -> None:
     with connect(fake_nosql) as locks:
@@ -226,13 +226,13 @@ def test_a_service_that_hangs_is_no_hanging_client(fake_nosql: FakeNosql) -> Non
         assert time.monotonic() - begun < 10
 
 
-def test_nobody_is_dropped_by_a_guess_of_the_time(fake_nosql: FakeNosql) -> None:
+def test_no_entry_is_dropped_by_an_estimated_time(fake_nosql: FakeNosql) -> None:
     """The clock goes back by a minute: what was guessed from the last answer is ahead now, and drops nobody."""
     with connect(fake_nosql, lease=5) as locks, connect(fake_nosql) as others:
         others.lock("x").acquire().release()
         lease = locks.lock("x").acquire()
         backend = others._session.backend
-        backend.store.clock._known = (int(time.time() * 1e6) + 60_000_000, *[backend.runtime.clock()] * 2)
+        backend.store.clock._server._last = (int(time.time() * 1e6) + 60_000_000, *[backend.runtime.clock()] * 2)
         assert others.lock("x").acquire(blocking=False) is None
         assert lease is not None
         lease.renew()

@@ -17,7 +17,8 @@ from tests.oci_nosql import test_store as store
 from tests.servers.fake_nosql import FakeNosql
 
 TABLE, STORE, CLOCK, ROWS, ITEM_STORE, TROUBLE, ADDRESS = (
-    f"stores/oci_nosql/{name}.py" for name in ("table_requests", "store", "clock", "row_format", "pool_items", "errors", "url")
+    f"stores/oci_nosql/{name}.py"
+    for name in ("table_requests", "store", "clock", "row_format", "pool_items", "errors", "url")
 )
 
 
@@ -32,7 +33,7 @@ def test_nobody_is_dropped_by_a_guess_from_what_is_remembered(fake_nosql: FakeNo
         assert isinstance(run(backend.call("x", enter("a"))).reply, Granted)
         assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
         ahead = int(time.time() * 1e6) + 60_000_000
-        backend.store.clock._known = (ahead, *[backend.runtime.clock()] * 2)  # type: ignore[attr-defined]
+        backend.store.clock._server._last = (ahead, *[backend.runtime.clock()] * 2)  # type: ignore[attr-defined]
         assert isinstance(run(backend.call("x", enter("b"))).reply, Queued)
 
 
@@ -69,7 +70,7 @@ def believing(_: FakeNosql) -> None:
 MUTANTS = [
     Mutant("who remembers trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
            ((STORE, "checks_time = False", "checks_time = True"),)),
-    Mutant("who reads trusts a guess of the time", trouble.test_nobody_is_dropped_by_a_guess_of_the_time,
+    Mutant("who reads trusts a guess of the time", trouble.test_no_entry_is_dropped_by_an_estimated_time,
            ((STORE, "if guess is not None and not rests_on_it(row, guess[0]):", "if guess is not None:"),)),
     Mutant("the etag is not named", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((TABLE, 'more = {"if_match": etag} if etag else {}', "more = {}"),)),
@@ -79,10 +80,10 @@ MUTANTS = [
            ((TABLE, '{"consistency": "ABSOLUTE",', '{"consistency": "EVENTUAL",'),)),
     Mutant("any copy of all rows will do", test_what_is_read_is_what_was_written_last,
            ((TABLE, 'consistency="ABSOLUTE",\n', 'consistency="EVENTUAL",\n'),), raises=(StoreError,)),
-    Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
+    Mutant("a fault of the service is taken for a no", trouble.test_a_write_without_a_reply_is_repeated,
            ((TROUBLE, "        if writes:\n            return OutcomeUnknown(code + request)\n", ""),), (500,),
            raises=(StoreError,)),
-    Mutant("no answer is taken for a no", trouble.test_a_write_without_an_answer_is_said_again,
+    Mutant("no answer is taken for a no", trouble.test_a_write_without_a_reply_is_repeated,
            ((TROUBLE, "return OutcomeUnknown(what) if writes else gone(where, what)", "return gone(where, what)"),),
            ("lost",), raises=(StoreError,)),
     Mutant("too many requests are taken for a no", trouble.test_too_many_requests_are_waited_out,
@@ -110,7 +111,7 @@ MUTANTS = [
            ((ITEM_STORE, "return sorted(rows, key=lambda row: (row.score, row.key))", "return rows"),)),
     Mutant("only the first page counts", store.test_items_come_in_the_order_of_adding,
            ((TABLE, "if not token or", "if True or"),)),
-    Mutant("what is holders the service is shown", trouble.test_a_fault_of_the_service_is_told_without_its_inside,
+    Mutant("what is holders the service is shown", trouble.test_a_fault_of_the_service_hides_its_internals,
            ((TROUBLE, 'code = f"{error.status} {error.code}"', 'code = f"{error.status} {error.message}"'),)),
     Mutant("long keys are sent as they are", names.test_long_names_work_and_are_listed,
            ((ROWS, "if size > room:", "if False:"),), ("",), raises=(ConfigError,)),

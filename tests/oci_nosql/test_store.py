@@ -83,7 +83,7 @@ def test_somebody_elses_client_is_used_without_its_retries(fake_nosql: FakeNosql
 
 @pytest.mark.parametrize(
     "options, said",
-    [({}, "say which"), ({"table": "my-locks"}, "letters, digits and _"), ({"table": "t", "timeout": 0}, "timeout"),
+    [({}, "name one"), ({"table": "my-locks"}, "letters, digits and _"), ({"table": "t", "timeout": 0}, "timeout"),
      ({"table": "t", "runtime": "red"}, "not an option")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_said_at_once(fake_nosql: FakeNosql, options: dict[str, object], said: str) -> None:

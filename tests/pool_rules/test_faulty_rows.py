@@ -62,7 +62,7 @@ def test_one_fault_anywhere_loses_nothing_and_does_nothing_twice(kind: str) -> N
         assert not first.lost, script
         assert not second.lost, script
         locks.close()
-    assert faults.said, "nothing was said"
+    assert faults.sent, "nothing was said"
 
 
 def test_every_place_is_reached() -> None:
@@ -76,7 +76,7 @@ def test_every_place_is_reached() -> None:
         assert item is not None
         item.update(0)
         let_go(item)
-    assert len(faults.said) <= PLACES, f"{len(faults.said)} operations; a fault at each of them is to be tried"
+    assert len(faults.sent) <= PLACES, f"{len(faults.sent)} operations; a fault at each of them is to be tried"
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -11,6 +11,7 @@ In a page, … matches anything. Comments in the Markdown hide what a reader nee
     <!-- raises: NAME -->  the next block must end with that exception
     <!-- prints -->        the next block (text) is what the Python block before it printed
     <!-- not run: WHY -->  the next block is not run
+    <!-- continues: PAGE -->  the Python of that page, beside this one, comes first
 
 A page that names localhost:6379 gets a Redis server, and its address in that place (test_pages.py).
 
@@ -71,6 +72,14 @@ def blocks(text: str) -> list[Block]:
     if end:
         raise ValueError(f"line {start}: this block has no end")
     return found
+
+
+def python_blocks(page: Path) -> list[tuple[Path, Block]]:
+    """Return the blocks of a page, after those of the page that it continues."""
+    text = page.read_text()
+    before = re.search(r"(?m)^<!-- continues: (\S+) -->$", text)
+    earlier = python_blocks(ROOT / "docs" / before[1]) if before else []
+    return [*earlier, *((page, block) for block in blocks(text))]
 
 
 def commands(block: Block) -> list[Command]:
@@ -178,26 +187,29 @@ def main(page: Path, again: bool = False) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
     with asyncio.Runner() as runner:
-        for block in blocks(page.read_text()):
+        for source, block in python_blocks(page):
             if block.request.startswith("not run"):
                 continue
             if block.request == "prints":
                 assert again or same(block.text, printed), f"line {block.line}: it printed\n{printed}"
             elif block.language == "pycon":
-                answers(block, page, names)
+                answers(block, source, names)
             elif block.language == "python":
-                printed = execute(block, page, names, runner, "LockTimeout" if again else "")
+                printed = execute(block, source, names, runner, "LockTimeout" if again else "")
 
 
 def write_types(folder: Path) -> None:
-    """Write a module for each page, in which its Python blocks are one coroutine, on the same lines as in the page."""
+    """Write a module for each page, in which its Python blocks are one coroutine.
+
+    They are on the same lines as in the page, unless the page continues another: then they come after its blocks.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.py"):
         old.unlink()
     (folder / "__init__.py").touch()
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         lines = ["async def page() -> None:"]
-        for block in blocks(page.read_text()):
+        for _, block in python_blocks(page):
             if block.language == "python" and not block.request.startswith("not run"):
                 lines += [""] * (block.line - 1 - len(lines)) + textwrap.indent(block.text, "    ").splitlines()
         if len(lines) > 1:

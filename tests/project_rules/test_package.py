@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fairlock
+from tests.project_rules.test_pages import heading_anchors
 from tests.project_rules.tree import ROOT, SRC, files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -64,15 +65,42 @@ def test_ci_runs_what_a_person_runs() -> None:
 
 
 def test_the_version_has_one_place() -> None:
-    assert PROJECT["dynamic"] == ["version"]
+    assert PROJECT["dynamic"] == ["version", "readme"]
     assert "version" not in PROJECT
 
 
-def test_the_package_index_shows_where_it_was_tried_and_where_the_pages_are() -> None:
+def test_the_package_index_shows_where_it_was_tried() -> None:
     pythons = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if each.startswith("Programming Language")]
     assert tuple(each for each in pythons if "." in each) == TRIED
     assert "Operating System :: POSIX :: Linux" in PROJECT["classifiers"]
-    assert {"Homepage", "Documentation"} <= set(PROJECT["urls"])
+
+
+def leads_nowhere(text: str) -> list[str]:
+    """Return the links and pictures of a text that lead nowhere if no file is beside it."""
+    targets = re.findall(r"\]\(([^)\s]+)\)|\b(?:src|href)=[\"']?([^\"'\s>]+)", re.sub(r"(?ms)^```.*?^```", "", text))
+    anchors = {f"#{anchor}" for anchor in heading_anchors(text)}
+    found = [one or other for one, other in targets]
+    return [each for each in found if each not in anchors and (":" not in each or ".example" in each)]
+
+
+def test_the_readme_of_the_package_index_has_no_link_that_leads_nowhere(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(wheel.read(name).decode())
+    shown = str(metadata.get_payload())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert shown.startswith("# fairlock") and "$ ./dev fairlock run hello -- echo hi" in shown
+    assert leads_nowhere(shown) == []
+    assert leads_nowhere((ROOT / "README.md").read_text()) != []  # there they lead to files, which test_pages.py checks
+    pages = re.findall(r"\(`([\w./-]+\.md)`\)", shown)
+    assert len(pages) > 15
+    assert [page for page in pages if not (ROOT / page).is_file()] == []
+    assert [url for url in metadata.get_all("Project-URL", []) if ".example" in url] == []
+
+
+@pytest.mark.parametrize("link", ["[a](docs/a.md)", "[a](#b)", "![a](a.svg)", "[a](https://fairlock.example/)"])
+def test_a_link_that_leads_nowhere_is_noticed(link: str) -> None:
+    assert len(leads_nowhere(f"# a\n\n{link}")) == 1
+    assert leads_nowhere("# a\n\n[a](#a) [b](https://www.w3.org/)") == []
 
 
 def test_every_pip_install_names_a_distribution_of_ours_and_an_extra_that_exists() -> None:

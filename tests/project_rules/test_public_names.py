@@ -75,7 +75,7 @@ def test_the_asyncio_face_is_one_attribute_away() -> None:
 
 def test_the_version_is_the_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["dynamic"] == ["version"], "the package holds it"
+    assert "version" in project["dynamic"], "the package holds it"
     assert fairlock.__version__
 
 

@@ -14,7 +14,7 @@ from tests.project_rules.tree import ROOT, modules
 
 CONTRACT = (base.Store, base.ScoredStore, base.Backend, base.ItemStore, base.Pools)
 HOLDERS = {"store", "backend", "runtime", "item_store", "items", "pools", "session", "inner"}
-PAGE = ROOT / "docs" / "adding-a-store.md"
+PAGE = ROOT / "docs" / "store-contract.md"
 
 
 def lookups_by_name(source: str) -> list[tuple[int, str]]:

@@ -82,7 +82,7 @@ def test_unlock_of_what_was_lost_is_said(client: redis.Redis, watch: fairlock.Lo
         mutex.unlock()
 
 
-def test_those_who_wait_get_it_in_the_order_of_asking(
+def test_waiters_get_it_in_the_order_in_which_they_asked(
     redis_alone: Server, client: redis.Redis, watch: fairlock.Locks
 ) -> None:
     mutex, got_in, labels = FairMutex(client, "x"), [], list("abcdefgh")  # type: ignore[var-annotated]
@@ -123,7 +123,7 @@ FairMutex(redis.Redis(port=int(sys.argv[1])), "x", lock_time=60).lock()
 
 
 @pytest.mark.parametrize("dead", [1, 3])
-def test_a_dead_head_of_the_line_does_not_stall_a_lease(
+def test_a_dead_head_of_the_queue_does_not_stall_a_lease(
     redis_alone: Server, client: redis.Redis, watch: fairlock.Locks, dead: int
 ) -> None:
     """The second defect: there the first in the queue is granted the lock for a lease, dead or alive."""

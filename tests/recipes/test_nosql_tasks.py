@@ -64,7 +64,7 @@ def test_an_update_keeps_it_and_what_is_not_said_stays(tasks: NoSQLTasks, fake: 
     assert row(fake, "a") == {"key": "a", "score": -1, "owner": "nobody", "body": "y"}
 
 
-def test_an_expired_one_is_ones_own_until_somebody_takes_it(tasks: NoSQLTasks) -> None:
+def test_an_expired_one_may_be_updated_until_another_client_acquires_it(tasks: NoSQLTasks) -> None:
     tasks.create("a")
     mutex = tasks.acquire()
     time.sleep(0.6)
@@ -142,7 +142,7 @@ def test_a_name_that_is_too_long_is_a_sentence(tasks: NoSQLTasks) -> None:
 
 
 @pytest.mark.parametrize("fault", ["lost", 500])
-def test_a_lost_answer_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault: int | str) -> None:
+def test_a_write_with_a_lost_reply_is_found_again(tasks: NoSQLTasks, fake: FakeNosql, fault: int | str) -> None:
     fake.faults["PUT"].append(fault)
     assert tasks.create("a", body=(1, {2: (3,)}))
     fake.faults["PUT"].append(fault)

@@ -161,7 +161,7 @@ def test_readers_and_a_writer(remote: Make) -> None:
     assert one.acquire_readers_lock("foobar", 1, "late", timeout=10)
 
 
-def test_a_pending_writer_who_does_not_come_back_loses_his_place(remote: Make) -> None:
+def test_a_pending_writer_that_does_not_come_back_loses_its_place(remote: Make) -> None:
     one, other = remote(), remote(pending=0.5)
     assert one.acquire_readers_lock("foobar", 1, "r")
     assert not other.acquire_writer_lock("foobar", 1, "w")
@@ -170,7 +170,7 @@ def test_a_pending_writer_who_does_not_come_back_loses_his_place(remote: Make) -
     assert other.acquire_mutex_lock("foobar", 2, "w"), "and the others are as before"
 
 
-def test_a_pending_writer_who_is_let_in_and_does_not_come_back_is_let_out(remote: Make) -> None:
+def test_a_pending_writer_that_is_granted_and_does_not_come_back_is_released(remote: Make) -> None:
     one, other = remote(), remote(pending=1)
     assert one.acquire_readers_lock("foobar", 1, "r")
     assert not other.acquire_writer_lock("foobar", 1, "w")
@@ -188,7 +188,7 @@ def test_waiting_instead_of_trying_again(remote: Make) -> None:
     assert other.acquire_mutex_lock("foobar", 1, "u", timeout=10)
 
 
-def test_a_process_that_is_gone_holds_nothing_for_ever(remote: Make) -> None:
+def test_a_dead_process_holds_nothing_forever(remote: Make) -> None:
     one, other = remote(lease=0.6), remote()
     assert one.acquire_mutex_lock("foobar", 1, "t")
     assert one.acquire_readers_lock("foobar", 2, "t")

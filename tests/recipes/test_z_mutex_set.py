@@ -202,7 +202,7 @@ def test_stale_ones(client: redis.Redis) -> None:
 # -- others who keep such a set
 
 
-def test_others_who_keep_such_a_set_exclude_ours_and_are_excluded(client: redis.Redis) -> None:
+def test_other_programs_with_such_a_set_exclude_ours_and_are_excluded(client: redis.Redis) -> None:
     mutexes = ZMutexSet(client, "theirs", timeout_seconds=30)
     client.zadd("theirs", {"a": 0})
     mutex = mutexes.acquire()
@@ -298,7 +298,7 @@ def test_the_time_is_kept(client: redis.Redis) -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_a_lost_answer_takes_one_and_ends_as_if_nothing_was_lost(
+def test_a_lost_reply_acquires_one_and_ends_as_if_nothing_was_lost(
     client: redis.Redis, redis_alone: Server, retries: int
 ) -> None:
     bad, losses = losing_client(redis_alone, retries)

@@ -32,7 +32,7 @@ ASKED: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_nobody_listens(asked: Callable[[Any], Any]) -> None:
+def test_no_server_listens(asked: Callable[[Any], Any]) -> None:
     url, found = nobody(), []
     locks = fairlock.connect(url)
     with pytest.raises(StoreError, match="nobody listens there") as caught:

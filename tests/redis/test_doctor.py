@@ -270,7 +270,7 @@ def test_the_doctor_names_what_a_cluster_needs(redis_cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("right", ["publish", "pexpireat"])
-def test_nobody_is_told_of_a_loss_for_want_of_a_right(start_redis: Start, right: str) -> None:
+def test_a_missing_right_is_not_reported_as_a_loss(start_redis: Start, right: str) -> None:
     """The script that lets the next one in is refused in its middle: released it is, and lost it was not."""
     server = start_redis()
     words = schema(server.url)

@@ -90,7 +90,7 @@ def with_tls(start_redis: Start, certificate: Path) -> tuple[int, str]:
 # Not reached
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens() -> None:
     says(f"redis://:{SECRET}@127.0.0.1:{free_port()}", "cannot be reached", "nobody listens there", "Is it running")
 
 
@@ -265,7 +265,7 @@ def full(server: Server) -> None:
     server.call("CONFIG", "SET", "maxmemory", "1")
 
 
-def test_a_server_without_memory_lets_go_and_lets_nobody_in(start_redis: Start) -> None:
+def test_a_server_without_memory_releases_and_grants_nothing(start_redis: Start) -> None:
     server = start_redis()
     with fairlock.connect(server.url) as locks, fairlock.connect(server.url) as other:
         alone, contended = locks.lock("alone").acquire(), locks.lock("contended").acquire()
@@ -313,7 +313,7 @@ def test_a_server_with_too_few_replicas(start_redis: Start) -> None:
     says(start_redis("--min-replicas-to-write", "1").url, "too few replicas", "min-replicas-to-write")
 
 
-def test_a_server_that_cannot_save_says_so(start_redis: Start) -> None:
+def test_a_server_that_cannot_save_is_an_error_with_the_cure(start_redis: Start) -> None:
     server = start_redis("--save", "3600 1")
     (server.folder / "dump.rdb").mkdir()
     server.call("SET", "x", "1")

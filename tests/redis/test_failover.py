@@ -86,7 +86,7 @@ def test_a_cluster_loses_a_master(redis_cluster: Cluster, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
-def test_who_only_waits_finds_the_new_master_too(redis_cluster: Cluster, face: str) -> None:
+def test_a_client_that_only_waits_finds_the_new_master_too(redis_cluster: Cluster, face: str) -> None:
     """Nothing else is asked by that client, so it is the listening that meets the dead one."""
 
     def lose_the_master() -> None:
@@ -118,7 +118,7 @@ def _carry(old: Server, new: Server, slot: int) -> bool:
     return not keys
 
 
-def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_slot_moves_under_load_and_no_lock_is_held_twice(redis_cluster: Cluster, tmp_path: Path) -> None:
     workers = Workers(redis_cluster.url, tmp_path, 4, 5, lease=10)
     slot = int(redis_cluster.servers[0].call("CLUSTER", "KEYSLOT", "fairlock:{x}"))
     home = redis_cluster.owner_of("fairlock:{x}")
@@ -144,7 +144,7 @@ def test_a_slot_moves_under_load_and_nobody_is_inside_twice(redis_cluster: Clust
 
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
-def test_who_waits_in_a_slot_that_moves_keeps_his_place(redis_cluster: Cluster, face: str) -> None:
+def test_a_waiter_in_a_slot_that_moves_keeps_its_place(redis_cluster: Cluster, face: str) -> None:
     slot = int(redis_cluster.servers[0].call("CLUSTER", "KEYSLOT", "fairlock:{x}"))
     home = redis_cluster.owner_of("fairlock:{x}")
     other = next(server for server in redis_cluster.masters if server is not home)
@@ -156,7 +156,7 @@ def test_who_waits_in_a_slot_that_moves_keeps_his_place(redis_cluster: Cluster, 
     assert max(late) < 4
 
 
-def test_a_holder_over_a_failover_without_min_replicas_keeps_its_lease_or_is_told(redis_sentinel: Sentinels) -> None:
+def test_a_holder_over_a_failover_without_min_replicas_keeps_it_or_is_notified(redis_sentinel: Sentinels) -> None:
     told = threading.Event()
     with fairlock.connect(redis_sentinel.url, lease=6) as locks:
         lease = locks.lock("x", on_lost=lambda lease: told.set()).acquire()
@@ -173,7 +173,7 @@ def test_a_holder_over_a_failover_without_min_replicas_keeps_its_lease_or_is_tol
             assert told.wait(5)
 
 
-def test_with_min_replicas_nobody_is_inside_twice_over_a_failover(redis_sentinel: Sentinels, tmp_path: Path) -> None:
+def test_with_min_replicas_no_lock_is_held_twice_over_a_failover(redis_sentinel: Sentinels, tmp_path: Path) -> None:
     """Until the new master has a replica of its own nothing is confirmed, so nobody gets in; then everybody goes on."""
     workers = Workers(redis_sentinel.url, tmp_path, 4, 5, lease=5, min_replicas=1)
     try:

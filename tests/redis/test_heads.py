@@ -208,7 +208,7 @@ def test_the_numbers_are_those_of_the_rules() -> None:
     assert found == {
         "CONFIRM_WINDOW": state.CONFIRM_WINDOW, "SLEEP_CAP": step.SLEEP_CAP, "SWEEP": step.SWEEP,
         "TOMBSTONE": step.TOMBSTONE,
-        "FRESH": state.FRESH, "PASSED": state.PASSED, "SILENT": state.SILENT, "HEARD": state.HEARD,
+        "FRESH": state.FRESH, "PASSED": state.PASSED, "SILENT": state.SILENT, "HEARD": state.POLLED,
     }  # fmt: skip
     short = {int(number) for number in re.findall(r"\b\d{7,}\b", body("fast_acquire.lua"))}
     assert short == {1_000_000, encoding.IDLE, encoding.IDLE_IF_FIXED}

@@ -42,7 +42,7 @@ def test_histories_by_batches_are_the_same(redis_alone: Server, kind: str) -> No
 @pytest.mark.parametrize("kind", KINDS)
 @EXAMPLES
 @given(jitter=st.randoms(use_true_random=False))
-def test_lives_are_the_same_on_both_sides(both: Both, kind: str, jitter: Random) -> None:
+def test_random_histories_are_the_same_on_both_sides(both: Both, kind: str, jitter: Random) -> None:
     both.play(history(jitter, KINDS[kind]))
 
 

@@ -149,7 +149,7 @@ print("fine")
 """
 
 
-def test_a_forked_child_holds_nothing_and_harms_nobody(redis_alone: Server) -> None:
+def test_a_forked_child_holds_nothing_and_does_no_harm(redis_alone: Server) -> None:
     command = [sys.executable, "-c", FORKS.replace("lease=30", "lease=1"), redis_alone.url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=dict(os.environ))
     assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr

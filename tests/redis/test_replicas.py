@@ -61,7 +61,7 @@ def test_a_woken_waiter_asks_the_replicas_itself(redis_with_replica: WithReplica
         assert found and not isinstance(found[0], fairlock.Lease)
 
 
-def test_a_server_that_lost_its_data_is_told_within_seconds(redis_alone: Server) -> None:
+def test_a_server_that_lost_its_data_is_reported_within_seconds(redis_alone: Server) -> None:
     with fairlock.connect(redis_alone.url, lease=30) as locks:
         lease = locks.lock("x").acquire()
         assert lease is not None

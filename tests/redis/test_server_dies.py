@@ -128,7 +128,7 @@ class Workers:
 
 
 @pytest.mark.parametrize("times", [2, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
-def test_killed_and_restarted_amid_a_hundred_workers(redis_durable: Server, tmp_path: Path, times: int) -> None:
+def test_killed_and_restarted_among_a_hundred_workers(redis_durable: Server, tmp_path: Path, times: int) -> None:
     workers = Workers(redis_durable.url, tmp_path, lease=20)
     try:
         workers.go_on(100, 40)

@@ -161,12 +161,12 @@ def test_a_restart_costs_at_most_a_second_and_no_place(redis_durable: Server, fa
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_a_server_that_forgets_its_scripts_is_told_them_again(redis_alone: Server, face: str) -> None:
+def test_a_server_that_forgets_its_scripts_gets_them_again(redis_alone: Server, face: str) -> None:
     late = queue_at(redis_alone.url, face, lambda: redis_alone.call("SCRIPT", "FLUSH"))
     assert max(late) < LATE
 
 
-def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alone: Server) -> None:
+def test_a_restart_without_the_data_is_reported_to_holders_and_waiters(redis_alone: Server) -> None:
     """Nothing was kept, so the server knows neither: the holder loses its lease, and the waiter joins a new queue."""
     told: list[str] = []
     with fairlock.connect(redis_alone.url, lease=2, on_event=lambda event: told.append(event.kind)) as locks:
@@ -182,7 +182,7 @@ def test_a_restart_without_the_data_is_told_to_who_holds_and_who_waits(redis_alo
     assert "lost" in told
 
 
-def test_a_forged_push_without_ticket_and_place_lets_nobody_in(redis_alone: Server) -> None:
+def test_a_forged_wakeup_without_ticket_and_place_grants_nothing(redis_alone: Server) -> None:
     holders: queue.Queue[Waiter] = queue.Queue()
     with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("x") as lease:

@@ -55,7 +55,7 @@ class EngineUnderTest:
         replaced: list[tuple[Any, str, Any]] = [
             (self.session, "jitter", jitter.random),
             (self.acquire, "jitter", jitter.random),
-            (self.cas, "os", types.SimpleNamespace(urandom=jitter.randbytes)),
+            (self.cas, "jitter", jitter.random),
             # A deadline belongs to a real thread or task and its real clock; here one thread runs all of them.
             (self.session, "over", lambda: False),
             (self.release, "deadline", ENDLESS),

@@ -8,7 +8,7 @@ from tests.simulation.world import Violation
 ACQUIRE, RELEASE, RENEWAL = "engine/acquire.py", "engine/release.py", "engine/renewal.py"
 SESSION, GRANT, LOCAL_QUEUE = "engine/session.py", "engine/grant.py", "engine/local_queue.py"
 LEASE_OPS, WITH_BLOCK, FAST_ACQUIRE = "engine/lease_ops.py", "engine/with_block.py", "engine/fast_acquire.py"
-CAS, POLLING, SHARED_STEPS = "stores/cas.py", "stores/polling.py", "stores/merged_steps.py"
+CAS, SHARED_STEPS = "stores/cas.py", "stores/merged_steps.py"
 
 
 class Mutant(NamedTuple):

@@ -2,7 +2,7 @@
 
 from tests.simulation import scene_doubt as doubt
 from tests.simulation import scene_time as time
-from tests.simulation.mutant import ACQUIRE, CAS, GRANT, LEASE_OPS, POLLING, RELEASE, RENEWAL, SESSION, Mutant
+from tests.simulation.mutant import ACQUIRE, CAS, GRANT, LEASE_OPS, RELEASE, RENEWAL, SESSION, Mutant
 
 MUTANTS = [
     Mutant(
@@ -44,9 +44,9 @@ MUTANTS = [
     ),
     Mutant(
         "what a row shows counts from its answer",
-        time.a_row_that_shows_us_inside_grants_only_what_is_left, POLLING,
-        "sample[1] + (grant.expires - sample[0]) / 1e6 if sample else 0.0",
-        "sample[1] + 0.9 + (grant.expires - sample[0]) / 1e6 if sample else 0.0",
+        time.a_row_that_shows_us_inside_grants_only_what_is_left, CAS,
+        "seen.at + (grant.expires - seen.now) / 1e6)",
+        "seen.at + 0.9 + (grant.expires - seen.now) / 1e6)",
     ),
     Mutant(
         "a push grants a whole lease",
@@ -147,7 +147,7 @@ MUTANTS = [
     ),
     Mutant(
         "no pending release for a request that is withdrawn",
-        doubt.a_cancelled_wait_leaves_the_line_when_the_store_answers_again, ACQUIRE,
+        doubt.a_cancelled_wait_leaves_the_queue_when_the_store_replies_again, ACQUIRE,
         "            session.schedule_release(\n"
         "                PendingRelease(grant.name, grant.ticket, leave_tombstone, clock + 1.0, "
         "clock + max(grant.lease, FORGET))\n            )\n",

@@ -100,13 +100,13 @@ MUTANTS = [
     ),
     Mutant(
         "an eviction is told as something else",
-        local.an_evicted_holder_is_told_at_its_next_renewal, RENEWAL,
+        local.an_evicted_holder_learns_of_it_at_its_next_renewal, RENEWAL,
         'if why is not None and why.kind == "evicted":',
         "if why is None:",
     ),
     Mutant(
         "a wake-up for a holder is ignored",
-        local.an_evicted_holder_is_told_within_a_second, RENEWAL,
+        local.an_evicted_holder_learns_of_it_within_a_second, RENEWAL,
         "            ours[ticket].renew_at = clock\n",
         "            pass\n",
     ),
@@ -145,7 +145,7 @@ MUTANTS = [
     Mutant(
         "nobody is woken after an unknown outcome",
         rows.an_unknown_leave_wakes_those_that_it_admitted, CAS,
-        "                    await self._wake_unconfirmed(start[0][0])\n",
+        "                    await self._wake_unconfirmed(start[0])\n",
         "",
     ),
     Mutant(
@@ -157,7 +157,7 @@ MUTANTS = [
     Mutant(
         "a conflict on the short way counts as written",
         rows.a_conflict_on_the_short_way_is_no_grant, CAS,
-        "if said is not None and not isinstance(said, RowSnapshot):",
+        "if result is not None and not isinstance(result, RowSnapshot):",
         "if key:",
     ),
     Mutant(

@@ -247,15 +247,14 @@ class RowStore(Store):
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Any) -> Any:
         if self.rows.refuses:
             raise self.engine.errors.StoreError("sim://rows refuses connections. Start it.")
-        if self.rows.estimates != "elapsed":
-            return await self._hint(key, ticket, timeout)
-        if await self._hint(key, ticket, timeout) is None and self.rows.hints:
-            return None
+        hint = await self._hint(key, ticket, timeout)
+        if hint is not None or self.rows.hints or self.rows.estimates != "elapsed":
+            return hint
         try:
-            seen = await self.read(key)
+            known = await self.row_cache.read(key, 0.0, self.process.clock, lambda: self.read(key))
         except (self.contract.OutcomeUnknown, self.engine.errors.StoreError):
             return self.contract.Pushed(ticket)
-        found = self.engine.polling.standing(seen.row.body if seen.row else None, ticket, (seen.now, seen.at))
+        found = self.engine.polling.standing(known, ticket) if known is not None else None
         return found if isinstance(found, self.contract.Pushed) else self.contract.Pushed(ticket)
 
     async def _hint(self, key: str, ticket: str, timeout: float) -> Any:

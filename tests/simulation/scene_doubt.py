@@ -76,7 +76,7 @@ def a_late_try_finds_a_tombstone(engine: EngineUnderTest) -> None:
     stage.expect(not stage.holders(), "the late Acquire does not make it a holder")
 
 
-def a_cancelled_wait_leaves_the_line_when_the_store_answers_again(engine: EngineUnderTest) -> None:
+def a_cancelled_wait_leaves_the_queue_when_the_store_replies_again(engine: EngineUnderTest) -> None:
     stage = Stage(engine, clients=3)
     a, b, c = stage.clients
     stay = stage.holding(a, 0.1)

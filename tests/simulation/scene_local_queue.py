@@ -182,7 +182,7 @@ def a_bad_record_costs_only_its_own_lease(engine: EngineUnderTest) -> None:
     stage.expect(good.hold.held, "the others are kept")
 
 
-def an_evicted_holder_is_told_within_a_second(engine: EngineUnderTest) -> None:
+def an_evicted_holder_learns_of_it_within_a_second(engine: EngineUnderTest) -> None:
     for store in ("hints", "rows"):
         stage = Stage(engine, store, 2)
         a, b = stage.clients
@@ -196,7 +196,7 @@ def an_evicted_holder_is_told_within_a_second(engine: EngineUnderTest) -> None:
         stage.expect(stage.result(waiting), "the next one comes when it has had the time to stop")
 
 
-def an_evicted_holder_is_told_at_its_next_renewal(engine: EngineUnderTest) -> None:
+def an_evicted_holder_learns_of_it_at_its_next_renewal(engine: EngineUnderTest) -> None:
     stage = Stage(engine)
     a, b = stage.clients
     stay = stage.holding(a, 0.1, lease=6.0)

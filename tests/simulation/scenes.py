@@ -8,7 +8,7 @@ unless it matters; a message takes half a millisecond at most, unless the scene 
 from collections.abc import Callable
 from types import ModuleType
 
-from tests.simulation import scene_doubt, scene_local_queue, scene_rows, scene_merged_steps, scene_time
+from tests.simulation import scene_doubt, scene_local_queue, scene_merged_steps, scene_rows, scene_time
 from tests.simulation.engine_under_test import EngineUnderTest
 
 Scene = Callable[[EngineUnderTest], None]

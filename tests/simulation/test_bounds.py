@@ -156,7 +156,7 @@ def test_first_come_first_served(store: str) -> None:
     assert len(order) == 12
 
 
-def test_a_silent_waiter_at_its_turn_is_told_and_not_spared() -> None:
+def test_a_silent_waiter_at_its_turn_is_notified_and_not_spared() -> None:
     """Stopped longer than the window when its turn comes, shorter than its poll_ttl: the place stays, the turn goes."""
     stage = Stage(REAL, "hints", 3)
     a, b, c = stage.clients

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation import mutants_of_messages, mutants_of_merged_steps, mutants_of_the_engine
+from tests.simulation import mutants_of_merged_steps, mutants_of_messages, mutants_of_the_engine
 from tests.simulation.engine_under_test import rebuilt
 from tests.simulation.mutant import Mutant
 from tests.simulation.scenes import SCENES

@@ -35,7 +35,7 @@ def passes(request: bytes) -> str:
 
 
 @pytest.mark.parametrize("fate", ["cut", "drop"])
-def test_a_first_connection_that_breaks_anywhere_is_told_in_a_sentence(proxy: Proxy, fate: str) -> None:
+def test_a_first_connection_that_breaks_anywhere_raises_a_sentence(proxy: Proxy, fate: str) -> None:
     with fairlock.connect(proxy.url) as locks:
         with locks.lock("x"):  # the tables are there
             pass
@@ -136,7 +136,7 @@ def test_clients_that_are_dropped_without_being_closed_keep_no_connection(databa
         time.sleep(0.1)
 
 
-def test_one_whose_time_is_over_does_not_end_the_acquire_of_others(database: Database) -> None:
+def test_a_timeout_does_not_end_the_acquires_of_others(database: Database) -> None:
     """Steps at one row are made together. The one that leads may have a timeout; those that it takes along wait on."""
     outcome: dict[str, object] = {}
 

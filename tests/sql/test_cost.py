@@ -72,7 +72,7 @@ def test_taking_an_item_and_being_done_with_it(postgresql: PostgreSQL, postgresq
         assert postgresql_count() - before == CYCLES
 
 
-def test_a_crowd_costs_few_statements_and_everybody_gets_the_same(postgresql: PostgreSQL) -> None:
+def test_a_crowd_costs_few_statements_and_all_get_the_same_share(postgresql: PostgreSQL) -> None:
     """One to grant the lock to the next waiter, one by which it sees that, one to enter the queue again; and the
     cost of a conflict, if the one before has come back between those two."""
     clients = [fairlock.connect(postgresql.url) for _ in range(16)]

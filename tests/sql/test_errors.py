@@ -52,7 +52,7 @@ def test_a_database_that_is_not_there(database: Database) -> None:
     assert "there is no such database" in str(error)
 
 
-def test_nobody_listens(database: Database) -> None:
+def test_no_server_listens(database: Database) -> None:
     with fairlock.connect(database.url) as locks:
         lease = locks.lock("y").acquire()
         assert lease is not None

@@ -62,7 +62,7 @@ def test_a_thread_does_not_wait_forever_for_a_listener_that_hangs(listener: Call
         assert time.monotonic() - began < 4 * TIMEOUT + 1
 
 
-def test_a_task_does_not_wait_for_minutes_and_its_loop_goes_on(listener: Callable[[int], str]) -> None:
+def test_a_task_does_not_wait_for_minutes_and_its_loop_continues(listener: Callable[[int], str]) -> None:
     """Also while a thread of the process waits for the same."""
     url = listener(0)
     longest = 0.0

@@ -24,7 +24,7 @@ def database(request: pytest.FixtureRequest) -> Database:
     return found
 
 
-def test_killed_amid_twenty_workers_and_restarted(database: Database) -> None:
+def test_killed_among_twenty_workers_and_restarted(database: Database) -> None:
     holders: list[int] = []
     fences: list[int] = []
     wrong: list[str] = []
@@ -85,7 +85,7 @@ def waits(locks: fairlock.Locks, number: int = 1) -> None:
         time.sleep(0.01)
 
 
-def test_connections_cut_in_mid_wait_are_made_anew(database: Database) -> None:
+def test_connections_cut_during_a_wait_are_opened_again(database: Database) -> None:
     with fairlock.connect(database.url) as one, fairlock.connect(database.url) as other:
         lease = one.lock("x").acquire()
         assert lease is not None

@@ -162,7 +162,7 @@ def locked(file: Path, name: str = "root") -> Path:
 
 
 @pytest.mark.parametrize("seconds", [5, pytest.param(30, marks=pytest.mark.soak)])
-def test_a_user_of_the_database_cannot_make_others_give_away_files_nor_let_in_a_second_holder(
+def test_a_user_of_the_database_can_neither_take_files_of_others_nor_make_a_second_holder(
     made: People, place: Path, seconds: int
 ) -> None:
     """A user of the database may write anything there; but nothing happens to the files of others."""

@@ -43,7 +43,7 @@ def test_a_step_of_the_wall_clock_changes_nothing(client: Client, monkeypatch: p
     assert first <= time_of(client()) < first + 10_000_000
 
 
-def test_a_reboot_empties_grants_and_lines_but_not_grants_without_a_process(
+def test_a_reboot_empties_grants_and_queues_but_not_grants_without_a_process(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = store_at(path, boot_id="aaaa")
@@ -79,7 +79,7 @@ def test_a_reboot_empties_grants_and_lines_but_not_grants_without_a_process(
 
 
 @pytest.mark.parametrize("wall", ["right", "years behind", "years ahead"])
-def test_fences_rise_over_a_reboot_whatever_the_wall_clock_says(
+def test_fences_rise_over_a_reboot_whatever_the_wall_clock_is(
     path: Path, monkeypatch: pytest.MonkeyPatch, wall: str
 ) -> None:
     before = store_at(path, boot_id="aaaa")

@@ -74,7 +74,7 @@ def test_what_is_open_to_a_group_names_the_group_to_join(
 @pytest.mark.parametrize(
     ("folder", "file", "closed"), [(0o700, 0o600, "app"), (0o755, 0, "app"), (0o755, 0o600, "app/locks.db")]
 )
-def test_what_is_open_to_its_owner_only_gets_the_line_of_the_documentation(
+def test_what_is_open_to_its_owner_only_gets_the_command_of_the_documentation(
     place: Path, told: Told, folder: int, file: int, closed: str
 ) -> None:
     said = told(folder, file)

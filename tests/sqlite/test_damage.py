@@ -92,7 +92,7 @@ def test_an_upgrade_that_was_cut_short_is_made_again(client: Client, path: Path)
 
 
 @pytest.mark.parametrize("gone", [["", "-wal", "-shm"], [""], ["-wal"], ["-wal", "-shm"], ["-shm"]])
-def test_files_deleted_under_us_are_noticed_and_said(
+def test_files_deleted_under_us_are_noticed_and_logged(
     client: Client, path: Path, caplog: pytest.LogCaptureFixture, gone: list[str]
 ) -> None:
     store = client()
@@ -194,7 +194,7 @@ def fill(disk: Path) -> None:
         os.close(filler)
 
 
-def test_a_full_disk_is_said_and_it_goes_on_by_itself(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_the_store_continues_by_itself(small_disk: Path) -> None:
     store = store_at(small_disk / "locks.db")
     step(store, "k", enter("A", store.open_listener()))
     held = get(store, "k").row

@@ -70,7 +70,7 @@ def forge(waiter: Waiter, *texts: str) -> None:
                 time.sleep(0.001)  # its queue holds about ten
 
 
-def test_right_ticket_and_place_with_any_fence_let_nobody_in(url: str, holder: fairlock.Locks) -> None:
+def test_right_ticket_and_place_with_any_fence_grant_nothing(url: str, holder: fairlock.Locks) -> None:
     with holder.lock("x") as lease:
         waiter = Waiter(url)
         it = standing(holder)
@@ -100,7 +100,7 @@ def test_a_greater_fence_beside_the_real_one_does_not_count(url: str, holder: fa
         waiter.end()
 
 
-def test_a_grant_that_is_sent_once_more_lets_nobody_in(
+def test_a_grant_that_is_sent_again_grants_nothing(
     url: str, holder: fairlock.Locks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was evicted meanwhile, and the old datagram names a grant that was true once."""

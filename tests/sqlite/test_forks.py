@@ -118,7 +118,7 @@ def test_parent_and_child_never_write_the_same_version(client: Client) -> None:
     assert ended_well(in_child(child))
 
 
-def test_the_child_has_an_listener_of_its_own_and_does_not_keep_the_parents_alive(path: Path) -> None:
+def test_the_child_has_a_listener_of_its_own_and_does_not_keep_the_parents_alive(path: Path) -> None:
     store = store_at(path)
     parents = store.open_listener()
     read, write = os.pipe()
@@ -164,7 +164,7 @@ def test_the_client_may_tell_it_too_before_or_after_the_hook(client: Client, tim
 def test_wakeups_for_the_parent_do_not_reach_the_child(client: Client) -> None:
     store = client()
     listener = store.open_listener()
-    store._waiters._remember(Pushed("A"))
+    store._waiters.deliver(Pushed("A"))
 
     def child() -> None:
         assert run(store.wait_for_wakeup("k", "A", 0.05, ())) is None

@@ -107,7 +107,7 @@ def test_one_whose_grant_was_taken_away_meanwhile_learns_of_it(
         handed_over(url, waiter, body)
 
 
-def test_one_who_is_stopped_before_it_has_confirmed_knows_of_its_loss(
+def test_a_holder_paused_before_it_has_confirmed_knows_of_its_loss(
     url: str, waiter: fairlock.Locks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = waiter._session.clock

@@ -102,7 +102,7 @@ def test_a_stopped_process_is_not_dead(client: Client, path: Path, start: Start)
     assert store.liveness([listener])[1] == NOBODY
 
 
-def test_a_waiter_is_told_of_a_death_within_milliseconds(client: Client, path: Path, start: Start) -> None:
+def test_a_waiter_is_notified_of_a_death_within_milliseconds(client: Client, path: Path, start: Start) -> None:
     store = client()
     took = []
     for _ in range(5):

@@ -56,13 +56,13 @@ def test_a_host_is_refused() -> None:
 
 @pytest.mark.parametrize("query", ["busy=1", "mode=ro", "busy_timeout=1&x=2", "x"])
 def test_an_unknown_parameter_is_refused(query: str) -> None:
-    with pytest.raises(ConfigError, match=r"There is only busy_timeout"):
+    with pytest.raises(ConfigError, match=r"Known: busy_timeout"):
         SqliteStore(f"sqlite:////tmp/x.db?{query}", ThreadRuntime())
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf", ""])
 def test_a_busy_timeout_that_is_no_time_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError, match="is not a number of seconds"):
+    with pytest.raises(ConfigError, match="busy_timeout is a number of seconds, at most 86400"):
         SqliteStore(f"sqlite:////tmp/x.db?busy_timeout={value}", ThreadRuntime())
 
 

@@ -212,8 +212,8 @@ def test_a_waiter_sends_no_more_than_three_requests_in_two_seconds(
     begun = time.monotonic()
     assert locks.pool("jobs").acquire(timeout=4) is None
     assert time.monotonic() - begun >= 4
-    print(faults.said, writes)
-    assert faults.said.count("Seek") <= 6, faults.said
+    print(faults.sent, writes)
+    assert faults.sent.count("Seek") <= 6, faults.sent
     ours = [text for text in writes if not text.startswith("CREATE")]
     assert len(ours) <= 4 * 1.5 + 3, "three of them are the first try, the place in the queue, and leaving it"
 

@@ -84,7 +84,7 @@ def locks_answer(locks: Locks) -> bool:
     return True
 
 
-def test_tasks_are_told_as_soon_as_the_client_knows(path: Path) -> None:
+def test_tasks_learn_of_it_as_soon_as_the_client_knows(path: Path) -> None:
     async def work() -> None:
         async with aio.connect(f"sqlite:///{path}", lease=LEASE) as locks, locks.lock("held"):
             vanish(path)

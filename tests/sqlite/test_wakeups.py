@@ -13,7 +13,8 @@ import pytest
 from fairlock.rules.locks import Granted, Queued, Wakeup
 from fairlock.stores.base import Pushed
 from fairlock.stores.sqlite import SqliteStore
-from fairlock.stores.sqlite.wait_for_wakeup import Waiter as StoreWaiter
+from fairlock.stores.wakeups import CAPACITY
+from fairlock.stores.wakeups import Waiter as StoreWaiter
 from tests.sqlite.processes import ThreadEvent, ThreadRuntime, enter, get, leave, put, run, step, store_at, until
 
 Client = Callable[..., SqliteStore]
@@ -119,7 +120,7 @@ def test_a_wakeup_read_by_another_waiter_before_the_wait_is_not_lost(client: Cli
     other = Waiter(two, "other")
     until(lambda: readers(two))
     send_wakeup(one, two, "B")
-    until(lambda: two._waiters._notified)
+    until(lambda: two._waiters._wakeups)
     assert run(two.wait_for_wakeup("k", "B", FOREVER, ())) == Pushed("B")
     assert run(two.wait_for_wakeup("k", "B", 0.05, ())) is None, "and it counts once"
     send_wakeup(one, two, "other")
@@ -129,9 +130,9 @@ def test_a_wakeup_read_by_another_waiter_before_the_wait_is_not_lost(client: Cli
 def test_the_memory_for_early_wakeups_is_bounded(client: Client) -> None:
     store = client()
     for i in range(5000):
-        store._waiters._remember(Pushed(f"t{i}"))
-    assert len(store._waiters._notified) <= 1024
-    assert "t4999" in store._waiters._notified
+        store._waiters.deliver(Pushed(f"t{i}"))
+    assert len(store._waiters._wakeups) <= CAPACITY
+    assert "t4999" in store._waiters._wakeups
 
 
 def test_time_runs_out_on_time(client: Client) -> None:
@@ -198,7 +199,7 @@ def test_a_reader_that_was_interrupted_while_leaving_is_replaced(
     step(one, "k", enter("A", one.open_listener()))
     step(two, "k", enter("B", two.open_listener()))
     assert run(two.wait_for_wakeup("k", "B", 0, ())) is None
-    two._waiters._reader = StoreWaiter("gone", ())
+    two._waiters._reader = StoreWaiter("gone")
     waiting = Waiter(two, "B")
     until(lambda: two._waiters._reader is not None and two._waiters._reader.ticket == "B")
     send_wakeup(one, two, "B")
@@ -218,7 +219,7 @@ def test_a_full_queue_wakes_everybody(client: Client) -> None:
         assert waiting[1].woken()
 
 
-def test_forged_hints_harm_nobody(client: Client) -> None:
+def test_forged_wakeups_do_no_harm(client: Client) -> None:
     one, two = client(), client()
     waiting = Waiter(two, "B")
     until(lambda: readers(two))
@@ -251,7 +252,7 @@ def test_a_listener_name_that_is_not_ours_is_neither_sent_to_nor_dead(
 
 
 @pytest.mark.usefixtures("looks")
-def test_a_lost_hint_costs_a_quarter_of_a_second(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_wakeup_costs_a_quarter_of_a_second(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = client(), client()
     step(one, "k", enter("A", one.open_listener()))
     step(two, "k", enter("B", two.open_listener()))
@@ -320,7 +321,8 @@ def test_without_proc_there_is_no_listener_and_nothing_is_left_behind(
 
 
 @pytest.mark.usefixtures("no_listeners")
-def test_polls_become_rarer_while_nothing_changes(path: Path) -> None:
+def test_polls_become_rarer_while_nothing_changes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlock.stores.polling.jitter", lambda: 0.5)
     slept: list[float] = []
 
     class Runtime(ThreadRuntime):

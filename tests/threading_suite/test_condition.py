@@ -71,7 +71,7 @@ def test_many_who_wait_and_notify_all_come_through(locks: fairlock.Locks) -> Non
     assert sorted(taken) == list(range(80))
 
 
-def test_a_wait_on_a_lost_lease_says_so_and_leaves_no_dead_waiter(locks: fairlock.Locks) -> None:
+def test_a_wait_on_a_lost_lease_raises_and_leaves_no_dead_waiter(locks: fairlock.Locks) -> None:
     lock = locks.lock("x")
     condition = threading.Condition(lock)
     assert lock.acquire()

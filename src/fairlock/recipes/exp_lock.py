@@ -22,6 +22,7 @@ from ..engine import validate
 from ..engine.boot_clock import boot_clock
 from ..engine.validate import Seconds
 from ..errors import AlreadyHeld, ConfigError, LockTimeout
+from .repeat_lost_calls import repeat_if_lost
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
@@ -48,8 +49,6 @@ if token ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 return 1
 """
-
-TRIES = 3  # how often a request is sent while its outcome is unknown
 
 
 class AlreadyAcquiredLockError(AlreadyHeld):
@@ -207,18 +206,9 @@ class ExpLock:
             except Exception:
                 pass
 
-    def _run_script(self, script: Callable[..., int], *words: str | int) -> tuple[int, bool]:
+    def _run_script(self, script: Callable[..., int], *arguments: str | int) -> tuple[int, bool]:
         """Return the script's reply, and True if it was repeated because a reply was lost."""
-        from redis.exceptions import ConnectionError, TimeoutError
-
-        turn = 1
-        while True:
-            try:
-                return script([self.key], words), turn > 1
-            except (ConnectionError, TimeoutError):
-                if turn == TRIES:
-                    raise
-                turn += 1
+        return repeat_if_lost(lambda: script([self.key], arguments))
 
     def __repr__(self) -> str:
         return f"<{'locked' if self.locked else 'unlocked'} ExpLock {self.key!r}>"

@@ -171,8 +171,9 @@ class NoSQLTasks:
 
     def _write(self, task: Task, score: int, owner: str | None, body: Any) -> Mutex | None:
         """Write the row; arguments that are None keep the stored values."""
-        who = owner or self.owner or task.owner
-        new = {"key": task.key, "score": score, "owner": who, "body": task.body if body is None else _as_kept(body)}
+        new_owner = owner or self.owner or task.owner
+        new_body = task.body if body is None else _as_kept(body)
+        new = {"key": task.key, "score": score, "owner": new_owner, "body": new_body}
         return self._put(new, task.etag)
 
     def _put(self, value: dict[str, Any], etag: str | None) -> Mutex | None:

@@ -15,24 +15,24 @@ class PubSubWaiter:
     def __init__(self, client: Any, channels: list[str]) -> None:
         self._client = client
         self._channels = channels
-        self._fresh()
+        self._reset()
 
-    def _fresh(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
-        self._news = Condition()
+        self._changed = Condition()
         self._waiting = 0
-        self._rings = 0
-        self._listens = False
+        self._messages = 0
+        self._has_reader = False
         self._pubsub: Any = None
 
     def __enter__(self) -> int:
         """Subscribe: nothing that is published from here on is missed. Return the count that `wait` takes."""
         if self._process != os.getpid():
-            self._fresh()  # the subscription is the parent's
-        with self._news:
+            self._reset()  # the subscription is the parent's
+        with self._changed:
             self._waiting += 1
             self._subscribe()
-            return self._rings
+            return self._messages
 
     def _subscribe(self) -> None:
         from redis.exceptions import RedisError
@@ -47,7 +47,7 @@ class PubSubWaiter:
                 pubsub.close()
 
     def __exit__(self, *error: object) -> None:
-        with self._news:
+        with self._changed:
             self._waiting -= 1
             if not self._waiting:
                 self._drop()
@@ -57,31 +57,31 @@ class PubSubWaiter:
         if pubsub is not None:
             pubsub.close()
 
-    def wait(self, rings: int, seconds: float) -> int:
+    def wait(self, messages: int, seconds: float) -> int:
         """Wait until more messages have arrived than this, at most this long. Return their number."""
         end = boot_clock() + seconds
         while True:
-            with self._news:
+            with self._changed:
                 left = end - boot_clock()
-                if self._rings != rings or left <= 0:
-                    return self._rings
+                if self._messages != messages or left <= 0:
+                    return self._messages
                 self._subscribe()
-                if self._listens or self._pubsub is None:
-                    self._news.wait(left)
+                if self._has_reader or self._pubsub is None:
+                    self._changed.wait(left)
                     continue
-                self._listens, pubsub = True, self._pubsub
-            heard, broken = False, True
+                self._has_reader, pubsub = True, self._pubsub
+            received, broken = False, True
             try:
-                heard, broken = pubsub.get_message(timeout=left) is not None, False
+                received, broken = pubsub.get_message(timeout=left) is not None, False
             except (OSError, ValueError, self._errors()):
                 pass
             finally:
-                with self._news:
-                    self._listens = False
-                    self._rings += heard
+                with self._changed:
+                    self._has_reader = False
+                    self._messages += received
                     if broken and self._pubsub is pubsub:
                         self._drop()
-                    self._news.notify_all()
+                    self._changed.notify_all()
 
     def _errors(self) -> type[Exception]:
         from redis.exceptions import RedisError

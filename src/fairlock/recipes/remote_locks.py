@@ -48,7 +48,7 @@ class RemoteLocks(RemoteHolds):
     def acquire_readers_lock(
         self, resource_type: str, resource_id: int | str, ticket: str, *, timeout: Seconds = 0
     ) -> bool:
-        """Return True if acquired for reading: nobody writes, and no writer waits."""
+        """Return True if acquired for reading: there is no writer, and none waits."""
         return run(self._acquire(READERS, resource_type, resource_id, ticket, timeout))
 
     def release_readers_lock(self, resource_type: str, resource_id: int | str, ticket: str) -> bool:

@@ -19,13 +19,13 @@ from ..engine.validate import Seconds
 from ..errors import ConfigError
 from . import z_mutex_set_scripts as lua
 from .pubsub_waiter import PubSubWaiter
+from .repeat_lost_calls import repeat_if_lost
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
 
 Mutex = tuple[str, int]
 
-TRIES = 3  # how often a request is sent while its outcome is unknown
 LATE = 0.0005  # seconds after the time at which one expires
 
 
@@ -121,7 +121,7 @@ class ZMutexSet:
         return bool(found) or again
 
     def get_stale(self, include_unattended: bool = True, include_expired: bool = True) -> list[str]:
-        """Return the names that nobody holds: never acquired (or released), and acquired but not updated in time."""
+        """Return the names that no client holds: never acquired (or released), and acquired but not updated in time."""
         (unattended, expired), _ = self._run_script(lua.STALE, "")
         found = (unattended if include_unattended else []) + (expired if include_expired else [])
         return [_text(name) for name in found]
@@ -133,21 +133,12 @@ class ZMutexSet:
         except Exception:
             pass
 
-    def _run_script(self, script: str, ticket: str, *words: str | int) -> tuple[Any, bool]:
+    def _run_script(self, script: str, ticket: str, *arguments: str | int) -> tuple[Any, bool]:
         """Return the script's reply, and True if it was repeated because a reply was lost."""
-        from redis.exceptions import ConnectionError, TimeoutError
-
         call = self._scripts.get(script)
         if call is None:
             call = self._scripts[script] = self._redis.register_script(lua.OPEN + script)
-        turn = 1
-        while True:
-            try:
-                return call(self._keys, [ticket, self._timeout, self._channel, *words]), turn > 1
-            except (ConnectionError, TimeoutError):
-                if turn == TRIES:
-                    raise
-                turn += 1
+        return repeat_if_lost(lambda: call(self._keys, [ticket, self._timeout, self._channel, *arguments]))
 
     def __repr__(self) -> str:
         return f"<ZMutexSet {self._keys[0]!r}>"

@@ -1,1 +1,1 @@
-"""The stores. `contract.py` says what one has to be, `cas.py` serves all that can compare and swap a row."""
+"""The stores. `base.py` is the contract, `cas.py` serves all that can compare and swap a row."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import StoreError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # most programs use no pool, and start-up time counts
     from ..errors import RecordDamaged
     from ..rules.locks import Acquire, Command, LockState, Reply, Wakeup
     from ..rules.pools import Answered, ItemState, Order, Take, WorkerQueue
+    from .row_cache import RowCache
 
 T = TypeVar("T")
 
@@ -152,7 +154,7 @@ class Store(ABC):
     has_nowait: bool = False
     """`read_nowait` and `write_nowait` are implemented."""
     pushes_grants: bool = False
-    """Its wake-ups name place and fence of a grant, and are sent in or after the write that made it, never before."""
+    """Its wake-ups are sent in or after the write that made a grant: a row that is read then shows it."""
     checks_time: bool = True
     """`write` refuses a `now` ahead of its clock. If False, no entry is dropped by a time from `now`."""
     backs_off: bool = False
@@ -160,7 +162,7 @@ class Store(ABC):
     shares_steps: bool = False
     """A step takes more than microseconds: threads or tasks of one client that want the same row share a write."""
     wakes_holder: bool = False
-    """The first waiter also notifies the only holder, by a wake-up without a ticket: see `take_shown_row`."""
+    """The first waiter also notifies the only holder, by a wake-up without a ticket: that one reads the row."""
     poll_interval: float = 1.0
     """Seconds between two reads of the rows that are held, while `attend` returns NEVER."""
 
@@ -218,6 +220,13 @@ class Store(ABC):
         """Write over a row that cannot be decoded. Differs from `write` only if its version may be damaged, too."""
         return await self.write(row, expected, now, woken)
 
+    @cached_property
+    def row_cache(self) -> RowCache:
+        """The last seen rows of this client. A store that reads one because of a wake-up or a poll puts it in here."""
+        from .row_cache import RowCache
+
+        return RowCache()
+
     # -- wake-ups
 
     @abstractmethod
@@ -249,10 +258,6 @@ class Store(ABC):
         NEVER: none comes, and the keeper reads the rows that are held every `poll_interval` seconds.
         """
         return NEVER
-
-    def take_shown_row(self, key: str) -> RowSnapshot | None:
-        """The row that this store has read because of a wake-up, once: a write may start from it."""
-        return None
 
     def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Of these listeners: the unreachable ones (nothing listens there) and the dead ones (the process is gone).

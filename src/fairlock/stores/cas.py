@@ -15,7 +15,6 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   those that it would wait for.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,8 +23,10 @@ from ..rules.locks import EMPTY, Acquire, Command, LockState, Queued, Refused, R
 from .base import Answer, Backend, OutcomeUnknown, Pushed, Row, RowSnapshot, Runtime, Store, Written, unanswered
 from .damaged_records import damaged, fence_after
 from .deadline import over
+from .jitter import jitter
 from .keys import SEPARATOR, glob
 from .merged_steps import Turn, Turns, served
+from .row_cache import KnownRow
 
 if TYPE_CHECKING:
     from .cas_pools import CasPools
@@ -36,16 +37,13 @@ TRIES = 3  # of a step that is made at once
 WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
 GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
 NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
-CACHED = 1024  # names whose last record is remembered
 
 T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Queued, Refused))
-_Known = tuple[LockState, int | str | None, float]
-"""A record as this client last saw it, its version, and when that was."""
-_Start = tuple[_Known, int, float]
-"""What a step starts from: that, the store's time, and the client's before it was sampled."""
+_Start = tuple[LockState, int | str | None, int, float]
+"""What a step starts from: a record, its version, the store's time, and the client's before it was sampled."""
 
 
 class CasBackend(Backend):
@@ -58,7 +56,7 @@ class CasBackend(Backend):
         self.poll_interval = store.poll_interval
         self.runtime = runtime
         self.prefix = namespace + SEPARATOR if namespace else ""
-        self._cache: dict[str, _Known] = {}
+        self._rows = store.row_cache
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
         self.conflicts = 0
         self._pools: CasPools | None = None
@@ -97,8 +95,8 @@ class CasBackend(Backend):
                 seen = store.read_nowait(key) if key not in self._doubts else None
                 if seen is None:
                     return None
-                start, fresh = (self._know(seen), seen.now, seen.at), True
-            (before, version, _), now, at = start
+                start, fresh = self._start(key, seen), True
+            before, version, now, at = start
             record, reply, woken = self._step(before, command, now)
             if not _same(record, before):
                 if version is None:
@@ -107,19 +105,18 @@ class CasBackend(Backend):
                 if store.wakes_holder and record.queue:
                     woken = _and_the_holder(before, record, woken)
                 try:
-                    said = store.write_nowait(key, record.fence, codec.owners(record), body, version, woken, at, now)
+                    result = store.write_nowait(key, record.fence, codec.owners(record), body, version, woken, at, now)
                 except BaseException:
                     self._doubt(key)
                     raise
-                if said is not None and not isinstance(said, RowSnapshot):
-                    self._cache[key] = (record, said, at)
+                if result is not None and not isinstance(result, RowSnapshot):
+                    self._rows.put(key, KnownRow(record, result, at))
                     return Answer(reply, at)
                 self.conflicts += 1
-                if said is not None and said.version != version:
-                    start, fresh = (self._know(said), said.now, said.at), True
+                if result is not None and result.version != version:
+                    start, fresh = self._start(key, result), True
                     continue
             elif fresh:
-                self._remember(key, start[0])
                 return Answer(reply, at)
             start = None
         return None
@@ -157,17 +154,16 @@ class CasBackend(Backend):
                 fresh = False  # what was read before they came says nothing about their moment
             if start is None:
                 seen = await store.read(key, settle)
-                start, fresh = (self._know(seen), seen.now, seen.at), True
+                start, fresh = self._start(key, seen), True
                 if settle:
-                    await self._wake_unconfirmed(start[0][0])
+                    await self._wake_unconfirmed(start[0])
                     self._doubts.discard(key)
-            (before, version, _), now, at = start
+            before, version, now, at = start
             record, replies, woken = self._steps(before, batch, now)
             if _same(record, before) and not (settle and any(isinstance(t.command, Release) for t in batch)):
                 if not fresh:
                     start = None
                     continue
-                self._remember(key, start[0])
                 _answer(batch, replies, at)
                 return
             row = Row(key, record.fence, codec.owners(record), codec.encode(record))
@@ -189,7 +185,7 @@ class CasBackend(Backend):
                 self._doubt(key)
                 raise
             if isinstance(result, Written):
-                self._remember(key, (record, result.version, result.at))
+                self._rows.put(key, KnownRow(record, result.version, result.at))
                 _answer(batch, replies, at)
                 return
             conflicts += 1
@@ -200,17 +196,18 @@ class CasBackend(Backend):
                     "Spread the work over more names, or use a store with a server."
                 )
             stale = result.version == version  # refused for its time, or an old row shown: read again
-            known = self._know(result)
+            start = self._start(key, result)
+            there = start[0]
             pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
-            if store.backs_off and _crowd(before, known[0], result, stale) and _can_wait(batch, known[0]):
+            if store.backs_off and _crowd(before, there, result, stale) and _can_wait(batch, there):
                 # Of all that try again at once but one fails. As long as nobody is in the queue there is no choice: a
                 # client that is quick enough is in and out in the meantime, and one that pauses never gets a turn.
                 clock = self.runtime.clock()
                 pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
             if pause:
-                await self._rest(key, int.from_bytes(os.urandom(2)) / 65536 * pause, known[0])
+                await self._rest(key, jitter() * pause, there)
                 stale = True  # what was shown before the pause would only conflict again
-            start, fresh = None if stale else (known, result.now, result.at), True
+            start, fresh = None if stale else start, True
 
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
@@ -239,16 +236,17 @@ class CasBackend(Backend):
 
         The record leaves the cache: however the step goes, only its end shows the current row.
         """
-        known = self._cache.pop(key, None)
-        known = self._shown_since(key, known)
+        known = self._rows.take(key)
         if known is None or key in self._doubts:
             return None
+        state, version, seen_at, _ = known
+        assert isinstance(state, LockState)
         sample = self.store.now()
-        if sample is None or sample[1] - known[2] > self.store.cache_ttl or sample[0] < known[0].seen:
+        if sample is None or sample[1] - seen_at > self.store.cache_ttl or sample[0] < state.seen:
             return None
-        if not self.store.checks_time and lapsed(known[0], sample[0]):
+        if not self.store.checks_time and lapsed(state, sample[0]):
             return None  # somebody would be dropped by a time that no write checks: ask for it
-        return known, sample[0], sample[1]
+        return state, version, sample[0], sample[1]
 
     def _step(self, record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]]:
         """Apply the rules, asking about liveness only for the clients that decide the outcome."""
@@ -272,31 +270,25 @@ class CasBackend(Backend):
             dead |= {e.ticket for e in everyone if e.listener in gone}
             outcome = apply(record, command, now, unreachable, dead)
 
-    def _know(self, seen: RowSnapshot) -> _Known:
+    def _start(self, key: str, seen: RowSnapshot) -> _Start:
+        """Decode a row that was read, and keep it. RecordDamaged if that is not possible."""
+        state = self._decode(key, seen)
+        self._rows.show(key, seen, state)
+        return state, seen.version, seen.now, seen.at
+
+    def _decode(self, key: str, seen: RowSnapshot) -> LockState:
         if seen.row is None:
-            return EMPTY, seen.version, seen.at
+            return EMPTY
         try:
             if seen.version is None:
                 raise ValueError("it has no version")
-            return codec.decode(seen.row.body), seen.version, seen.at
+            return codec.decode(seen.row.body)
         except ValueError as bad:
-            raise damaged(seen.row.key.removeprefix(self.prefix), self.where, bad) from None
-
-    def _shown_since(self, key: str, known: _Known | None) -> _Known | None:
-        """Return the record that a hint has brought since this one was read, else this one."""
-        shown = self.store.take_shown_row(key)
-        if shown is None or (known is not None and shown.at < known[2]):
-            return known
-        return self._know(shown)
+            raise damaged(key.removeprefix(self.prefix), self.where, bad) from None
 
     def _doubt(self, key: str) -> None:
-        self._cache.pop(key, None)
+        self._rows.take(key)
         self._doubts.add(key)
-
-    def _remember(self, key: str, known: _Known) -> None:
-        if len(self._cache) >= CACHED and key not in self._cache:
-            self._cache.clear()
-        self._cache[key] = known
 
     async def _wake_unconfirmed(self, record: LockState) -> None:
         woken = [
@@ -312,37 +304,35 @@ class CasBackend(Backend):
 
     async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         key = self.prefix + name
-        known = self._cache.get(key)
+        known = self._rows.get(key)
         listeners: set[str] = set()
-        if known is not None:
-            record = known[0]
+        if known is not None and isinstance(record := known.state, LockState):
             listeners = {
                 e.listener for e in (*record.holders[:8], *record.queue[:1]) if e.listener and e.ticket != ticket
             }
+        began = self.runtime.clock()
         pushed = await self.store.wait_for_wakeup(key, ticket, timeout, listeners)
         if pushed is not None:
-            self._cache.pop(key, None)  # somebody else has written: what is remembered would only conflict
-            shown = self._shown_since(key, None)
-            if shown is not None:
-                self._remember(key, shown)
-            if pushed.fence and not pushed.until and self.pushes_grants:
-                return await self._granted(key, pushed)
+            self._rows.drop_older(key, began)  # another client has written: what was seen before would only conflict
+            if self.pushes_grants and not pushed.until:
+                return await self._granted(key, ticket)
         return pushed
 
-    async def _granted(self, key: str, pushed: Pushed) -> Pushed:
-        """A push names a grant; only the row proves it, because anybody that reaches the socket can send one.
+    async def _granted(self, key: str, ticket: str) -> Pushed:
+        """A wake-up suggests a grant; only the row proves it, because anybody that reaches the socket can send one.
 
-        The read is not lost: a release that follows within `trust` writes from it.
+        The read is not lost: a release that follows within `cache_ttl` writes from it.
         """
-        seen = self.store.read_nowait(key)
-        if seen is None:
-            seen = await self._shown(self.store.read(key))
-        known = self._know(seen)
-        self._remember(key, known)
-        grant = known[0].grant(pushed.ticket)
-        if grant is None or grant.confirmed or (grant.place, grant.fence) != (pushed.place, pushed.fence):
-            return Pushed(pushed.ticket)
-        return pushed._replace(until=seen.at + (grant.expires - seen.now) / 1e6)
+        try:
+            seen = self.store.read_nowait(key)
+            if seen is None:
+                seen = await self.store.read(key)
+            grant = self._start(key, seen)[0].grant(ticket)
+        except (OutcomeUnknown, StoreError):
+            return Pushed(ticket)  # the next request raises it
+        if grant is None or grant.confirmed:
+            return Pushed(ticket)
+        return Pushed(ticket, grant.place, grant.fence, seen.at + (grant.expires - seen.now) / 1e6)
 
     def notify_reset(self, call: Callable[[], None]) -> None:
         self.store.notify_reset(call)
@@ -361,7 +351,7 @@ class CasBackend(Backend):
 
     async def look(self, name: str) -> tuple[LockState, int]:
         seen = await self._shown(self.store.read(self.prefix + name))
-        return self._living(self._know(seen)[0]), seen.now
+        return self._living(self._decode(self.prefix + name, seen)), seen.now
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
         matches = glob(pattern)
@@ -383,7 +373,7 @@ class CasBackend(Backend):
         done: list[str] = []
         seen = await self._shown(self.store.read(key))
         try:
-            self._know(seen)
+            self._decode(key, seen)
         except RecordDamaged:
             fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
             record = EMPTY._replace(fence=fence, seen=seen.now)
@@ -432,7 +422,7 @@ class CasBackend(Backend):
         self.store.after_fork()
 
     def forked(self) -> None:
-        self._cache.clear()
+        self._rows.clear()
         self._doubts.clear()
         if self._turns is not None:
             self._turns.reset()

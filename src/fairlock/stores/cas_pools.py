@@ -14,7 +14,6 @@ little:
 The items are in an `ItemStore`: `pool_items_as_rows` has one for every store that can find rows by their score.
 """
 
-import os
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -62,6 +61,7 @@ from .base import (
     unanswered,
 )
 from .damaged_records import damaged
+from .jitter import jitter
 from .keys import SEPARATOR, queue_key
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
@@ -113,7 +113,7 @@ class CasPools(Pools):
             if type(order) is On and (name, order.key) in self._mine:
                 return through(self._on(name, order.key, order.command))
         except StoreError:
-            pass  # nothing was done: who asks again is told
+            pass  # nothing was done: the next call raises it
         return None
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
@@ -403,7 +403,7 @@ class CasPools(Pools):
 
     async def _give_way(self, turn: int) -> None:
         if turn >= 3:
-            await self.runtime.sleep(int.from_bytes(os.urandom(2)) / 65536 * min(0.0001 * turn, 0.002))
+            await self.runtime.sleep(jitter() * min(0.0001 * turn, 0.002))
 
     def _crowded(self, pool: str, what: str) -> StoreError:
         name = pool.rpartition(SEPARATOR)[2]

@@ -13,8 +13,9 @@ from ..errors import RecordDamaged
 from ..rules.locks import EMPTY, Command, LockState, Wakeup, apply
 from ..rules.pools import NOBODY, STATES, ItemState, Order, WorkerQueue
 from ..rules.pools.step import step
-from .base import Answer, Backend, Event, PoolAnswer, Pools, Pushed, Runtime
+from .base import Answer, Backend, PoolAnswer, Pools, Pushed, Runtime
 from .keys import SEPARATOR, glob
+from .wakeups import WakeupInbox
 
 
 def _microseconds() -> int:
@@ -38,6 +39,12 @@ class Hub:
         self.racks: dict[str, Rack] = {}
         self.listeners: dict[str, MemoryBackend] = {}
 
+    def wake(self, woken: Iterable[Wakeup]) -> None:
+        for wakeup in woken:
+            listener = self.listeners.get(wakeup.listener)
+            if listener is not None:
+                listener.wake_here((wakeup.ticket,))
+
     @classmethod
     def named(cls, name: str) -> "Hub":
         with _shared_mutex:
@@ -53,8 +60,7 @@ class MemoryBackend(Backend):
         self.where = where
         self.prefix = namespace + SEPARATOR if namespace else ""
         self.listener = f"memory-{next(_numbers)}"
-        self._wakeups: dict[str, Pushed] = {}
-        self._waiting: dict[str, Event] = {}
+        self._inbox = WakeupInbox(threading.Lock)
         self._pools = MemoryPools(self)
         hub.listeners[self.listener] = self
 
@@ -78,36 +84,17 @@ class MemoryBackend(Backend):
             dead = {e.ticket for e in everyone if e.listener and e.listener not in hub.listeners} if everyone else ()
             record, reply, woken = apply(record, command, hub.now(), (), dead)
             hub.records[key] = record
-        for wake in woken:
-            listener = hub.listeners.get(wake.listener)
-            if listener is not None:
-                listener.receive(wake)
+        hub.wake(woken)
         return Answer(reply, at)
 
-    def receive(self, wake: Wakeup) -> None:
-        """From any thread."""
-        if len(self._wakeups) > 1000:
-            self._wakeups.clear()
-        self._wakeups[wake.ticket] = Pushed(wake.ticket)
-        event = self._waiting.get(wake.ticket)
-        if event is not None:
-            event.set()
-
     def wake_here(self, tickets: Collection[str]) -> None:
-        for ticket in tickets:
-            self.receive(Wakeup(self.listener, ticket))
+        self._inbox.wake_here(tickets)
 
     async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
-        event = self._waiting[ticket] = self.runtime.event()
-        try:
-            if ticket not in self._wakeups:
-                await event.wait(timeout)
-            return self._wakeups.pop(ticket, None)
-        finally:
-            self._waiting.pop(ticket, None)
+        return await self._inbox.wait(ticket, self.runtime.event(), timeout)
 
-    def take_wakeups(self, tickets: Iterable[str]) -> list[str]:
-        return [t for t in tickets if self._wakeups.pop(t, None) is not None] if self._wakeups else []
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        return self._inbox.take_wakeups(tickets)
 
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         return 0.0
@@ -136,6 +123,7 @@ class MemoryBackend(Backend):
         self.hub.records.clear()
         self.hub.racks.clear()
         self.hub.mutex = threading.Lock()
+        self._inbox.clear()
 
     async def doctor(self) -> list[tuple[str, str]]:
         return [("note", "Locks in memory reach only this process and end with it.")]
@@ -226,10 +214,7 @@ class MemoryPools(Pools):
             waiting = (*rack.queue.workers, *rack.queue.watchers)
             dead = {w.ticket for w in waiting if w.listener and w.listener not in hub.listeners} if waiting else set()
             rack.queue, reply, wakeups = step(rack, rack.queue, order, hub.now(), dead)
-        for wakeup in wakeups:
-            listener = hub.listeners.get(wakeup.listener)
-            if listener is not None:
-                listener.receive(wakeup)
+        hub.wake(wakeups)
         return PoolAnswer(reply, at)
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:

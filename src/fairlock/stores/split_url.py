@@ -64,13 +64,13 @@ def _ends_later(tail: str, authority: str) -> bool:
 
 
 def options(
-    said: Iterable[tuple[str, Any]], known: Iterable[str], scheme: str, cure: Callable[[str], str] = lambda name: ""
+    given: Iterable[tuple[str, Any]], known: Iterable[str], scheme: str, cure: Callable[[str], str] = lambda name: ""
 ) -> dict[str, Any]:
     """The options of a URL, or keywords of connect(), by name. ConfigError for one that is not known.
 
     Its name is shown, unless it may be a piece of a password.
     """
-    found = dict(said)
+    found = dict(given)
     for name in found:
         if name not in known:
             plain = name.isidentifier() and len(name) < 40 and not any(secret in found for secret in SECRETS)
@@ -79,10 +79,10 @@ def options(
     return found
 
 
-def seconds(said: Mapping[str, Any], name: str, default: float, most: float = 60, zero: bool = False) -> float:
+def seconds(given: Mapping[str, Any], name: str, default: float, most: float = 60, zero: bool = False) -> float:
     """An option that is a number of seconds. What it is instead is not repeated."""
     try:
-        found = float(str(said.get(name, default)))
+        found = float(str(given.get(name, default)))
     except ValueError:
         found = -1.0
     if not 0 <= found <= most or not (found or zero):

@@ -1,19 +1,19 @@
-"""A clock turned by hand. Under it leases, timeouts and patience run out exactly when you say, and nobody sleeps.
+"""A clock that a test advances. Leases and timeouts end exactly when the test wants it, and no test sleeps.
 
     clock = ManualClock()
-    locks = clock.locks()                       # a client in memory that lives by this clock
+    locks = clock.locks()                       # a client in memory that uses this clock
     lease = locks.lock("x", lease=30).acquire()
     clock.advance(3600)                            # an hour in which everything due happens: it is renewed 360 times
     assert lease.held
     clock.jump(3600)                            # an hour in which nothing happens, as when a laptop sleeps
     assert lease.lost
 
-`advance` goes from one thing that is due to the next and lets all that it wakes finish before it goes on, so a test is
-the same every time. For that it must know who is at work: the threads that a client starts, and every other thread
-once it has waited for a lock. A thread of yours that waits for something else is given a fifth of a second, no more.
+`advance` goes from one due time to the next and lets all threads that it wakes finish before it continues, so a test
+is the same every time. For that it must know which threads are busy: the threads that a client starts, and every other
+thread once it has waited for a lock. It waits a fifth of a second for a thread that waits for something else.
 
-Time is kept in whole microseconds. The store's clock (`micros`) and the clients' (`time`) show the same time from
-other beginnings, because nothing may ever compare the two.
+Time is kept in whole microseconds. The store's clock (`micros`) and the clients' (`time`) count from different starts,
+because nothing may ever compare the two.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .. import aio, sync
     from ..stores.memory import Hub
 
-STUCK = 10.0  # real seconds after which somebody known to us is surely not going to wait again
-STRANGERS = 0.2  # real seconds that threads of the test itself are given
+STUCK = 10.0  # real seconds after which a known thread certainly does not wait again
+OTHER_THREADS = 0.2  # real seconds for which `settle` waits for threads of the test itself
 ROUNDS = 2000  # turns of the event loop after which we no longer wait for it to be quiet
 
 
@@ -55,49 +55,49 @@ class _Sleeper:
 class ManualClock:
     def __init__(self, start: int = 1_700_000_000_000_000) -> None:
         self._now = start
-        self._rung = start  # the alarms have rung up to here; behind _now only after a jump
+        self._alarms_until = start  # the alarms up to this time have run; less than _now only after a jump
         self._start = start
         self._changed = threading.Condition()
         self._asleep: dict[int, _Sleeper] = {}
         self._ours: set[threading.Thread] = set()
-        self._strangers: set[int] = set()
+        self._other_threads: set[int] = set()
         self._alarms: dict[int, Alarm] = {}
         self._numbers = count()
-        self.turner: int | None = None
-        """The only thread that turns this clock, if there is only one: an error is raised when it waits in vain."""
+        self.advancing_thread: int | None = None
+        """The only thread that advances this clock, if there is only one: an endless wait of it raises an error."""
 
-    # -- what it says
+    # -- reading it
 
     def time(self) -> float:
-        """The clients' clock, in seconds."""
+        """Return the clients' time, in seconds."""
         return (self._now - self._start) / 1e6 + 5000.0
 
     def micros(self) -> int:
-        """The store's clock, in whole microseconds."""
+        """Return the store's time, in whole microseconds."""
         return self._now
 
-    # -- turning it
+    # -- advancing it
 
     def advance(self, seconds: float) -> None:
-        """Let that many seconds pass, and everything happen that is due in them. For threads."""
+        """Let that many seconds pass, and do everything that is due in them. For threads."""
         target = self._now + round(seconds * 1e6)
         self.settle()
-        while self._ring_next(target):
+        while self._run_next_alarm(target):
             self.settle()
-        self._ring(target)
+        self._run_alarms(target)
         self.settle()
 
     async def aio_advance(self, seconds: float) -> None:
-        """The same for tasks: they all get to run in between."""
+        """Do the same for tasks: they all run in between."""
         target = self._now + round(seconds * 1e6)
         await self.aio_settle()
-        while self._ring_next(target):
+        while self._run_next_alarm(target):
             await self.aio_settle()
-        self._ring(target)
+        self._run_alarms(target)
         await self.aio_settle()
 
     def jump(self, seconds: float) -> None:
-        """Skip that many seconds in which nobody was awake. What fell due in them happens at the next `advance`."""
+        """Skip that many seconds in which nothing ran. What was due in them happens at the next `advance`."""
         with self._changed:
             self._now += round(seconds * 1e6)
 
@@ -107,12 +107,12 @@ class ManualClock:
         with self._changed:
             while True:
                 waited = time.monotonic() - begun
-                busy = self._busy(waited < STRANGERS)
+                busy = self._busy(waited < OTHER_THREADS)
                 if not busy:
                     return
                 if waited > STUCK:
-                    raise RuntimeError(f"{', '.join(busy)} neither ends nor waits for the hand clock.")
-                self._changed.notify_all()  # somebody may sleep though it is over: a file descriptor tells nobody
+                    raise RuntimeError(f"{', '.join(busy)} neither ends nor waits for the manual clock.")
+                self._changed.notify_all()  # a thread may sleep although its wait is over: a file descriptor wakes none
                 self._changed.wait(0.02)
 
     async def aio_settle(self) -> None:
@@ -123,19 +123,19 @@ class ManualClock:
             await asyncio.sleep(0)
             if ready is not None:  # another loop than asyncio's own may not show it; then all the rounds are made
                 quiet = quiet + 1 if not ready else 0
-                if quiet == 3:  # and not 1: between two rounds the loop looks whether something can be read
+                if quiet == 3:  # and not 1: between two rounds the loop checks whether something can be read
                     break
         if self._ours:
             await asyncio.to_thread(self.settle)
 
-    def _busy(self, with_strangers: bool) -> list[str]:
+    def _busy(self, with_others: bool) -> list[str]:
         me = threading.current_thread()
         self._ours = {t for t in self._ours if t.is_alive() or t.ident is None}
         busy = [t.name for t in self._ours if t is not me and not self._is_asleep(t.ident)]
-        if with_strangers:
+        if with_others:
             alive = {t.ident for t in threading.enumerate()}
-            self._strangers &= {ident for ident in alive if ident is not None}
-            busy += [f"thread {i}" for i in self._strangers if i != me.ident and not self._is_asleep(i)]
+            self._other_threads &= {ident for ident in alive if ident is not None}
+            busy += [f"thread {i}" for i in self._other_threads if i != me.ident and not self._is_asleep(i)]
         return busy
 
     def _is_asleep(self, ident: int | None) -> bool:
@@ -143,24 +143,24 @@ class ManualClock:
         return sleeper is not None and not self._is_over(sleeper)
 
     def _is_over(self, sleeper: _Sleeper) -> bool:
-        return sleeper.is_set() or (sleeper.due is not None and sleeper.due <= self._rung)
+        return sleeper.is_set() or (sleeper.due is not None and sleeper.due <= self._alarms_until)
 
-    def _ring_next(self, target: int) -> bool:
-        """Go to the next thing that is due, if it is due by then."""
+    def _run_next_alarm(self, target: int) -> bool:
+        """Go to the next due time, if it is not after the target."""
         with self._changed:
-            dues = [s.due for s in self._asleep.values() if s.due is not None and s.due > self._rung]
+            dues = [s.due for s in self._asleep.values() if s.due is not None and s.due > self._alarms_until]
             dues += [a.due for a in self._alarms.values()]
             due = min(dues, default=None)
         if due is None or due > target:
             return False
-        self._ring(due)
+        self._run_alarms(due)
         return True
 
-    def _ring(self, until: int) -> None:
+    def _run_alarms(self, until: int) -> None:
         with self._changed:
-            self._rung = max(self._rung, until)
+            self._alarms_until = max(self._alarms_until, until)
             self._now = max(self._now, until)
-            over = [number for number, alarm in self._alarms.items() if alarm.due <= self._rung]
+            over = [number for number, alarm in self._alarms.items() if alarm.due <= self._alarms_until]
             calls = [self._alarms.pop(number).call for number in sorted(over)]
             self._changed.notify_all()
         for call in calls:
@@ -173,7 +173,7 @@ class ManualClock:
         return self._now + max(round(seconds * 1e6), 1)
 
     def at(self, due: int, call: Callable[[], object]) -> Callable[[], object]:
-        """Have this called then. What it gives back takes it back."""
+        """Call this at that time. The returned function cancels it."""
         number = next(self._numbers)
         self._alarms[number] = Alarm(due, call)
         return lambda: self._alarms.pop(number, None)
@@ -184,19 +184,19 @@ class ManualClock:
         sleeper = _Sleeper(is_set, None if seconds is None else self.due(seconds))
         with self._changed:
             if threading.current_thread() not in self._ours:
-                self._strangers.add(me)
+                self._other_threads.add(me)
             self._asleep[me] = sleeper
             self._changed.notify_all()
             try:
                 while not self._is_over(sleeper):
-                    if me == self.turner and not self._busy(True) and not self._is_over(sleeper):
-                        raise RuntimeError("The thread that turns the clock waits, and so does everybody else.")
-                    self._changed.wait(0.02 if me == self.turner else None)
+                    if me == self.advancing_thread and not self._busy(True) and not self._is_over(sleeper):
+                        raise RuntimeError("The thread that advances the clock waits, and so do all others.")
+                    self._changed.wait(0.02 if me == self.advancing_thread else None)
             finally:
                 del self._asleep[me]
 
-    def stir(self) -> None:
-        """Something was set: let the sleepers look."""
+    def wake_sleepers(self) -> None:
+        """Let all sleeping threads check whether their wait is over."""
         with self._changed:
             self._changed.notify_all()
 
@@ -217,22 +217,24 @@ class ManualClock:
         thread.start()
         return thread
 
-    # -- clients that live by it
+    # -- clients that use it
 
     def locks(self, hub: Hub | None = None, **options: Any) -> sync.Locks:
-        """A blocking client in memory. The same hub for two of them: they share their locks."""
-        from .runtime import manual_locks
+        """Return a blocking client in memory. Two clients with the same hub share their locks."""
+        from ..sync import Locks
+        from .runtime import ManualThreadRuntime, manual_client
 
-        return manual_locks(self, hub, **options)
+        return manual_client(Locks, ManualThreadRuntime(self), hub, **options)
 
     def aio_locks(self, hub: Hub | None = None, **options: Any) -> aio.Locks:
-        """The same for tasks: `await clock.aio_advance(…)` turns it."""
-        from .runtime import manual_aio_locks
+        """Return a client for tasks: `await clock.aio_advance(…)` advances its clock."""
+        from ..aio import Locks
+        from .runtime import ManualTaskRuntime, manual_client
 
-        return manual_aio_locks(self, hub, **options)
+        return manual_client(Locks, ManualTaskRuntime(self), hub, **options)
 
     def hub(self) -> Hub:
-        """A house full of records in memory, for several clients."""
+        """Return a store in memory, for several clients."""
         from ..stores.memory import Hub
 
         return Hub(self.micros)

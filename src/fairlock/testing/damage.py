@@ -1,4 +1,4 @@
-"""Records that nobody can read any more: how a test makes them, on any store."""
+"""Makes records unreadable, on any store, for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def damage(harness: Harness, name: str, item: str = "") -> None:
     """
     if harness.site.damage(name, item):
         return
-    backend: Any = harness.undressed(harness.eye)._session.backend
+    backend: Any = harness.unwrapped(harness.observer)._session.backend
     key = backend.prefix + name if isinstance(backend, CasBackend) else ""
     if item and key:
         items = backend.store.items

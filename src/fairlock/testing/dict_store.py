@@ -17,7 +17,7 @@ from ..stores.base import Event, Pushed, Row, RowSnapshot, Runtime, Sample, Scor
 
 
 class DictServer:
-    """What would be the server: the rows, the time, and the listeners."""
+    """Stands for the server: the rows, the time, and the listeners."""
 
     def __init__(self, now: Callable[[], int] = lambda: time.monotonic_ns() // 1000) -> None:
         self.now = now
@@ -75,7 +75,7 @@ class DictStore(ScoredStore):
             return [self._seen(key, at) for key in self.server.rows if key.startswith(prefix)]
 
     async def between(self, prefix: str, low: int, high: int, limit: int) -> list[RowSnapshot]:
-        """With this it keeps pools, too."""
+        """Return the rows with a score in this range. With this method the store has pools."""
         found = [seen for seen in await self.scan(prefix) if seen.row is not None and low <= seen.row.score <= high]
         return sorted(found, key=lambda seen: (seen.row.score, seen.row.key) if seen.row else (0, ""))[:limit]
 
@@ -95,7 +95,7 @@ class DictStore(ScoredStore):
                 store.receive(wake.ticket)
 
     def receive(self, ticket: str) -> None:
-        """From any thread."""
+        """Take a wake-up. May be called from any thread."""
         self._arrived.add(ticket)
         event = self._waiting.get(ticket)
         if event is not None:

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and its store, made to happen: by script, by seeded chance, or by hand.
+"""Makes faults between a client and its store: by a script, at random with a seed, or on demand.
 
     before   the request is lost: nothing was done                        (OutcomeUnknown)
     after    done, and the reply is lost                                  (OutcomeUnknown)
@@ -55,7 +55,7 @@ HANG_POLL = 0.01  # seconds between two checks of a request that hangs
 
 class Faults:
     def __init__(self, *script: str | None, on: str | Collection[str] = ()) -> None:
-        """These faults, one after the other (None: this one goes well), for what is named in `on`, or for anything."""
+        """Make these faults in order (None: no fault), for the requests named in `on`, or for all."""
         _check(script)
         self._script = deque(script)
         self._on = {on} if isinstance(on, str) else set(on)
@@ -64,14 +64,14 @@ class Faults:
         self.cut = False
         self.hang = False
         self.unreachable = False
-        self.said: list[str] = []
-        """Every request, in order: the names of commands, or of the store's methods."""
+        self.sent: list[str] = []
+        """All requests, in order: the names of commands, or of the store's methods."""
         self.made: list[tuple[str, str]] = []
         """The faults that happened: the request, and what went wrong with it."""
 
     @classmethod
     def by_chance(cls, seed: int, *, on: str | Collection[str] = (), **chances: float) -> Faults:
-        """Each with its probability: by_chance(7, before=0.1, slow=0.05)."""
+        """Return faults with these probabilities: by_chance(7, before=0.1, slow=0.05)."""
         _check(chances)
         faults = cls(on=on)
         faults._chance = random.Random(seed)
@@ -79,19 +79,19 @@ class Faults:
         return faults
 
     def then(self, *script: str | None) -> None:
-        """Go on with these."""
+        """Make these faults after the others."""
         _check(script)
         self._script.extend(script)
 
     def over(self) -> None:
-        """From now on all goes well."""
+        """Make no more faults."""
         self._script.clear()
         self._chance = None
         self.cut = self.hang = self.unreachable = False
 
     def next(self, what: str) -> str:
         """Return what happens to this request: '' or the name of a fault."""
-        self.said.append(what)
+        self.sent.append(what)
         if self.cut:
             fault = "down"
         elif self._on and what not in self._on:
@@ -212,8 +212,8 @@ class FaultyPools(_Faulty, Pools):
         inner: Pools
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
-        said = order.command if isinstance(order, On) else order
-        answer: PoolAnswer = await self._do(type(said).__name__, "call", pool, order)
+        command = order.command if isinstance(order, On) else order
+        answer: PoolAnswer = await self._do(type(command).__name__, "call", pool, order)
         return answer
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
@@ -249,8 +249,8 @@ class FaultyStore(_Faulty, ScoredStore):
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
     ) -> Written | RowSnapshot:
-        heard = () if self.faults.unreachable else woken
-        result: Written | RowSnapshot = await self._do("write", "write", row, expected, now, heard)
+        delivered = () if self.faults.unreachable else woken
+        result: Written | RowSnapshot = await self._do("write", "write", row, expected, now, delivered)
         return result
 
     has_nowait = False  # or writes would go past the faults

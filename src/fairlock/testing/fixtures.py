@@ -3,8 +3,8 @@
     pytest_plugins = ["fairlock.testing.fixtures"]
 
 `locks` and `aio_locks` are clients in memory, private to each test and closed after it, so nothing has to be installed
-or cleaned up. With `manual_clock` in the same test they live by that clock: leases and timeouts run out when the test
-turns it, without sleeping.
+or cleaned up. With `manual_clock` in the same test they use that clock: leases and timeouts end when the test advances
+it, without sleeping.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .clock import ManualClock
 
 @pytest.fixture
 def manual_clock() -> ManualClock:
-    """The clock of this test, turned by hand."""
+    """Return the manual clock of this test."""
     return ManualClock()
 
 
 @pytest.fixture
 def locks(request: pytest.FixtureRequest) -> Iterator[fairlock.Locks]:
-    """A client for threads, in memory."""
+    """Yield a client for threads, in memory."""
     if "manual_clock" in request.fixturenames:
         client = request.getfixturevalue("manual_clock").locks()
     else:
@@ -38,7 +38,7 @@ def locks(request: pytest.FixtureRequest) -> Iterator[fairlock.Locks]:
 
 @pytest.fixture
 def aio_locks(request: pytest.FixtureRequest) -> aio.Locks:
-    """A client for tasks, in memory. It needs no closing: nothing of it is left when the loop has ended."""
+    """Return a client for tasks, in memory. It needs no `close()`: it ends with the loop."""
     if "manual_clock" in request.fixturenames:
         found: aio.Locks = request.getfixturevalue("manual_clock").aio_locks()
         return found

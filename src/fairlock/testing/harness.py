@@ -1,11 +1,11 @@
-"""The stage for behaviours that are written once and played by threads and by tasks.
+"""What a behaviour of the suite needs: clients, time, and work beside it. Behaviours run with threads and with tasks.
 
-A behaviour is a coroutine over a `Harness`. In a world of tasks it is an ordinary one; in a world of threads it never
-suspends, because everything it awaits blocks instead: the way the library itself is written. There its clients are
-blocking ones, dressed so that what does I/O can be awaited. So a behaviour reads as a user of `fairlock.aio` would
-write it, is type-checked as such, and holds for both.
+A behaviour is a coroutine over a `Harness`. With tasks it is an ordinary one; with threads it never suspends, because
+everything it awaits blocks instead: the library itself is written this way. There its clients are blocking ones,
+wrapped so that their I/O can be awaited. So a behaviour reads as a user of `fairlock.aio` would write it, is
+type-checked as such, and holds for both.
 
-Some worlds live by a clock that is turned by hand, others by real time; `pass_time` is right in both.
+Some stores use a manual clock, others real time; `pass_time` works for both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .store_factories import Site
 T = TypeVar("T")
 
 FACES = ("threads", "tasks")
-SOON = 20.0  # real seconds within which something must happen that nobody holds up; a busy machine is slow
+SOON = 20.0  # real seconds within which something unhindered must happen; a busy machine is slow
 
 
 class Harness(PoolHarness):
@@ -43,71 +43,71 @@ class Harness(PoolHarness):
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.hand = site.clock
+        self.manual_clock = site.clock
         self._clients: list[Any] = []
         self._eye: aio.Locks | None = None
 
     # -- clients
 
     def connect(self, *, faults: Faults | None = None, **options: Any) -> aio.Locks:
-        """One more client of the store, with these faults in between. It is closed when the test is over."""
+        """Return a new client of the store, with these faults in between. It is closed when the test is over."""
         made = self._connect(**options)
         if faults is not None:
             install(faults, made)
         self._clients.append(made)
-        return self._dress(made)
+        return self._as_async(made)
 
     def _connect(self, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _dress(self, made: Any) -> aio.Locks:
+    def _as_async(self, made: Any) -> aio.Locks:
         raise NotImplementedError
 
-    def undressed(self, client: aio.Locks) -> Any:
+    def unwrapped(self, client: aio.Locks) -> Any:
         return client
 
     @property
-    def eye(self) -> aio.Locks:
-        """A client that only looks."""
+    def observer(self) -> aio.Locks:
+        """Return a client that only reads."""
         if self._eye is None:
-            self._eye = self.connect(owner="eye")
+            self._eye = self.connect(owner="observer")
         return self._eye
 
     async def resource(self, name: str) -> fairlock.Resource:
         """Return the holders and waiters of this name, as any client sees them."""
-        found = await self.eye.snapshot(name)
+        found = await self.observer.snapshot(name)
         return found.resources[0] if found.resources else fairlock.Resource(name, "lock", 0, 0, (), ())
 
     # -- time and others
 
     def time(self) -> float:
-        return self.hand.time() if self.hand is not None else time.monotonic()
+        return self.manual_clock.time() if self.manual_clock is not None else time.monotonic()
 
     async def pass_time(self, seconds: float) -> None:
-        """Let that much time pass, in which everybody does what is due."""
+        """Let that much time pass, in which everything due happens."""
         raise NotImplementedError
 
     def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
-        """Do this beside the test: in another thread or task."""
+        """Start this beside the test, in another thread or task."""
         raise NotImplementedError
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         raise NotImplementedError
 
     async def until(self, check: Callable[[], Awaitable[object]], what: str) -> None:
-        """Wait until this is so. With a manual clock no time passes: all that can be done is done before it does."""
+        """Wait until this is true. With a manual clock no time passes: all that can be done is done before it does."""
         limit = time.monotonic() + SOON
         while True:
-            if self.hand is not None:
+            if self.manual_clock is not None:
                 await self.pass_time(0)
             if await check():
                 return
-            if self.hand is not None or time.monotonic() > limit:
-                raise AssertionError(f"it never came to this: {what}; there is: {await self.eye.snapshot()}")
+            if self.manual_clock is not None or time.monotonic() > limit:
+                raise AssertionError(f"this never became true: {what}; the store has: {await self.observer.snapshot()}")
             await self.pass_time(0.005)
 
     async def in_queue(self, name: str, number: int) -> None:
-        """Wait until that many stand in the queue."""
+        """Wait until that many waiters are in the queue."""
 
         async def check() -> bool:
             return len((await self.resource(name)).queue) == number
@@ -115,23 +115,23 @@ class Harness(PoolHarness):
         await self.until(check, f"{number} in the queue for {name!r}")
 
     async def rest(self) -> None:
-        """Give others the chance to do something wrong."""
+        """Give other threads or tasks the chance to do something wrong."""
         raise NotImplementedError
 
     async def empty(self, name: str) -> None:
-        """Wait until nobody is inside and nobody in the queue."""
+        """Wait until there is no holder and no waiter."""
 
         async def check() -> bool:
             now = await self.resource(name)
             return not now.holders and not now.queue and not now.expired
 
-        await self.until(check, f"nobody inside or in the queue for {name!r}")
+        await self.until(check, f"no holder and no waiter of {name!r}")
 
     async def forget(self, name: str) -> None:
-        """The store loses what it knows about this name, as after a restore from an old copy."""
+        """Let the store lose the record of this name, as after a restore from an old copy."""
         if self.site.forget(name):
             return
-        backend: Backend = self.undressed(self.eye)._session.backend
+        backend: Backend = self.unwrapped(self.observer)._session.backend
         if isinstance(backend, CasBackend):
             seen = await backend.store.read(backend.prefix + name)
             assert seen.version is not None
@@ -142,7 +142,7 @@ class Harness(PoolHarness):
 
     async def close(self) -> None:
         for each in reversed(self._clients):
-            await self.go(self._dress(each).close()).result(within=3.0)  # it may wait for acquires that sleep
+            await self.go(self._as_async(each).close()).result(within=3.0)  # it may wait for acquires that sleep
 
     async def _to_the_end(self, work: Awaitable[T]) -> T:
         try:
@@ -152,7 +152,7 @@ class Harness(PoolHarness):
 
 
 class Running(Generic[T]):
-    """Something that goes on beside the test."""
+    """Work that runs beside the test."""
 
     async def result(self, within: float = 0.0) -> T:
         """Wait for its end; return its result, or raise its exception. A manual clock advances by `within` seconds."""
@@ -181,8 +181,8 @@ class RunningThread(Running[T]):
             except BaseException as error:
                 self._error = error
 
-        if harness.hand is not None:
-            self._thread = harness.hand.start(body, name)
+        if harness.manual_clock is not None:
+            self._thread = harness.manual_clock.start(body, name)
         else:
             self._thread = threading.Thread(target=body, name=name, daemon=True)
             self._thread.start()
@@ -192,9 +192,9 @@ class RunningThread(Running[T]):
         return not self._thread.is_alive()
 
     async def result(self, within: float = 0.0) -> T:
-        if self._harness.hand is not None:
+        if self._harness.manual_clock is not None:
             await self._harness.pass_time(within)
-        self._thread.join(0.5 if self._harness.hand is not None else SOON)
+        self._thread.join(0.5 if self._harness.manual_clock is not None else SOON)
         assert self.done, f"{self._thread.name} still waits"
         if self._error is not None:
             raise self._error
@@ -211,19 +211,19 @@ class ThreadHarness(Harness):
     def _connect(self, **options: Any) -> sync.Locks:
         if self.site.url:
             return fairlock.connect(self.site.url, **options)
-        runtime = ManualThreadRuntime(self.hand) if self.hand is not None else ThreadRuntime()
+        runtime = ManualThreadRuntime(self.manual_clock) if self.manual_clock is not None else ThreadRuntime()
         backend = self.site.backend(runtime, options.pop("namespace", ""))
         return sync.Locks(backend, runtime, **_defaults(options))
 
-    def _dress(self, made: Any) -> aio.Locks:
+    def _as_async(self, made: Any) -> aio.Locks:
         return cast(aio.Locks, dress(made))
 
-    def undressed(self, client: aio.Locks) -> Any:
+    def unwrapped(self, client: aio.Locks) -> Any:
         return undress(client)
 
     async def pass_time(self, seconds: float) -> None:
-        if self.hand is not None:
-            self.hand.advance(seconds)
+        if self.manual_clock is not None:
+            self.manual_clock.advance(seconds)
         else:
             time.sleep(seconds)
 
@@ -234,13 +234,13 @@ class ThreadHarness(Harness):
         return RunningThread(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self.hand is not None:
-            self.hand.turner = threading.get_ident()
+        if self.manual_clock is not None:
+            self.manual_clock.advancing_thread = threading.get_ident()
         return run(self._to_the_end(work))
 
 
 def _defaults(options: dict[str, Any]) -> dict[str, Any]:
-    options = {"owner": "somebody", "lease": 30.0, **options}
+    options = {"owner": "client", "lease": 30.0, **options}
     options["lease"] = validate.lease(options["lease"])
     return options
 
@@ -258,7 +258,7 @@ class RunningTask(Running[T]):
         return self._task.done()
 
     async def result(self, within: float = 0.0) -> T:
-        if self._harness.hand is not None:
+        if self._harness.manual_clock is not None:
             await self._harness.pass_time(within)
             assert self.done, "it still waits"
         return await asyncio.wait_for(self._task, SOON)
@@ -273,16 +273,16 @@ class TaskHarness(Harness):
     def _connect(self, **options: Any) -> aio.Locks:
         if self.site.url:
             return aio.connect(self.site.url, **options)
-        runtime = ManualTaskRuntime(self.hand) if self.hand is not None else TaskRuntime()
+        runtime = ManualTaskRuntime(self.manual_clock) if self.manual_clock is not None else TaskRuntime()
         backend = self.site.backend(runtime, options.pop("namespace", ""))
         return aio.Locks(backend, runtime, **_defaults(options))
 
-    def _dress(self, made: Any) -> aio.Locks:
+    def _as_async(self, made: Any) -> aio.Locks:
         return cast(aio.Locks, made)
 
     async def pass_time(self, seconds: float) -> None:
-        if self.hand is not None:
-            await self.hand.aio_advance(seconds)
+        if self.manual_clock is not None:
+            await self.manual_clock.aio_advance(seconds)
         else:
             await asyncio.sleep(seconds)
 

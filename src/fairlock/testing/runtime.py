@@ -1,4 +1,4 @@
-"""The two runtimes under a clock that is turned by hand: a wait ends when the clock gets there, and not before."""
+"""The two runtimes with a manual clock: a wait ends when the clock reaches its end, and not before."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .. import aio, sync
 from ..aio.runtime import TaskRuntime
 from ..engine import validate
 from ..engine.run_sync import run
 from ..sync.runtime import ThreadRuntime
 
 if TYPE_CHECKING:
-    from ..engine.events import Event as Told
+    from ..engine.events import Event as ClientEvent
     from ..engine.validate import Seconds
     from ..stores.base import Event
     from ..stores.memory import Hub
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BACK_OFF = 0.002  # a pause as short as this is no time that passes: somebody gives way to another for a moment
+BACK_OFF = 0.002  # a pause as short as this takes no time: a client only yields to another
 
 
 class ManualEvent:
@@ -35,7 +34,7 @@ class ManualEvent:
 
     def set(self) -> None:
         self._is_set = True
-        self._clock.stir()
+        self._clock.wake_sleepers()
 
     def clear(self) -> None:
         self._is_set = False
@@ -53,7 +52,7 @@ class ManualEvent:
 
 class ManualThreadRuntime(ThreadRuntime):
     def __init__(self, clock: ManualClock) -> None:
-        self.hand = clock
+        self.manual_clock = clock
         self.clock = clock.time
         self.event = cast(Any, lambda: ManualEvent(clock))
 
@@ -61,18 +60,18 @@ class ManualThreadRuntime(ThreadRuntime):
         if seconds <= BACK_OFF:
             time.sleep(seconds)
         else:
-            await ManualEvent(self.hand).wait(seconds)
+            await ManualEvent(self.manual_clock).wait(seconds)
 
     async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
         poll = select.poll()
         for fd in fds:
             poll.register(fd, select.POLLIN)
         if timeout is None or timeout > 0:
-            self.hand.block(lambda: bool(poll.poll(0)), timeout)
+            self.manual_clock.block(lambda: bool(poll.poll(0)), timeout)
         return [fd for fd, _ in poll.poll(0)]
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self.hand.start(lambda: run(work), name)
+        self.manual_clock.start(lambda: run(work), name)
 
 
 class ManualTaskEvent:
@@ -99,14 +98,14 @@ class ManualTaskEvent:
             return self._is_set
         future = self._runtime.loop().create_future()
         self._waiting.append(future)
-        hand = self._runtime.hand
-        take_back: Callable[[], object] = lambda: None  # noqa: E731
+        clock = self._runtime.manual_clock
+        cancel: Callable[[], object] = lambda: None  # noqa: E731
         if timeout is not None:
-            take_back = hand.at(hand.due(timeout), lambda: _finish(future))
+            cancel = clock.at(clock.due(timeout), lambda: _finish(future))
         try:
             await future
         finally:
-            take_back()
+            cancel()
             self._waiting.remove(future)
         return self._is_set
 
@@ -119,7 +118,7 @@ def _finish(future: asyncio.Future[None]) -> None:
 class ManualTaskRuntime(TaskRuntime):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
-        self.hand = clock
+        self.manual_clock = clock
         self.clock = clock.time
 
     def event(self) -> Event:  # type: ignore[override]
@@ -151,33 +150,18 @@ class ManualTaskRuntime(TaskRuntime):
         return ready
 
 
-def manual_locks(
-    clock: ManualClock,
+def manual_client(
+    face: Callable[..., T],
+    runtime: ManualThreadRuntime | ManualTaskRuntime,
     hub: Hub | None = None,
     *,
-    owner: str = "somebody",
+    owner: str = "client",
     lease: Seconds = 30,
     namespace: str = "",
-    on_event: Callable[[Told], object] | None = None,
-) -> sync.Locks:
+    on_event: Callable[[ClientEvent], object] | None = None,
+) -> T:
+    """Return a client in memory, of the class `face` of its runtime. It uses the clock of the runtime."""
     from ..stores.memory import MemoryBackend
 
-    runtime = ManualThreadRuntime(clock)
-    backend = MemoryBackend(hub or clock.hub(), runtime, namespace)
-    return sync.Locks(backend, runtime, owner=owner, lease=validate.lease(lease), on_event=on_event)
-
-
-def manual_aio_locks(
-    clock: ManualClock,
-    hub: Hub | None = None,
-    *,
-    owner: str = "somebody",
-    lease: Seconds = 30,
-    namespace: str = "",
-    on_event: Callable[[Told], object] | None = None,
-) -> aio.Locks:
-    from ..stores.memory import MemoryBackend
-
-    runtime = ManualTaskRuntime(clock)
-    backend = MemoryBackend(hub or clock.hub(), runtime, namespace)
-    return aio.Locks(backend, runtime, owner=owner, lease=validate.lease(lease), on_event=on_event)
+    backend = MemoryBackend(hub or runtime.manual_clock.hub(), runtime, namespace)
+    return face(backend, runtime, owner=owner, lease=validate.lease(lease), on_event=on_event)

@@ -1,4 +1,4 @@
-"""Where a test finds its store."""
+"""How a test opens its store: by a URL, or by a backend with a manual clock."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ class DictSite(Site):
 
 
 OpenSite = Callable[[Path], "str | Site"]
-"""From a folder of the test's own to a URL that nobody else uses, or to a Site."""
+"""Makes a URL that no other test uses, or a Site, from an empty folder."""

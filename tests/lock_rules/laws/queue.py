@@ -1,7 +1,7 @@
 """Laws about the queue: places, turns, who may be passed over, poll_ttl."""
 
 from fairlock.rules.locks import CONFIRM_WINDOW, Queued, Resize
-from fairlock.rules.locks.state import HEARD, SILENT
+from fairlock.rules.locks.state import POLLED, SILENT
 from tests.lock_rules.resource import SECOND
 from tests.lock_rules.step import Step
 
@@ -42,7 +42,7 @@ def the_unreachable_go_first_only_when_all_are_unreachable(s: Step) -> None:
     for x in s.admitted:
         old = s.was_in_line.get(x.ticket)
         polled = s.entering and x.ticket == s.asker
-        if old and not polled and x.ticket in s.unreachable and old.passed != HEARD:
+        if old and not polled and x.ticket in s.unreachable and old.passed != POLLED:
             for y in s.after.queue:
                 newcomer = y.ticket == s.asker and y.place > s.before.places
                 assert newcomer or s.may_be_passed(y), (
@@ -62,7 +62,7 @@ def the_silent_wait_until_they_poll(s: Step) -> None:
             assert y.passed != SILENT, f"{y.ticket} has polled and is still taken for silent"
             old = s.was_in_line.get(y.ticket)
             if old and y.place == old.place and old.passed:
-                assert y.passed == HEARD, f"{y.ticket} polled after being passed over, and that is forgotten"
+                assert y.passed == POLLED, f"{y.ticket} polled after being passed over, and that is forgotten"
 
 
 def the_passed_over_are_remembered(s: Step) -> None:
@@ -71,8 +71,8 @@ def the_passed_over_are_remembered(s: Step) -> None:
         old = s.was_in_line.get(y.ticket)
         if old and old.place == y.place and old.passed:
             assert y.passed, f"it is forgotten that {y.ticket} was passed over"
-            if old.passed == HEARD:
-                assert y.passed == HEARD, f"it is forgotten that {y.ticket} was heard"
+            if old.passed == POLLED:
+                assert y.passed == POLLED, f"it is forgotten that {y.ticket} polled"
 
 
 def the_first_who_listens_does_not_fit(s: Step) -> None:

@@ -26,10 +26,10 @@ MUTANTS = [
       law("nothing_lasts_longer_than_its_span", "a clock that goes back over tombstones")),
     # the asker
     M("poll_ttl is refreshed after the sweep",
-      "    step.hear_the_asker()\n"
+      "    step.refresh_the_asker()\n"
       "    step.sweep()\n",
       "    step.sweep()\n"
-      "    step.hear_the_asker()\n",
+      "    step.refresh_the_asker()\n",
       law("the_living_keep_their_place", "a lock and renewals")),
     M("a poll refreshes no poll_ttl",
       "        if self.entering:\n"

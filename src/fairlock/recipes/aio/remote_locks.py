@@ -35,7 +35,7 @@ class RemoteLocks(RemoteHolds):
     async def acquire_readers_lock(
         self, resource_type: str, resource_id: int | str, ticket: str, *, timeout: Seconds = 0
     ) -> bool:
-        """Return True if acquired for reading: nobody writes, and no writer waits."""
+        """Return True if acquired for reading: there is no writer, and none waits."""
         return await self._acquire(READERS, resource_type, resource_id, ticket, timeout)
 
     async def release_readers_lock(self, resource_type: str, resource_id: int | str, ticket: str) -> bool:

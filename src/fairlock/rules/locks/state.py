@@ -19,7 +19,7 @@ CLOSED = "kept closed"
 FRESH = 0  # never passed over
 PASSED = 1  # was passed over because its client did not listen
 SILENT = 2  # did not confirm its grant in time: passed over until it polls
-HEARD = 3  # polled after being passed over: never passed over as unreachable again
+POLLED = 3  # polled after being passed over: never passed over as unreachable again
 
 
 class Why(NamedTuple):

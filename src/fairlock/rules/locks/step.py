@@ -78,7 +78,7 @@ from .messages import (
     Resize,
     Revoked,
 )
-from .state import CONFIRM_WINDOW, FRESH, HEARD, PASSED, SILENT, Entry, LockState, Tombstone, Why
+from .state import CONFIRM_WINDOW, FRESH, PASSED, POLLED, SILENT, Entry, LockState, Tombstone, Why
 
 TOMBSTONE = 60_000_000  # a tombstone lasts this long, or the lease if that is longer
 SLEEP_CAP = 10_000_000  # no waiter sleeps longer than this
@@ -117,7 +117,7 @@ def apply(
     step = _Step(record, command, now, unreachable, dead)
     if now < record.seen:
         step.turn_back_the_clock()
-    step.hear_the_asker()
+    step.refresh_the_asker()
     step.sweep()
     step.admit()
     reply = step.obey()
@@ -187,17 +187,17 @@ class _Step:
         self.queue = [e._replace(expires=min(e.expires, now + e.poll_ttl), since=min(e.since, now)) for e in self.queue]
         self.tombstones = tuple(g._replace(until=min(g.until, now + g.span)) for g in self.tombstones)
 
-    def hear_the_asker(self) -> None:
+    def refresh_the_asker(self) -> None:
         """A poll refreshes its own place before anything is swept, or a living waiter is swept by its own poll."""
         if self.entering:
             for i, e in enumerate(self.queue):
                 if e.ticket == self.asker:
-                    self.queue[i] = self._heard(e, i)
+                    self.queue[i] = self._polled(e, i)
                     return
 
-    def _heard(self, e: Entry, ahead: int) -> Entry:
+    def _polled(self, e: Entry, ahead: int) -> Entry:
         span = poll_ttl(ahead)
-        passed = HEARD if e.passed in (PASSED, SILENT) else e.passed
+        passed = POLLED if e.passed in (PASSED, SILENT) else e.passed
         return e._replace(poll_ttl=span, expires=self.now + span, passed=passed)
 
     def sweep(self) -> None:
@@ -249,7 +249,7 @@ class _Step:
         e = e._replace(
             place=self.places, since=self.now, expires=until, poll_ttl=until - self.now, fence=0, passed=SILENT
         )
-        return self._heard(e, 0) if self.entering and e.ticket == self.asker else e
+        return self._polled(e, 0) if self.entering and e.ticket == self.asker else e
 
     def _is_dead(self, e: Entry) -> bool:
         return e.ticket in self.dead and e.listener != ""
@@ -287,7 +287,7 @@ class _Step:
                 del self.queue[i]
             elif e.passed == SILENT:
                 i += 1
-            elif e.ticket in self.unreachable and e.passed != HEARD and not (self.entering and e.ticket == self.asker):
+            elif e.ticket in self.unreachable and e.passed != POLLED and not (self.entering and e.ticket == self.asker):
                 fallback = i if fallback is None else fallback
                 i += 1
             else:
@@ -376,7 +376,7 @@ class _Step:
         for i, e in enumerate(self.queue):
             if e.ticket == self.asker:
                 if e.poll_ttl != poll_ttl(i):  # it must fit the place in the reply, not the one before the step
-                    self.queue[i] = self._heard(e, i)
+                    self.queue[i] = self._polled(e, i)
                 return Queued(i, e.place, self._retry_in(i, e.lease))
         raise AssertionError(f"{self.asker} neither inside nor in the queue")
 

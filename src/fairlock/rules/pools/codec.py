@@ -13,9 +13,21 @@ from ..checksum import seal, unseal
 from .state import NOBODY, ItemState, Worker, WorkerQueue
 
 ITEM, LINE = "item2", "line2"  # the kind of text, and the number of its format
+QUEUE_START = '["line'  # the start of the text of a queue, of any format
+ITEM_START = '["item'  # and of an item
 BODY = "[2,"  # the start of a body in a column of its own: the number of the format
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+
+def is_queue_text(text: object) -> bool:
+    """Return True if this is the text of a queue of workers, of any format, and not that of a lock or an item."""
+    return type(text) is str and text.startswith(QUEUE_START)
+
+
+def is_item_text(text: object) -> bool:
+    """Return True if this is the text of an item, of any format."""
+    return type(text) is str and text.startswith(ITEM_START)
 
 
 def encode_queue(queue: WorkerQueue) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 from ..base import Backend, Runtime
 from ..cas import CasBackend
 from . import url
-from .statement_sender import Wire
+from .statement_sender import StatementSender
 from .store import CassandraStore
 
-__all__ = ["CassandraStore", "Wire", "open_cassandra"]
+__all__ = ["CassandraStore", "StatementSender", "open_cassandra"]
 
 
 def open_cassandra(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
     """The keyspace behind a URL or a Session of the driver. No I/O yet. What makes no sense: ConfigError."""
     found = url.read(target, options) if isinstance(target, str) else url.of_session(target, options)
-    return CasBackend(CassandraStore(Wire(found, runtime), runtime, skew=found.skew), runtime, namespace)
+    return CasBackend(CassandraStore(StatementSender(found, runtime), runtime, skew=found.skew), runtime, namespace)

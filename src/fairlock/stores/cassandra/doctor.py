@@ -17,16 +17,16 @@ COPIES = 3
 
 async def examine(store: CassandraStore) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    wire = store.wire
-    session = await wire.open()
-    (about,) = await wire.simple("SELECT release_version, cluster_name FROM system.local")
+    sender = store.sender
+    session = await sender.open()
+    (about,) = await sender.simple("SELECT release_version, cluster_name FROM system.local")
     found.append(("ok", f"Cassandra {about.release_version}, cluster {about.cluster_name!r}."))
     found += await _copies(store)
     found += await _agreement(store)
-    found += await wire.runtime.call(_clocks, store, session)
+    found += await sender.runtime.call(_clocks, store, session)
     for statement, what in ((cql.READ, "locks"), (cql.ALL, "pools")):
         try:
-            await wire.read(statement, ("x",) if statement is cql.READ else ("x", [0]))
+            await sender.read(statement, ("x",) if statement is cql.READ else ("x", [0]))
             found.append(("ok", f"The table of {what} is there."))
         except LockError as error:
             found.append(("error", str(error)))
@@ -35,8 +35,8 @@ async def examine(store: CassandraStore) -> list[tuple[str, str]]:
 
 
 async def _copies(store: CassandraStore) -> list[tuple[str, str]]:
-    name = store.wire.keyspace
-    rows = await store.wire.simple(
+    name = store.sender.keyspace
+    rows = await store.sender.simple(
         f"SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '{name}'"
     )
     if not rows:
@@ -50,7 +50,7 @@ async def _copies(store: CassandraStore) -> list[tuple[str, str]]:
 
 async def _agreement(store: CassandraStore) -> list[tuple[str, str]]:
     try:
-        rows = await store.wire.simple("SELECT value FROM system_views.settings WHERE name = 'paxos_variant'")
+        rows = await store.sender.simple("SELECT value FROM system_views.settings WHERE name = 'paxos_variant'")
     except LockError:
         rows = []
     variant = rows[0].value if rows else ""
@@ -63,7 +63,7 @@ async def _agreement(store: CassandraStore) -> list[tuple[str, str]]:
 
 def _clocks(store: CassandraStore, session: Any) -> list[tuple[str, str]]:
     """Ask each node for its time, a few times; the quickest replies are the most exact."""
-    clock = store.wire.runtime.clock
+    clock = store.sender.runtime.clock
     apart: dict[str, float] = {}
     for host in session.cluster.metadata.all_hosts():
         best = (9.0, 0.0)

@@ -21,7 +21,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionException
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 
-from ...errors import ConfigError, StoreError
+from ...errors import ConfigError, StoreError, refused
 
 CAS_UNKNOWN = 0x1700
 WRITES_MAYBE = (WriteTimeout, WriteFailure, ReadTimeout, ReadFailure, OperationTimedOut, ConnectionException)
@@ -48,10 +48,10 @@ def explain(error: BaseException, where: str, keyspace: str) -> Exception:
     errors = _each(error) if isinstance(error, NoHostAvailable) else [error]
     for each in errors:
         if isinstance(each, AuthenticationFailed):
-            return _refused(f"{where} refuses this user or password. Say them in the URL: cassandra://USER:PASSWORD@…")
+            return refused(f"{where} refuses this user or password. Give them in the URL: cassandra://USER:PASSWORD@…")
         if isinstance(each, Unauthorized):
             cure = f"GRANT SELECT ON KEYSPACE {keyspace} TO …; GRANT MODIFY ON KEYSPACE {keyspace} TO …"
-            return _refused(f"{where} says no to this user ({_short(each)}). It needs: {cure}.")
+            return refused(f"{where} refuses this user ({_short(each)}). It needs: {cure}.")
         if isinstance(each, Unavailable):
             need, alive = each.required_replicas, each.alive_replicas
             return StoreError(
@@ -71,14 +71,14 @@ def explain(error: BaseException, where: str, keyspace: str) -> Exception:
     return StoreError(f"{where} does not answer ({names}). Is it there, and can it be reached?")
 
 
-def _invalid(said: str, where: str, keyspace: str) -> Exception:
-    text = said.lower()
+def _invalid(message: str, where: str, keyspace: str) -> Exception:
+    text = message.lower()
     schema = f"'fairlock schema -u {where}' prints it for cqlsh"
     if "keyspace" in text and ("does not exist" in text or "not found" in text):
         return ConfigError(f"There is no keyspace {keyspace} in {where}. Make it, with three replicas: {schema}.")
     if "undefined column" not in text and ("table" in text or "columnfamily" in text):
-        return ConfigError(f"There are no tables of fairlock in {where} ({said}). Make them: {schema}.")
-    return ConfigError(f"The tables of fairlock in {where} are not as they should be ({said}). Compare: {schema}.")
+        return ConfigError(f"There are no tables of fairlock in {where} ({message}). Make them: {schema}.")
+    return ConfigError(f"The tables of fairlock in {where} are not as they should be ({message}). Compare: {schema}.")
 
 
 def _each(error: Any) -> list[BaseException]:
@@ -92,9 +92,3 @@ def _short(error: BaseException) -> str:
     if 'message="' in text:
         text = text.partition('message="')[2].rpartition('"')[0]
     return text.rstrip(".") or type(error).__name__
-
-
-def _refused(sentence: str) -> StoreError:
-    error = StoreError(sentence)
-    error.refused = True
-    return error

@@ -51,8 +51,8 @@ class CassandraItemStore(ItemStore):
 
     def __init__(self, store: CassandraStore) -> None:
         self._store = store
-        self._wire = store.wire
-        self._clock = store.wire.runtime.clock
+        self._sender = store.sender
+        self._clock = store.sender.runtime.clock
 
     def _place(self, pool: str, key: str) -> tuple[str, int, str]:
         return pool, bucket_of(key, self.buckets), key
@@ -63,7 +63,7 @@ class CassandraItemStore(ItemStore):
 
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
         at = self._clock()
-        found = await self._wire.read(cql.GET, self._place(pool, key), settle)
+        found = await self._sender.read(cql.GET, self._place(pool, key), settle)
         if not found:
             return ItemSnapshot(None, None, await self._store.time(), at)
         now = self._store.note(found[0].now, at)
@@ -79,14 +79,14 @@ class CassandraItemStore(ItemStore):
         try:
             return await self.get(pool, key)
         except RecordDamaged:
-            kept = _kept((await self._wire.read(cql.GET, self._place(pool, key), True))[0])
+            kept = _kept((await self._sender.read(cql.GET, self._place(pool, key), True))[0])
             await self._mend(pool, kept, (BROKEN, kept.fence or 0, kept.body or ""))
             return None
 
     async def _mend(self, pool: str, kept: ItemState, new: tuple[int, int, str]) -> bool:
         """Put score, fence and body in the place of what is damaged."""
         same = (kept.score, kept.fence, kept.ticket)
-        return bool((await self._wire.transact(cql.MEND, (*new, *self._place(pool, kept.key), *same)))["applied"])
+        return bool((await self._sender.transact(cql.MEND, (*new, *self._place(pool, kept.key), *same)))["applied"])
 
     async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
         before = seen.version
@@ -98,7 +98,7 @@ class CassandraItemStore(ItemStore):
         same = (before.score, before.fence, before.ticket)
         from .store import since_1970
 
-        done = await self._wire.transact(cql.PUT, (*new, *self._place(pool, key), *same, since_1970(seen.now)))
+        done = await self._sender.transact(cql.PUT, (*new, *self._place(pool, key), *same, since_1970(seen.now)))
         return bool(done["applied"])
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
@@ -116,7 +116,7 @@ class CassandraItemStore(ItemStore):
         for _ in range(TRIES):
             try:
                 new = (*self._place(pool, item.key), item.score, encode_body(item.body, pool, item.key))
-                done = await self._wire.transact(cql.ADD, new)
+                done = await self._sender.transact(cql.ADD, new)
                 if done["applied"]:
                     return True
             except OutcomeUnknown:
@@ -163,11 +163,11 @@ class CassandraItemStore(ItemStore):
         """Return what has been due for longest in a random bucket. Few are read at once; of many the nodes find it."""
         bucket = os.urandom(1)[0] % self.buckets
         now, at = await self._store.sample()
-        rows = await self._wire.read(cql.DUE_IN_BUCKET, (pool, bucket, 0, now))
+        rows = await self._sender.read(cql.DUE_IN_BUCKET, (pool, bucket, 0, now))
         if len(rows) >= FEW:
-            (found,) = await self._wire.read(cql.LEAST, (pool, bucket, 0, now))
+            (found,) = await self._sender.read(cql.LEAST, (pool, bucket, 0, now))
             if found.score is not None:
-                rows = await self._wire.read(cql.WITH_SCORE, (pool, bucket, found.score)) or rows
+                rows = await self._sender.read(cql.WITH_SCORE, (pool, bucket, found.score)) or rows
         first = min((_kept(row) for row in rows), key=lambda item: (item.score, item.key), default=None)
         return await self._checked(pool, first, now, at) if first is not None else None
 
@@ -184,7 +184,7 @@ class CassandraItemStore(ItemStore):
         because in a crowd two workers that try the same one only get in each other's way."""
         until, keys = self._store.ahead.get(pool, (0.0, []))
         if at_random or not keys or self._clock() > until:
-            rows = await self._wire.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
+            rows = await self._sender.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
             keys = [row.key for row in nsmallest(AHEAD, rows, key=lambda row: (row.score, row.key))][::-1]
             if len(self._store.ahead) > POOLS:
                 self._store.ahead.clear()
@@ -224,12 +224,12 @@ class CassandraItemStore(ItemStore):
 
     async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
         now, at = await self._store.sample()
-        found = await self._wire.read(cql.OF, (pool, self._all, now, now + span, ticket))
+        found = await self._sender.read(cql.OF, (pool, self._all, now, now + span, ticket))
         return await self._checked(pool, _kept(found[0]), now, at) if found else None
 
     async def coming(self, pool: str, span: int) -> int | None:
         now = await self._store.time()
-        rows = await self._wire.read(cql.SOON, (pool, self._all, now + 1, now + span))
+        rows = await self._sender.read(cql.SOON, (pool, self._all, now + 1, now + span))
         return max(min(row.score for row in rows) - now, 1) if rows else None
 
     async def due_in(self, pool: str, key: str) -> float:
@@ -239,7 +239,7 @@ class CassandraItemStore(ItemStore):
             score, now = (seen.item.score if seen.item is not None else -1), seen.now
         else:
             now = await self._store.time()
-            rows = await self._wire.read(cql.SOON, (pool, self._all, 0, now + int(LONGEST * 1e6)))
+            rows = await self._sender.read(cql.SOON, (pool, self._all, 0, now + int(LONGEST * 1e6)))
             score = min((row.score for row in rows), default=-1)
         return (score - now) / 1e6 if score >= 0 else LONGEST
 
@@ -248,7 +248,7 @@ class CassandraItemStore(ItemStore):
         return sorted(item for item in found if item.score != REMOVED), await self._store.time()
 
     async def _kept(self, pool: str) -> list[ItemState]:
-        return [_kept(row) for row in await self._wire.read(cql.ALL, (pool, self._all))]
+        return [_kept(row) for row in await self._sender.read(cql.ALL, (pool, self._all))]
 
     async def repair(self, pool: str) -> list[str]:
         """Set the damaged items of this pool aside; their keys."""
@@ -262,7 +262,7 @@ class CassandraItemStore(ItemStore):
         return sorted(done)
 
     async def count(self, pool: str) -> dict[str, int]:
-        rows = await self._wire.read(cql.SCORES, (pool, self._all))
+        rows = await self._sender.read(cql.SCORES, (pool, self._all))
         now = await self._store.time()
         counts = dict.fromkeys(STATES, 0)
         for row in rows:

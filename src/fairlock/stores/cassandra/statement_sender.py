@@ -20,6 +20,7 @@ from cassandra.query import SimpleStatement
 from ...errors import ConfigError, LockError, StoreError
 from ..base import OutcomeUnknown, Runtime
 from ..deadline import left, over
+from ..jitter import jitter
 from . import cql, errors
 from .url import Address
 
@@ -29,10 +30,10 @@ QUIET = 0.7  # seconds after which a node that has not answered is asked for a s
 ALIVE = 0.6  # seconds for that sign
 HURRIED = 0.2  # of those at least, also if the caller waits no longer
 SLOW = 1.0  # seconds for which a node that lives may be late for a caller that waits no longer
-GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for its word
+GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for it
 
 
-class Wire:
+class StatementSender:
     def __init__(self, address: Address, runtime: Runtime) -> None:
         self.where = address.where
         self.keyspace = address.keyspace
@@ -72,7 +73,7 @@ class Wire:
             except errors.DRIVERS as error:
                 if turn == TRIES - 1 or not errors.is_passing(error) or over():
                     raise errors.explain(error, self.where, self.keyspace) from None
-            await self.runtime.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+            await self.runtime.sleep(pause * (0.5 + jitter()))
             pause *= 3
         raise AssertionError("the last try returns or raises")
 
@@ -107,7 +108,7 @@ class Wire:
         if session is None:
             raise StoreError(f"{self.where} was closed while it was asked. Connect again.")
         event = self.runtime.event()
-        told: list[Any] = []
+        outcomes: list[Any] = []
         future = session.execute_async(statement, timeout=self._address.timeout)
         rows: list[Any] = []
 
@@ -116,11 +117,11 @@ class Wire:
             if future.has_more_pages:
                 future.start_fetching_next_page()
             else:
-                told.append(None)
+                outcomes.append(None)
                 event.set()
 
         def failed(error: Any) -> None:
-            told.append(error)
+            outcomes.append(error)
             event.set()
 
         future.add_callbacks(came, failed)
@@ -128,12 +129,12 @@ class Wire:
         quiet = min(QUIET, timeout)
         if not await event.wait(quiet) and (timeout <= quiet + ALIVE or await self._lives(future._current_host)):
             await event.wait(min(timeout - quiet + GRACE, left(inf) + SLOW))
-        if not told:
-            told.append(OperationTimedOut())
-        if told[0] is not None:
-            if isinstance(told[0], OperationTimedOut) and self._address.route is not None:
+        if not outcomes:
+            outcomes.append(OperationTimedOut())
+        if outcomes[0] is not None:
+            if isinstance(outcomes[0], OperationTimedOut) and self._address.route is not None:
                 self._address.route.suspect(future._current_host)
-            raise told[0]
+            raise outcomes[0]
         return rows
 
     async def _lives(self, host: Any) -> bool:
@@ -144,19 +145,19 @@ class Wire:
         event = self.runtime.event()
         statement = SimpleStatement(cql.CLOCK, is_idempotent=True, retry_policy=RETHROW)
         future = self._session.execute_async(statement, timeout=ALIVE, host=host)
-        heard: list[bool] = []
+        replies: list[bool] = []
 
         def came(page: Any) -> None:
-            heard.append(True)
+            replies.append(True)
             event.set()
 
         def failed(error: Any) -> None:
-            heard.append(not isinstance(error, OperationTimedOut))
+            replies.append(not isinstance(error, OperationTimedOut))
             event.set()
 
         future.add_callbacks(came, failed)
         await event.wait(min(ALIVE, left(inf) + HURRIED))
-        return bool(heard) and heard[0]
+        return bool(replies) and replies[0]
 
     # -- beginning and end
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cassandra.util import Duration
@@ -17,9 +18,11 @@ from cassandra.util import Duration
 from ...errors import StoreError
 from ...rules.locks import Wakeup
 from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
-from ..polling import Ahead, Naps, Shared, poll, pool_of, standing, told
+from ..polling import Ahead, poll, pool_of, standing, wait_until_due
+from ..server_clock import ServerClock
+from ..wakeups import WakeupInbox
 from . import cql
-from .statement_sender import Wire
+from .statement_sender import StatementSender
 
 if TYPE_CHECKING:
     from .pool_items import CassandraItemStore
@@ -36,20 +39,19 @@ class CassandraStore(Store):
     shares_steps = True
     cache_ttl = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
 
-    def __init__(self, wire: Wire, runtime: Runtime, *, skew: float = 0.0) -> None:
-        self.wire = wire
-        self.where = wire.where
+    def __init__(self, sender: StatementSender, runtime: Runtime, *, skew: float = 0.0) -> None:
+        self.sender = sender
+        self.where = sender.where
         self.skew = skew
         # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
         self._runtime = runtime
-        self._naps = Naps(runtime)
-        self._shared: Shared[tuple[str | None, tuple[int, float]]] = Shared(runtime.clock)
+        self._inbox = WakeupInbox(runtime.mutex)
         self.crowded = 0.0  # until when other workers may be in our way at the items
         self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
         self.added = 0  # the time of the last item added
-        self._known: tuple[int, float, float] | None = None  # the time of a node, and ours before and after
+        self._server = ServerClock(runtime.clock, KEPT, VAGUE, SLACK)
 
     @property
     def items(self) -> CassandraItemStore:
@@ -59,19 +61,13 @@ class CassandraStore(Store):
         return CassandraItemStore(self)
 
     def now(self) -> tuple[int, float] | None:
-        """From the last answer; not ahead of that node's clock, and the statement checks it."""
-        if self._known is None:
-            return None
-        now, before, after = self._known
-        here = self._runtime.clock()
-        if not 0 <= here - after <= KEPT or after - before > VAGUE:
-            return None
-        return now + int((here - after - SLACK) * 1e6), here - (after - before) - SLACK
+        """Not ahead of the clock of the node that replied last; the statement checks it."""
+        return self._server.estimate()
 
     def note(self, milliseconds: int, before: float) -> int:
         """Remember the time that a node has sent."""
         now = milliseconds * 1000
-        self._known = now, before, self._runtime.clock()
+        self._server.note(now, before)
         return now
 
     async def sample(self) -> tuple[int, float]:
@@ -80,7 +76,7 @@ class CassandraStore(Store):
         if sample is not None:
             return sample
         before = self._runtime.clock()
-        return self.note((await self.wire.read(cql.CLOCK))[0].now, before), before
+        return self.note((await self.sender.read(cql.CLOCK))[0].now, before), before
 
     async def time(self) -> int:
         return (await self.sample())[0]
@@ -89,9 +85,9 @@ class CassandraStore(Store):
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
         at = self._runtime.clock()
-        found = await self.wire.read(cql.READ, (key,), settle)
+        found = await self.sender.read(cql.READ, (key,), settle)
         if not found:
-            return RowSnapshot(None, None, self.note((await self.wire.read(cql.CLOCK))[0].now, at), at)
+            return RowSnapshot(None, None, self.note((await self.sender.read(cql.CLOCK))[0].now, at), at)
         (row,) = found
         now = self.note(row.now, at)
         return RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at)
@@ -103,10 +99,10 @@ class CassandraStore(Store):
         version = int.from_bytes(os.urandom(8)) >> 1
         key, score, owner, body = row
         if expected is None:
-            done = await self.wire.transact(cql.INSERT, (key, score, owner, body, version))
+            done = await self.sender.transact(cql.INSERT, (key, score, owner, body, version))
         else:
             values = (score, owner, body, version, key, expected, since_1970(now))
-            done = await self.wire.transact(cql.UPDATE, values)
+            done = await self.sender.transact(cql.UPDATE, values)
         if done["applied"]:
             return Written(version, now, at)
         sample = self.now()
@@ -117,7 +113,7 @@ class CassandraStore(Store):
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._runtime.clock()
         now = await self.time()
-        found = await self.wire.read(cql.SCAN)
+        found = await self.sender.read(cql.SCAN)
         rows = [(Row(r.key, r.score, r.owner, r.body), r.version) for r in found if r.key.startswith(prefix)]
         return [RowSnapshot(row, version, now, at) for row, version in sorted(rows)]
 
@@ -127,37 +123,33 @@ class CassandraStore(Store):
     # -- waiting
 
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        async def read() -> tuple[str | None, tuple[int, float]]:
-            at = self._runtime.clock()
-            found = await self.wire.read(cql.READ, (key,))
-            return (found[0].body, (self.note(found[0].now, at), at)) if found else (None, (0, at))
-
         async def look(age: float) -> Pushed | Ahead | None:
-            found = await self._shared.get(key, age, read)
+            found = await self.row_cache.read(key, age, self._runtime.clock, partial(self.read, key))
             if found is None:
                 return None
-            result = standing(found[0], ticket, found[1])
+            result = standing(found, ticket)
             if isinstance(result, Ahead) and result.wants is not None and not result.number:
-                return told(ticket, result, await self.items.due_in(pool_of(key), result.wants))
+                return wait_until_due(ticket, result, await self.items.due_in(pool_of(key), result.wants))
             return result
 
-        return await poll(self._naps, ticket, timeout, look, FIRST)
+        return await poll(self._inbox, self._runtime, ticket, timeout, look, FIRST)
 
     def wake_here(self, tickets: Collection[str]) -> None:
-        self._naps.wake(tickets)
+        self._inbox.wake_here(tickets)
 
     # -- the rest
 
     async def ping(self) -> None:
-        await self.wire.read(cql.CLOCK)
+        await self.sender.read(cql.CLOCK)
 
     async def close(self) -> None:
-        await self.wire.close()
+        await self.sender.close()
 
     def forked(self) -> None:
-        self._shared.clear()
-        self.wire.forked()
-        self._known = None
+        self.row_cache.clear()
+        self._inbox.clear()
+        self.sender.forked()
+        self._server.forget()
 
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
@@ -165,8 +157,8 @@ class CassandraStore(Store):
         return await examine(self)
 
     def schema(self) -> str:
-        tables = "\n".join(f"{text.format(keyspace=self.wire.keyspace)};" for text in (cql.LOCKS, cql.ITEMS))
-        return cql.SCHEMA.format(keyspace=self.wire.keyspace, tables=tables, replication=self.wire.replication)
+        tables = "\n".join(f"{text.format(keyspace=self.sender.keyspace)};" for text in (cql.LOCKS, cql.ITEMS))
+        return cql.SCHEMA.format(keyspace=self.sender.keyspace, tables=tables, replication=self.sender.replication)
 
 
 def since_1970(now: int) -> Any:

@@ -24,7 +24,7 @@ FORM = "cassandra://USER:PASSWORD@HOST1,HOST2/KEYSPACE"
 OPTIONS = ("port", "local_dc", "consistency", "timeout", "skew", "ssl", "replication")
 SESSION_OPTIONS = ("keyspace", "consistency", "timeout", "skew", "replication")
 PORT = 9042
-ANSWER = 3.0  # seconds for each answer: longer than the server itself tries, so that it says what became of it
+ANSWER = 3.0  # seconds for each answer: longer than the server itself tries, so that it reports the outcome
 SKEW = 0.1  # seconds by which the clocks of the nodes may differ
 COPIES = "3"  # of everything, and so one node of three may be down
 STRATEGY = "NetworkTopologyStrategy"
@@ -49,25 +49,25 @@ class Address(NamedTuple):
 
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
-    """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
+    """Options are keywords of connect(); a URL has them as `?name=value`, and a keyword counts for more."""
     parts = split_url.split(url, FORM)
     keyspace = unquote(parts.path[1:])
-    said = split_url.options([*parts.query, *options.items()], OPTIONS, "cassandra")
+    given = split_url.options([*parts.query, *options.items()], OPTIONS, "cassandra")
     hosts, ports = _hosts(parts.place)
     if not hosts or not keyspace.replace("_", "a").isalnum() or len(ports) > 1:
         raise ConfigError(f"This cassandra:// URL cannot be read. Its form is {FORM}; all hosts have the same port.")
-    port = int(said.get("port") or (ports.pop() if ports else PORT))
-    timeout, skew, consistency = _numbers(said)
-    local = said.get("local_dc")
+    port = int(given.get("port") or (ports.pop() if ports else PORT))
+    timeout, skew, consistency = _numbers(given)
+    local = given.get("local_dc")
     if consistency[0] == "LOCAL_SERIAL" and not local:
-        raise ConfigError("consistency=local_serial counts for one data centre only: say which, local_dc=NAME.")
+        raise ConfigError("consistency=local_serial counts for one data centre only: name it, local_dc=NAME.")
     route = SameReplica(DCAwareRoundRobinPolicy(local) if local else RoundRobinPolicy())
 
     def make() -> Session:
         profile = ExecutionProfile(route, FallthroughRetryPolicy(), request_timeout=timeout)
         auth = PlainTextAuthProvider(parts.user, parts.password or "") if parts.user else None
         cluster = Cluster(
-            hosts, port=port, auth_provider=auth, ssl_context=_ssl(said), connect_timeout=timeout,
+            hosts, port=port, auth_provider=auth, ssl_context=_ssl(given), connect_timeout=timeout,
             execution_profiles={EXEC_PROFILE_DEFAULT: profile}, control_connection_timeout=timeout,
             idle_heartbeat_interval=5, idle_heartbeat_timeout=5,
         )  # fmt: skip
@@ -78,21 +78,21 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
             raise
 
     where = f"cassandra://{parts.place}/{keyspace}"
-    return Address(make, None, keyspace, where, consistency, timeout, skew, route, _replication(said))
+    return Address(make, None, keyspace, where, consistency, timeout, skew, route, _replication(given))
 
 
 def of_session(session: Any, options: Mapping[str, Any]) -> Address:
     """The keyspace of this session, or another one that it can reach."""
     if not isinstance(session, Session):
         raise ConfigError(f"Of the driver's objects a Session can be used, not a {type(session).__name__}.")
-    said = split_url.options(options.items(), SESSION_OPTIONS, "cassandra")
-    keyspace = said.get("keyspace") or session.keyspace
+    given = split_url.options(options.items(), SESSION_OPTIONS, "cassandra")
+    keyspace = given.get("keyspace") or session.keyspace
     if not keyspace:
-        raise ConfigError("This session has no keyspace: say which, connect(session, keyspace='locks').")
+        raise ConfigError("This session has no keyspace: name it, connect(session, keyspace='locks').")
     hosts = ",".join(sorted(str(host) for host in session.cluster.contact_points or ()))
-    timeout, skew, consistency = _numbers(said)
+    timeout, skew, consistency = _numbers(given)
     where = f"cassandra://{hosts}/{keyspace}"
-    return Address(None, session, keyspace, where, consistency, timeout, skew, None, _replication(said))
+    return Address(None, session, keyspace, where, consistency, timeout, skew, None, _replication(given))
 
 
 def _hosts(place: str) -> tuple[list[str], set[str]]:
@@ -107,25 +107,25 @@ def _hosts(place: str) -> tuple[list[str], set[str]]:
     return hosts, ports
 
 
-def _ssl(said: Mapping[str, Any]) -> Any:
-    if str(said.get("ssl", "false")).lower() not in ("1", "true", "yes"):
+def _ssl(given: Mapping[str, Any]) -> Any:
+    if str(given.get("ssl", "false")).lower() not in ("1", "true", "yes"):
         return None
     import ssl
 
     return ssl.create_default_context()
 
 
-def _replication(said: Mapping[str, Any]) -> str:
+def _replication(given: Mapping[str, Any]) -> str:
     """From 3, or east:3,west:3."""
-    text = str(said.get("replication", COPIES))
+    text = str(given.get("replication", COPIES))
     if not REPLICATION.fullmatch(text):
         raise ConfigError("replication is 3, or for each data centre its number, east:3,west:3.")
     copies = [part.rpartition(":") for part in text.split(",")]
     return str({"class": STRATEGY, **{centre or "replication_factor": int(number) for centre, _, number in copies}})
 
 
-def _numbers(said: Mapping[str, Any]) -> tuple[float, float, tuple[str, str]]:
-    consistency = CONSISTENCIES.get(str(said.get("consistency", "serial")).lower())
+def _numbers(given: Mapping[str, Any]) -> tuple[float, float, tuple[str, str]]:
+    consistency = CONSISTENCIES.get(str(given.get("consistency", "serial")).lower())
     if consistency is None:
         raise ConfigError(f"consistency is {' or '.join(CONSISTENCIES)}.")
-    return split_url.seconds(said, "timeout", ANSWER), split_url.seconds(said, "skew", SKEW, zero=True), consistency
+    return split_url.seconds(given, "timeout", ANSWER), split_url.seconds(given, "skew", SKEW, zero=True), consistency

@@ -15,6 +15,7 @@ from ...rules.locks import codec
 from ..base import OutcomeUnknown, Row
 from ..cas import lapsed
 from ..keys import SEPARATOR
+from ..server_clock import ServerClock
 from .table_requests import Table
 
 CLOCK = f"{SEPARATOR}{SEPARATOR}clock"  # no lock and no item can be called so
@@ -28,7 +29,7 @@ OUTLIER = 3  # one that took so many times as long as usual is not: the next one
 class Clock:
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: tuple[int, float, float] | None = None  # the time of the server, and ours before and after
+        self._server = ServerClock(table.runtime.clock, KEPT, VAGUE)
         self._usual = VAGUE  # seconds that a reply takes at the least; rises slowly if all take longer
 
     async def call(self) -> int:
@@ -39,7 +40,7 @@ class Clock:
             found = await self._table.query(STATEMENT, {"$row": CLOCK}, most=1)
             if found:
                 now = micros(str(found[0]["now"]))
-                self._note(now, before, clock())
+                self._note(now, before, clock() - before)
                 return now
             try:
                 await self._table.put({"key": CLOCK, "score": -1, "owner": "", "body": None}, None)
@@ -47,34 +48,29 @@ class Clock:
                 pass  # the next read shows it
         raise StoreError(f"{self._table.where} does not keep the row by which its clock is read.")
 
-    def _note(self, now: int, before: float, after: float) -> None:
-        took = after - before
+    def _note(self, now: int, before: float, took: float) -> None:
         self._usual = min(took, self._usual * 1.5)
-        good = took <= max(SHARP, OUTLIER * self._usual)
-        self._known = (now, before, after) if good and took <= VAGUE else None
+        if took <= max(SHARP, OUTLIER * self._usual):
+            self._server.note(now, before)
+        else:
+            self._server.forget()
 
     def guess(self) -> tuple[int, float] | None:
         """A time that is hardly ahead of the table's, and when it was by our clock at the earliest; None: ask."""
-        if self._known is None:
-            return None
-        now, before, after = self._known
-        here = self._table.runtime.clock()
-        if not 0 <= here - after <= KEPT:
-            return None
-        return now + int((here - after) * 1e6), here - (after - before)
+        return self._server.estimate()
 
 
 def rests_on_it(row: Row | None, now: int) -> bool:
     """Return whether a step from this row at this time may drop somebody or cut something short."""
     if row is None or row.body == "null":
         return False
-    from ...rules.pools.codec import decode_item, decode_queue
+    from ...rules.pools.codec import decode_item, decode_queue, is_item_text, is_queue_text
 
     try:
-        if row.body.startswith('["item'):
+        if is_item_text(row.body):
             item = decode_item(row.key, row.score, row.owner, row.body)
             return (bool(item.ticket) and item.score <= now) or item.score > now + item.lease
-        if row.body.startswith('["line'):
+        if is_queue_text(row.body):
             line = decode_queue(row.body)
             return line.seen > now or any(w.expires <= now for w in (*line.workers, *line.watchers))
         record = codec.decode(row.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ConfigError, LockError, StoreError
+from ...errors import ConfigError, LockError, StoreError, refused
 from ..base import OutcomeUnknown
 
 FULL = {
@@ -30,9 +30,7 @@ def refusal(where: str, error: Any, writes: bool, waited: float) -> Exception:
             "Raise its read and write units, or ask less often."
         )
     if error.status in (401, 403):
-        no = StoreError(f"{where} refuses these credentials ({code}). 'fairlock schema' prints the rights.")
-        no.refused = True
-        return no
+        return refused(f"{where} refuses these credentials ({code}). 'fairlock schema' prints the rights.")
     if error.status == 404:
         return ConfigError(
             f"{where} is not there, or may not be seen ({code}). Make the table first: 'fairlock schema' prints how, "
@@ -42,13 +40,13 @@ def refusal(where: str, error: Any, writes: bool, waited: float) -> Exception:
         return StoreError(f"{where} has no room for this ({code}). {FULL[error.code]}.")
     if error.code == "KeySizeLimitExceeded":
         return ConfigError(f"{where} refuses this name ({code}). {KEY}.")
-    said = f"{code}: {_first_line(error.message)}"
+    text = f"{code}: {_first_line(error.message)}"
     if error.status == 400:
         return ConfigError(
-            f"{where} refuses a request as invalid ({said}). 'fairlock doctor' compares the columns of the table with "
+            f"{where} refuses a request as invalid ({text}). 'fairlock doctor' compares the columns of the table with "
             "those that 'fairlock schema' prints."
         )
-    return StoreError(f"{where} refuses a request ({said}).")
+    return StoreError(f"{where} refuses a request ({text}).")
 
 
 def unreached(where: str, error: BaseException, writes: bool) -> Exception:

@@ -8,12 +8,12 @@ the form of a row, `errors` the sentences, `pool_items` the items.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...rules.locks import Wakeup
 from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
-from ..polling import Ahead, Naps, Shared, poll, standing, told
+from ..polling import Ahead, poll, standing, wait_until_due
+from ..wakeups import WakeupInbox
 from .clock import CLOCK, Clock, rests_on_it
 from .row_format import ALL, from_value, key_range, table_key, to_value
 from .table_requests import COLUMNS, Kept, Table
@@ -53,8 +53,7 @@ class OciStore(Store):
         self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
         self.added = 0  # the time of the last item added
         self._runtime = runtime
-        self._naps = Naps(runtime)
-        self._shared: Shared[Any] = Shared(runtime.clock)
+        self._inbox = WakeupInbox(runtime.mutex)
         self.clock = Clock(table)
 
     @property
@@ -109,20 +108,25 @@ class OciStore(Store):
     # -- waiting
 
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        async def read() -> RowSnapshot:
+            at = self._runtime.clock()
+            row, etag = await self._get(key)
+            guess = self.now()
+            return RowSnapshot(row, etag, *guess) if guess is not None else RowSnapshot(row, etag, 0, at)
+
         async def look(age: float) -> Pushed | Ahead | None:
-            read = await self._shared.get(key, age, partial(self._get, key))
-            if read is None:
+            known = await self.row_cache.read(key, age, self._runtime.clock, read)
+            if known is None:
                 return None
-            row, _ = read
-            found = standing(row.body if row is not None else None, ticket, self.now())
+            found = standing(known, ticket)
             if isinstance(found, Ahead) and found.wants is not None and not found.number:
-                return told(ticket, found, await self.items.due_in(key, found.wants))
+                return wait_until_due(ticket, found, await self.items.due_in(key, found.wants))
             return found
 
-        return await poll(self._naps, ticket, timeout, look, FIRST)
+        return await poll(self._inbox, self._runtime, ticket, timeout, look, FIRST)
 
     def wake_here(self, tickets: Collection[str]) -> None:
-        self._naps.wake(tickets)
+        self._inbox.wake_here(tickets)
 
     # -- the rest
 
@@ -133,7 +137,8 @@ class OciStore(Store):
         self.table.close()
 
     def forked(self) -> None:
-        self._shared.clear()
+        self.row_cache.clear()
+        self._inbox.clear()
         self.table.forget()
 
     async def doctor(self) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ query takes no OCID at all. So of a table given by OCID both are asked for once,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from oci.nosql.models import QueryDetails, UpdateRowDetails
 
 from ..base import Runtime
 from ..deadline import over
+from ..jitter import jitter
 from . import errors
 
 RETRY_FOR = 3.0  # seconds for which we wait while the service replies 'too many requests'
@@ -155,7 +155,7 @@ class Table:
                 raise errors.unreached(self.where, error, writes) from None
             except oci.exceptions.ConnectTimeout:
                 raise errors.gone(self.where, "no connection in time") from None
-            nap = pause * (0.5 + os.urandom(1)[0] / 512)
+            nap = pause * (0.5 + jitter() / 2)
             await self.runtime.sleep(nap)
             waited += nap
             pause = min(pause * 2, LONGEST_PAUSE)

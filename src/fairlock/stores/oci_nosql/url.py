@@ -1,4 +1,4 @@
-"""From a URL, or somebody's own NosqlClient, to a client of ours: the same table and rights, but one that never says
+"""From a URL, or somebody's own NosqlClient, to a client of ours: the same table and rights, but one that never sends
 anything twice by itself.
 
 The SDK tries again up to eight times for ten minutes, and its circuit breaker shuts the door for every client of the
@@ -54,7 +54,7 @@ class Address(NamedTuple):
 
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
-    """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
+    """Options are keywords of connect(); a URL has them as `?name=value`, and a keyword counts for more."""
     parts = split_url.split(url, FORM)
     words = [unquote(word) for word in parts.path.split("/")[1:]]
     if parts.user is not None or not parts.place or ":" in parts.place or len(words) != 2 or not words[1]:
@@ -66,18 +66,18 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     if not compartment and not table.startswith("ocid1."):
         raise ConfigError("A table by name needs its compartment: oci-nosql://REGION/COMPARTMENT/TABLE.")
     _check_table(table)
-    said = split_url.options([*parts.query, *options.items()], OPTIONS, "oci-nosql")
-    auth = str(said.get("auth", "config"))
+    given = split_url.options([*parts.query, *options.items()], OPTIONS, "oci-nosql")
+    auth = str(given.get("auth", "config"))
     if auth not in ("config", *AUTH):
         raise ConfigError(f"auth is config, {' or '.join(AUTH)}.")
-    timeout, skew = _times(said)
+    timeout, skew = _times(given)
 
     def make() -> Any:
-        endpoint = {"service_endpoint": said["endpoint"]} if "endpoint" in said else {}
+        endpoint = {"service_endpoint": given["endpoint"]} if "endpoint" in given else {}
         try:
             if auth == "config":
-                file = os.path.expanduser(str(said.get("config_file", oci.config.DEFAULT_LOCATION)))
-                config = {**oci.config.from_file(file, str(said.get("profile", "DEFAULT"))), "region": region}
+                file = os.path.expanduser(str(given.get("config_file", oci.config.DEFAULT_LOCATION)))
+                config = {**oci.config.from_file(file, str(given.get("profile", "DEFAULT"))), "region": region}
                 return _client(config, timeout, **endpoint)
             signer = getattr(oci.auth.signers, AUTH[auth])()
             return _client({"region": region}, timeout, signer=signer, **endpoint)
@@ -94,14 +94,14 @@ def of_client(client: Any, options: Mapping[str, Any]) -> Address:
     """A client of ours with the rights of this one."""
     if not isinstance(client, oci.nosql.NosqlClient):
         raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")
-    said = split_url.options(options.items(), CLIENT_OPTIONS, "oci-nosql")
-    table = said.get("table")
+    given = split_url.options(options.items(), CLIENT_OPTIONS, "oci-nosql")
+    table = given.get("table")
     if not table or not isinstance(table, str):
-        raise ConfigError("A NosqlClient reaches many tables: say which, connect(client, table='locks').")
+        raise ConfigError("A NosqlClient reaches many tables: name one, connect(client, table='locks').")
     _check_table(table)
-    timeout, skew = _times(said)
+    timeout, skew = _times(given)
     theirs = client.base_client
-    compartment = said.get("compartment") or (
+    compartment = given.get("compartment") or (
         None if table.startswith("ocid1.") else (theirs.config or {}).get("tenancy")
     )
 
@@ -128,8 +128,8 @@ def _check_table(table: str) -> None:
         raise ConfigError(f"{table!r} is no table: its name has letters, digits and _, or it is an OCID (ocid1.…).")
 
 
-def _times(said: Mapping[str, Any]) -> tuple[float, float]:
-    return split_url.seconds(said, "timeout", ANSWER), split_url.seconds(said, "skew", SKEW, zero=True)
+def _times(given: Mapping[str, Any]) -> tuple[float, float]:
+    return split_url.seconds(given, "timeout", ANSWER), split_url.seconds(given, "skew", SKEW, zero=True)
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from ..base import Pushed, Runtime
+from ..base import NEVER, Pushed, Runtime
+from ..wakeups import WakeupInbox
 from .async_connection import AsyncNode, Pipe, wait_until_open
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import ReplyError, parse_wakeup
-from .wakeup_inbox import WakeupInbox
 
 
 class AsyncListener(WakeupInbox):
     def __init__(self, runtime: Runtime, channel: str) -> None:
-        super().__init__(runtime)
+        super().__init__(runtime.mutex)
+        self._runtime = runtime
+        self.breaks = 0  # how often a subscription broke
+        self.on_break: Callable[[], None] | None = None  # leases may be lost
+        self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
         self._pipes: dict[AsyncNode, Pipe] = {}
         self._opening: dict[AsyncNode, asyncio.Task[None]] = {}
@@ -48,7 +53,7 @@ class AsyncListener(WakeupInbox):
             except ReplyError:
                 return
             if found is not None:
-                self.deliver(*found)
+                self.deliver(found)
 
         def on_end(pipe: Pipe) -> None:
             if not ready.done():
@@ -86,15 +91,9 @@ class AsyncListener(WakeupInbox):
     def listening(self) -> bool:
         return bool(self._pipes)
 
-    async def wait(self, ticket: str, timeout: float) -> Pushed | None:
-        """Wait for a wake-up of this ticket; None when the time is over or one may have been missed."""
-        event = self._waiting[ticket] = self._runtime.event()
-        try:
-            if ticket not in self._wakeups:
-                await event.wait(timeout)
-            return self.take(ticket)
-        finally:
-            self._waiting.pop(ticket, None)
+    async def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
+        """Wait for a wake-up of this ticket; only the ticket if one may have been missed; None: the time is over."""
+        return await self.wait(ticket, self._runtime.event(), timeout)
 
     def drain(self) -> None:
         """Nothing to do: the loop delivers what arrives."""
@@ -105,8 +104,7 @@ class AsyncListener(WakeupInbox):
             pipe.forget()
         self._pipes.clear()
         self._opening.clear()
-        self._wakeups.clear()
-        self._waiting.clear()
+        self.clear()
         self._channel = channel
 
     async def close(self) -> None:

@@ -8,30 +8,30 @@ wake-up, and a client without one reads only when the keeper checks whether a ho
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
-from ..base import Pushed, Runtime
+from ..base import NEVER, Runtime
+from ..wakeups import SharedReader, Waiter
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import NOT_YET, ReplyError, detach_socket, parse_wakeup
 from .thread_connections import CHUNK, SLOW, ThreadConnection, ThreadNode
-from .wakeup_inbox import WakeupInbox
 
 
-class ThreadListener(WakeupInbox):
+class ThreadListener(SharedReader):
     def __init__(self, runtime: Runtime, channel: str) -> None:
-        super().__init__(runtime)
+        self.breaks = 0  # how often a subscription broke
+        self.on_break: Callable[[], None] | None = None  # not called here: `take_wakeups` compares `breaks`
+        self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
         self._connections: dict[ThreadNode, ThreadConnection] = {}
         self._wake_pipe: tuple[int, int] | None = None  # interrupts the reader
-        self._reset()
+        super().__init__(runtime)
 
-    def _reset(self) -> None:
-        self._mutex = self._runtime.mutex()
-        self._reading = False
-        self._followers: list[Any] = []
-        self._polled: list[Any] = []
+    def clear(self) -> None:
+        super().clear()
+        self._polled: list[Any] | None = None
         self._by_fd: dict[int, ThreadNode] = {}
         self._poll: Any = None
 
@@ -54,11 +54,11 @@ class ThreadListener(WakeupInbox):
             if node not in self._connections:
                 self._connections[node], connection = connection, None
                 self.since = self._runtime.clock()
-        self._interrupt_reader()
+        self.interrupt_reader()
         if connection is not None:
             connection.close()  # another thread was quicker
 
-    def _interrupt_reader(self) -> None:
+    def interrupt_reader(self) -> None:
         """Interrupt the reader, if there is one: there is one more server, or a wait must end."""
         with self._mutex:
             if self._wake_pipe is not None:
@@ -67,10 +67,6 @@ class ThreadListener(WakeupInbox):
                 except BlockingIOError:
                     pass  # the pipe is full: the reader is interrupted anyway
 
-    def wake_here(self, tickets: Collection[str]) -> None:
-        super().wake_here(tickets)
-        self._interrupt_reader()
-
     @property
     def listening(self) -> bool:
         return bool(self._connections)
@@ -78,54 +74,12 @@ class ThreadListener(WakeupInbox):
     def listens_at(self, node: ThreadNode) -> bool:
         return node in self._connections
 
-    async def wait(self, ticket: str, timeout: float) -> Pushed | None:
-        """Wait for a wake-up of this ticket; None when the time is over or one may have been missed."""
-        clock = self._runtime.clock
-        end = clock() + timeout
-        missed = self.breaks
-        while ticket not in self._wakeups and missed == self.breaks and clock() < end:
-            lead = False
-            try:
-                with self._mutex:
-                    lead = not self._reading and bool(self._connections)
-                    self._reading = self._reading or lead
-                if lead:
-                    self._read(ticket, end)
-            finally:
-                if lead:
-                    with self._mutex:
-                        self._reading = False
-                        if self._followers:
-                            self._followers[0].set()
-            if not lead:
-                await self._follow(ticket, end, missed)
-        return self.take(ticket)
-
-    async def _follow(self, ticket: str, end: float, missed: int) -> None:
-        """Wait until the reader has delivered a wake-up for this ticket, or this waiter must read."""
-        event = self._waiting[ticket] = self._runtime.event()
-        try:
-            with self._mutex:
-                self._followers.append(event)
-                if not self._reading and self._connections:
-                    event.set()  # the reader has left meanwhile
-            if ticket not in self._wakeups and missed == self.breaks:
-                await event.wait(max(end - self._runtime.clock(), 0))
-        finally:
-            self._waiting.pop(ticket, None)
-            with self._mutex:
-                if event in self._followers:
-                    self._followers.remove(event)
-                if not self._reading and self._followers:
-                    self._followers[0].set()
-
-    def _read(self, ticket: str, end: float) -> None:
-        """Read for all waiters until this ticket has a wake-up, the time is over, or a subscription breaks."""
-        clock, missed = self._runtime.clock, self.breaks
+    async def read(self, reader: Waiter, timeout: float) -> None:
+        end = self._runtime.clock() + timeout
         while True:
             poll = self._make_poll()  # first, or a wake-up between the check and the poll would be missed
-            rest = end - clock()
-            if ticket in self._wakeups or missed != self.breaks or rest <= 0:
+            rest = end - self._runtime.clock()
+            if reader.woken or rest <= 0:
                 return
             for fd, _ in poll.poll(rest * 1000):
                 node = self._by_fd.get(fd)
@@ -169,7 +123,7 @@ class ThreadListener(WakeupInbox):
                 while (message := connection.reader.gets()) is not NOT_YET:
                     found = parse_wakeup(message)
                     if found is not None:
-                        self.deliver(*found)
+                        self.deliver(found)
                 if not getattr(connection.sock, "pending", int)():
                     return
         except (OSError, EOFError, ReplyError):
@@ -189,21 +143,17 @@ class ThreadListener(WakeupInbox):
             return
         from select import POLLIN, poll
 
-        with self._mutex:
-            if self._reading:
-                return
-            self._reading = True
+        me = Waiter("")
         try:
-            for node, connection in list(self._connections.items()):
-                one = poll()
-                one.register(connection.sock, POLLIN)
-                if one.poll(0):
-                    self._receive_from(node)
+            self.start_waiting(me)
+            if self._reader is me:
+                for node, connection in list(self._connections.items()):
+                    one = poll()
+                    one.register(connection.sock, POLLIN)
+                    if one.poll(0):
+                        self._receive_from(node)
         finally:
-            with self._mutex:
-                self._reading = False
-                if self._followers:
-                    self._followers[0].set()
+            self.stop_waiting(me)
 
     def forget(self, channel: str) -> None:
         """After a fork: the sockets belong to the parent, and must not count as subscribers when it has ended."""
@@ -213,10 +163,8 @@ class ThreadListener(WakeupInbox):
             os.close(fd)
         self._wake_pipe = None
         self._connections.clear()
-        self._wakeups.clear()
-        self._waiting.clear()
         self._channel = channel
-        self._reset()
+        self.clear()
 
     async def close(self) -> None:
         for node in list(self._connections):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from redis import exceptions
 
-from ...errors import ConfigError, LockError, StoreError
+from ...errors import ConfigError, LockError, StoreError, refused
 from ..base import OutcomeUnknown
 from ..damaged_records import damaged
 
@@ -51,7 +51,7 @@ def cannot_connect(where: str, error: BaseException) -> StoreError | ConfigError
     if isinstance(error, exceptions.InvalidResponse) or "Protocol Error" in text:
         return StoreError(f"What answers at {where} is not a Redis server. Check host and port.")
     if _about_certificates(error):
-        return _refused(
+        return refused(
             f"{where} shows a certificate that is not trusted here ({_certificate(text)}). Name who signed it: "
             "?ssl_ca_certs=/path/to/ca.pem"
         )
@@ -141,18 +141,18 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
     if code in NOT_NOW:
         return StoreError(f"{where} {NOT_NOW[code]}.")
     if code == "NOPERM" or "can't run this command" in text or "can't access" in text:
-        return _refused(
+        return refused(
             f"{where} does not allow this user {_what(text)}. `fairlock schema` prints the rights that locks need."
         )
     if code == "NOSCRIPT":
         sentence = "forgets scripts at once, or does not allow this user to run SCRIPT LOAD"
-        return _refused(f"{where} {sentence}. `fairlock schema` prints the rights that locks need.")
+        return refused(f"{where} {sentence}. `fairlock schema` prints the rights that locks need.")
     if code == "NOAUTH" and ("HELLO must" in text or "required" in text):
-        return _refused(f"{where} wants a password. Give it in the URL: redis://user:password@host.")
+        return refused(f"{where} wants a password. Give it in the URL: redis://user:password@host.")
     if code in ("NOAUTH", "WRONGPASS") or "AUTH" in text:
-        return _refused(f"{where} does not accept this user and password. Check them in the URL.")
+        return refused(f"{where} does not accept this user and password. Check them in the URL.")
     if code == "DENIED":
-        return _refused(f"{where} is in protected mode and talks to its own machine only. Give it a password.")
+        return refused(f"{where} is in protected mode and talks to its own machine only. Give it a password.")
     if "max number of clients" in text:
         return StoreError(f"{where} has no connection left for this client. Raise its maxclients.")
     if "DB index" in text or "SELECT is not allowed" in text:
@@ -163,12 +163,6 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
         return Garbage(f"the server replies {' '.join(text.split())[:120]!r}")
     text = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too
     return StoreError(f"{where} answered with an error: {text[:100]!r}.")
-
-
-def _refused(sentence: str) -> StoreError:
-    error = StoreError(sentence)
-    error.refused = True
-    return error
 
 
 def _what(text: str) -> str:

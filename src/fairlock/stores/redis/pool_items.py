@@ -191,7 +191,7 @@ class RedisPools(Pools):
     # -- waiting and reading
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
-        await self._backend.listeners.wait(ticket, timeout)
+        await self._backend.listeners.wait_for(ticket, timeout)
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         one = self.known.get(pool) or PackedOrders(self._backend.namespace, pool)

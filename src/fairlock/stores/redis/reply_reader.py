@@ -15,6 +15,8 @@ from typing import Any
 
 from hiredis import Reader
 
+from ..base import Pushed
+
 NOT_YET: Any = object()
 
 
@@ -63,14 +65,14 @@ def detach_socket(fd: int) -> None:
         pass
 
 
-def parse_wakeup(message: Any) -> tuple[str, int, int] | None:
-    """Return ticket, place and fence of a pushed message; None if it is something else."""
+def parse_wakeup(message: Any) -> Pushed | None:
+    """Return the wake-up in a pushed message; None if it is something else."""
     if type(message) is ReplyError:
         raise message
     if len(message) != 3 or message[0] != b"message":
         return None
     try:
         ticket, place, fence = message[2].split()
-        return ticket.decode(), int(place), int(fence)
+        return Pushed(ticket.decode(), int(place), int(fence))
     except ValueError:
         return None

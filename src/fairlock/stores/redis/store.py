@@ -156,7 +156,7 @@ class RedisBackend(NowaitCalls, LazyPools, Backend):
             await self.listeners.listen(await self.topology.find(commands.slot))
 
     async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
-        pushed: Pushed | None = await self.listeners.wait(ticket, timeout)
+        pushed: Pushed | None = await self.listeners.wait_for(ticket, timeout)
         return pushed
 
     def notify_reset(self, call: Callable[[], None]) -> None:

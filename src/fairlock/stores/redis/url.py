@@ -35,7 +35,7 @@ class Address(NamedTuple):
 
 
 def read(url: str, options: Mapping[str, Any]) -> Address:
-    """Options are keywords of connect(); the URL says the same as `?name=value`, and a keyword counts for more."""
+    """Options are keywords of connect(); a URL has them as `?name=value`, and a keyword counts for more."""
     scheme = url.partition("://")[0]
     secure, kind = scheme.startswith("rediss"), scheme.partition("+")[2]
     parts = split_url.split(url, FORMS[scheme])

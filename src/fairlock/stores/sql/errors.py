@@ -7,7 +7,7 @@ again is of no use; ConfigError where the URL is wrong); nothing was done, and t
 
 from typing import Any
 
-from ...errors import ConfigError, StoreError
+from ...errors import ConfigError, StoreError, refused
 from ..base import OutcomeUnknown
 from .dialects import Dialect
 
@@ -24,12 +24,6 @@ class NoTable(Exception):
 
 class Exists(Exception):
     """There is such a row, or such a table, already."""
-
-
-def refused(sentence: str) -> StoreError:
-    error = StoreError(sentence)
-    error.refused = True
-    return error
 
 
 def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> StoreError | ConfigError:

@@ -11,12 +11,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ConfigError, StoreError
+from ...errors import ConfigError, StoreError, refused
 from ...rules.locks import Wakeup
 from ..base import OutcomeUnknown, Row, RowSnapshot, Runtime, Sample, Store, Written
-from ..polling import Naps
+from ..jitter import jitter
+from ..server_clock import ServerClock
+from ..wakeups import WakeupInbox
 from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
-from .errors import SCHEMA, Conflict, Exists, NoTable, refused
+from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
 from .schema import Statement
 from .url import Address
@@ -35,10 +37,10 @@ class SqlRows(Store):
         self.where = address.where
         self.executor = self._make_executor(address, runtime)
         self.dialect = self.executor.dialect
-        self._runtime = runtime
-        self.naps = Naps(runtime)
+        self.runtime = runtime
+        self.inbox = WakeupInbox(runtime.mutex)  # of waiters that poll
         self._clock = runtime.clock
-        self._sample: tuple[int, float, float] | None = None
+        self._server = ServerClock(runtime.clock, self.cache_ttl)
         self._lost: dict[str, int] = {}
         self._closed = False
 
@@ -55,18 +57,11 @@ class SqlRows(Store):
     # -- time
 
     def now(self) -> Sample | None:
-        """Estimate the server's time from its last reply. It read its clock before that, so this is not ahead of it."""
-        if self._sample is None:
-            return None
-        now, before, after = self._sample
-        at = self._clock()
-        if at - after > self.cache_ttl:
-            return None
-        return Sample(now + int((at - after) * 1e6), at - (after - before))
+        return self._server.estimate()
 
     def sampled(self, now: int, at: float) -> int:
         if now:
-            self._sample = (int(now), at, self._clock())
+            self._server.note(int(now), at)
         return int(now)
 
     # -- rows
@@ -198,7 +193,7 @@ class SqlRows(Store):
             except Conflict:
                 if statement is not self.dialect.claim and not statement.reads:
                     raise
-                await self._runtime.sleep(int.from_bytes(os.urandom(1)) / 256 * min(0.001 * turn, 0.05))
+                await self.runtime.sleep(jitter() * min(0.001 * turn, 0.05))
         raise self.crowded()
 
     def crowded(self) -> StoreError:

@@ -22,15 +22,15 @@ from typing import Any, Protocol
 import psycopg
 from sqlalchemy.engine import URL
 
-from ..base import Event, Row, RowSnapshot
+from ..base import Pushed
+from ..row_cache import KnownRow, RowCache, decode
+from ..wakeups import Waiter, WakeupInbox
 from .libpq_executor import LibpqExecutor, wait_on
 from .schema import LISTENER, LOCKS, ROW_CHANGED, Statement
 
 IDLE = 30.0  # seconds without a waiter or a holder, after which the connection is given back
 HELD = 5.0  # seconds for which a holder counts after its keeper has last called `attend`
 RETRY = 1.0  # seconds between two tries to listen
-REMEMBERED = 5.0  # seconds for which a wake-up is kept for a ticket that does not wait yet
-MOST = 1000
 READING = 5.0  # seconds for which a row is waited for
 READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s", None, True, True)
 
@@ -38,36 +38,34 @@ READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s"
 class Reader(Protocol):
     """A client, as this module sees it: it is given the rows that were read for it."""
 
-    def remember_row(self, key: str, seen: RowSnapshot) -> None: ...
+    @property
+    def row_cache(self) -> RowCache: ...
 
     def client_clock(self) -> float: ...
 
 
-class NotifyListener:
-    """The listener of this process at one server. Everything here may be called from any thread."""
+class NotifyListener(WakeupInbox):
+    """The listener of this process at one server, and the inbox of its clients. To be called from any thread."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
+        super().__init__(threading.Lock)
         self.name = LISTENER + os.urandom(8).hex()
         self.listening = False
         self.readers: weakref.WeakSet[Reader] = weakref.WeakSet()
         self._since = 0.0  # when it began to listen
         self._attended = -HELD
         self._connect = connect
-        self._mutex = threading.Lock()
-        self._waiting: dict[str, list[Event]] = {}
-        self._notified: dict[str, float] = {}  # by ticket: when
         self._thread: threading.Thread | None = None
         self._poke: tuple[int, int] | None = None  # a pipe that makes the thread look up
         self._tried = -RETRY
 
-    def start_waiting(self, ticket: str, event: Event) -> bool:
-        """Begin to wait, and to listen if no thread does yet. Whether a wake-up has already arrived."""
-        with self._mutex:
-            self._waiting.setdefault(ticket, []).append(event)
-            if ticket in self._notified:
-                return True
-            self._begin()
-        return False
+    def start_waiting(self, waiter: Waiter) -> bool:
+        """Begin to wait, and to listen if no thread does yet. Return True if a wake-up has already arrived."""
+        arrived = super().start_waiting(waiter)
+        if not arrived and self._thread is None:
+            with self._mutex:
+                self._begin()
+        return arrived
 
     def attend(self) -> float:
         """There is a holder: listen from now on. Return for how many seconds it has listened; -1: not yet."""
@@ -87,35 +85,8 @@ class NotifyListener:
                 return  # there are too many threads: all poll, and the next waiter tries again
             self._thread = thread
 
-    def stop_waiting(self, ticket: str, event: Event) -> bool:
-        """Stop waiting. Whether a wake-up has arrived."""
-        with self._mutex:
-            events = self._waiting.get(ticket, [])
-            if event in events:
-                events.remove(event)
-            if not events:
-                self._waiting.pop(ticket, None)
-            return self._notified.pop(ticket, None) is not None
-
-    def take_wakeups(self, tickets: Any) -> list[str]:
-        if not self._notified:
-            return []
-        with self._mutex:
-            return [ticket for ticket in tickets if self._notified.pop(ticket, None) is not None]
-
-    def notify(self, wakeup: str) -> None:
-        ticket = wakeup.partition(" ")[0]
-        with self._mutex:
-            if len(self._notified) > MOST:
-                limit = time.monotonic() - REMEMBERED
-                self._notified = {t: at for t, at in self._notified.items() if at > limit}
-            self._notified[ticket] = time.monotonic()
-            events = list(self._waiting.get(ticket, ()))
-        for event in events:
-            event.set()
-
     def _read_changed_row(self, libpq: LibpqExecutor, key: str) -> None:
-        """Read a row that a client may be about to write, and give it to every client."""
+        """Read a row that a client may be about to write, and give it to every client that knows it."""
         when = time.monotonic()
         try:
             found = libpq.execute(READ, {"v_key": key})
@@ -123,19 +94,19 @@ class NotifyListener:
             if error.sqlstate is None:
                 raise  # it is the connection
             return
-        if found:
-            version, body = found[0]
-            with _mutex:
-                readers = list(self.readers)
-            for reader in readers:
+        if not found:
+            return
+        version, body = found[0]
+        try:
+            state = decode(key, body)
+        except ValueError:
+            return  # it is damaged: the next step raises that
+        with _mutex:
+            readers = list(self.readers)
+        for reader in readers:
+            if reader.row_cache.get(key) is not None:  # it has used this row, and may hold the lock
                 at = reader.client_clock() - (time.monotonic() - when)
-                reader.remember_row(key, RowSnapshot(Row(key, 0, "", body), version, 0, at))
-
-    def _wake_all(self) -> None:
-        with self._mutex:
-            events = [event for several in self._waiting.values() for event in several]
-        for event in events:
-            event.set()
+                reader.row_cache.put(key, KnownRow(state, version, at))
 
     def _listen(self) -> None:
         connection = None
@@ -148,7 +119,7 @@ class NotifyListener:
             with self._mutex:
                 self._since = time.monotonic()
                 self.listening = True
-            self._wake_all()  # each reads once: a wake-up may have been sent before we listened
+            self.wake_all()  # each reads once: a wake-up may have been sent before we listened
             self._read(connection, poke[0])
         except Exception:
             pass  # they poll, and the next waiter tries again
@@ -163,7 +134,7 @@ class NotifyListener:
                     connection.close()
                 except Exception:
                     pass
-            self._wake_all()
+            self.wake_all()
 
     def end(self) -> threading.Thread | None:
         """No client is left: end the thread. Return it if there is one."""
@@ -189,13 +160,13 @@ class NotifyListener:
                     if wakeup.startswith(ROW_CHANGED):
                         changed_rows.append(wakeup.removeprefix(ROW_CHANGED))
                     else:
-                        self.notify(wakeup)
+                        self.deliver(Pushed(wakeup.partition(" ")[0]))
                 if not changed_rows:
                     break
                 # Waiters come first; and wake-ups may arrive together with the reply.
                 self._read_changed_row(libpq, changed_rows.pop())
             now = time.monotonic()
-            if self._waiting or now - self._attended < HELD:
+            if self._waiters or now - self._attended < HELD:
                 quiet = now
             elif now - quiet > IDLE:
                 return

@@ -7,8 +7,7 @@ them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_list
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ..base import NEVER, Pushed, RowSnapshot, Runtime
-from ..polling import Shared
+from ..base import NEVER, Pushed, Runtime
 from .lock_rows import SqlRows, ThreadRows
 from .schema import ddl
 from .url import Address
@@ -35,8 +34,6 @@ class SqlStore(SqlRows):
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
         self._listener: NotifyListener | None = None
-        self._rows_read: dict[str, RowSnapshot] = {}
-        self.shared: Shared[RowSnapshot] = Shared(runtime.clock)
 
     @property
     def items(self) -> "SqlItemStore":
@@ -71,24 +68,12 @@ class SqlStore(SqlRows):
         listener = self._find_listener()
         if listener is None:
             return await poll(self, key, ticket, timeout)
-        return await listen(self, self._runtime, listener, key, ticket, timeout)
+        return await listen(self, self.runtime, listener, key, ticket, timeout)
 
     def wake_here(self, tickets: Collection[str]) -> None:
-        self.naps.wake(tickets)
+        self.inbox.wake_here(tickets)
         if self._listener is not None:
-            for ticket in tickets:
-                self._listener.notify(ticket)
-
-    def remember_row(self, key: str, seen: RowSnapshot) -> None:
-        """Keep a row that a woken waiter or the listener has read: the next step starts from it."""
-        if len(self._rows_read) > 1000:
-            self._rows_read.clear()
-        known = self._rows_read.get(key)
-        if known is None or known.at <= seen.at:
-            self._rows_read[key] = seen
-
-    def take_shown_row(self, key: str) -> RowSnapshot | None:
-        return self._rows_read.pop(key, None) if self._rows_read else None
+            self._listener.wake_here(tickets)
 
     async def attend(self) -> float:
         listener = self._find_listener()
@@ -114,16 +99,16 @@ class SqlStore(SqlRows):
 
             thread = remove_reader(listener, self)
             if thread is not None:
-                await self._runtime.call(thread.join, GOODBYE)
+                await self.runtime.call(thread.join, GOODBYE)
         await self.executor.close()
 
     def forked(self) -> None:
-        self._sample = None
+        self._server.forget()
         self.listener = ""
         self._listener = None
         self._lost.clear()
-        self._rows_read.clear()
-        self.shared.clear()
+        self.row_cache.clear()
+        self.inbox.clear()
         self.executor.forked()
 
     async def doctor(self) -> list[tuple[str, str]]:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...errors import StoreError
 from ...rules.locks import Wakeup
 from .. import polling
-from ..base import OutcomeUnknown, Pushed, Runtime
-from ..keys import is_queue
+from ..base import Pushed, Runtime
 from ..polling import Ahead, pool_of, standing
+from ..wakeups import Waiter
 from .schema import LISTENER, ROW_CHANGED
 
 if TYPE_CHECKING:
@@ -26,44 +25,35 @@ async def listen(
     store: "SqlStore", runtime: Runtime, listener: "NotifyListener", key: str, ticket: str, timeout: float
 ) -> Pushed | None:
     event = runtime.event()
+    me = Waiter(ticket, event)
     end = runtime.clock() + timeout
-    notified = False
-    arrived = listener.start_waiting(ticket, event)
     try:
-        while not arrived and not listener.listening and (left := end - runtime.clock()) > 0:
+        listener.start_waiting(me)
+        while not me.woken and not listener.listening and (left := end - runtime.clock()) > 0:
             found = await poll(store, key, ticket, min(left, UNREACHABLE))
             if found is not None:
                 return found
         # A wake-up that was sent before the process listened is lost. So all are woken when it begins to listen.
-        if not arrived:
+        if not me.woken:
             await event.wait(max(end - runtime.clock(), 0))
+        return listener.take(me)
     finally:
-        notified = listener.stop_waiting(ticket, event)
-    if not notified and runtime.clock() >= end:
-        return None
-    if is_queue(key) or not store.pushes_grants:
-        return Pushed(ticket)  # its next request is read and written together with the others of this client
-    try:
-        shown = await look(store, key, ticket, 0.0)
-    except (OutcomeUnknown, StoreError):
-        return Pushed(ticket)
-    return shown if isinstance(shown, Pushed) else Pushed(ticket)
+        listener.stop_waiting(me)
 
 
 async def poll(store: "SqlStore", key: str, ticket: str, timeout: float) -> Pushed | None:
-    return await polling.poll(store.naps, ticket, timeout, partial(look, store, key, ticket), FIRST, NEXT, BEHIND)
+    look = partial(_look, store, key, ticket)
+    return await polling.poll(store.inbox, store.runtime, ticket, timeout, look, FIRST, NEXT, BEHIND)
 
 
-async def look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed | Ahead | None:
-    seen = await store.shared.get(key, age, partial(store.read, key))
-    if seen is None:
+async def _look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed | Ahead | None:
+    known = await store.row_cache.read(key, age, store.client_clock, partial(store.read, key))
+    if known is None:
         return None
-    found = standing(seen.row.body if seen.row is not None else None, ticket, (seen.now, seen.at))
+    found = standing(known, ticket)
     if isinstance(found, Ahead) and found.wants is not None and not found.number:
         if await store.items.is_due(pool_of(key), found.wants):
             return Pushed(ticket)
-    if isinstance(found, Pushed):
-        store.remember_row(key, seen)
     return found
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ...errors import refused
 from . import errors
 
 ALL_USERS = 2**32 - 1
@@ -48,7 +49,7 @@ def owner(path: str) -> Owner | None:
             return None
         above = os.lstat(os.path.dirname(path))
     except OSError as bad:
-        raise errors.refused(f"{folder} is exchanged while {path} is opened: {bad.strerror}. Try again.") from None
+        raise refused(f"{folder} is exchanged while {path} is opened: {bad.strerror}. Try again.") from None
     try:
         database = os.lstat(path)
     except OSError:  # root makes it for the owner of the directory
@@ -99,7 +100,7 @@ def rights_of(one: Owner | None) -> Iterator[None]:
         system.setfsgid(one.gid)
         system.setfsuid(one.uid)
         if system.setfsuid(-1) & 0xFFFFFFFF != one.uid:  # where it is not allowed, it does nothing and reports nothing
-            raise errors.refused(f"Root may not act as {errors.user(one.uid)} here. Run this as that user.")
+            raise refused(f"Root may not act as {errors.user(one.uid)} here. Run this as that user.")
         yield
     finally:
         system.setfsuid(os.geteuid())

@@ -168,9 +168,10 @@ def _first_of_boot(
                 (codec.owners(record), codec.encode(record), version(), key),
             )
     if pools:  # their queues are empty now, and no item is due later than its own lease from now
-        execute("DELETE FROM fairlock_locks WHERE body LIKE '[\"line%'")
+        from ...rules.pools.codec import QUEUE_START
         from .item_checksums import cut_items
 
+        execute("DELETE FROM fairlock_locks WHERE body LIKE ?", (QUEUE_START + "%",))
         cut_items(execute, now)
     execute("DELETE FROM fairlock_meta")
     execute("INSERT INTO fairlock_meta (boot, base) VALUES (?, ?)", (seal(json.dumps([boot]), str(base)), base))

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import stat
 
-from ...errors import ConfigError, LockError, StoreError
+from ...errors import ConfigError, LockError, StoreError, refused
 
 BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, AUTH, NOTADB, PERM = (
     5, 6, 7, 8, 10, 11, 13, 14, 15, 23, 26, 3,
@@ -151,12 +151,6 @@ def _cannot_open(path: str) -> LockError:
         f"{path} cannot be opened. Perhaps this process has too many files open (ulimit -n), or one of {path}-wal and "
         f"{path}-shm belongs to another user."
     )
-
-
-def refused(sentence: str) -> StoreError:
-    error = StoreError(sentence)
-    error.refused = True
-    return error
 
 
 def exchangeable(path: str, database: os.stat_result, folder: str, there: os.stat_result) -> StoreError:

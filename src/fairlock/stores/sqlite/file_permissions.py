@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from ...errors import refused
 from . import errors
 
 DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -100,7 +101,7 @@ def refuse_strangers(path: str) -> None:
         except OSError:
             continue
         if problem := strange(path + end, there, own, above):
-            raise errors.refused(problem)
+            raise refused(problem)
 
 
 def strange(path: str, there: os.stat_result, own: Users, above: os.stat_result) -> str:

@@ -8,7 +8,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from ...errors import ConfigError
+from ...errors import ConfigError, refused
 from . import as_file_owner, errors, file_permissions
 
 NETWORK = (
@@ -95,7 +95,7 @@ def prepare(path: str) -> str:
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         except OSError as bad:
-            raise errors.refused(
+            raise refused(
                 f"The default place for locks, {os.path.dirname(path)}, cannot be made: {bad.strerror}. "
                 "Name a store that this user may write: FAIRLOCK_URL=sqlite:////absolute/path.db."
             ) from None

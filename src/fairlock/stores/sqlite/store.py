@@ -2,8 +2,8 @@
 
 A step is one autocommit statement, `UPDATE … WHERE key=? AND version=?`, so that there is no transaction in which a
 process could be stopped or killed for long. BUSY is handled by our own back-off, in the runtime of the client.
-`connection` has the settings and the traps of SQLite, `clock` the time, `wakeup_sockets` and `wakeups` the wake-ups,
-`maintenance` checkpoints and the sweep, `location` and `errors` what is refused and why.
+`connection` has the settings and the traps of SQLite, `clock` the time, `listener_sockets` and `wait_for_wakeup` the
+wake-ups, `maintenance` checkpoints and the sweep, `location` and `errors` what is refused and why.
 """
 
 import os
@@ -13,8 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ConfigError, LockError
-from ...rules.locks import Wakeup, codec
+from ...rules.locks import Wakeup
 from ..base import NEVER, Pushed, Row, RowSnapshot, Runtime, Store, Written
+from ..jitter import jitter
+from ..polling import Ahead, poll, standing
+from ..row_cache import decode
 from . import clock, errors, fork_hooks, location
 from .connection import SETTINGS, TABLES, Closed, Connection
 from .listener_sockets import WakeupSockets
@@ -42,8 +45,10 @@ UNLISTED = "SELECT 1 FROM fairlock_locks WHERE rowid > (SELECT max(rowid) FROM f
 LOOK = "SELECT version FROM fairlock_locks WHERE key=?"
 CLAIM = "UPDATE fairlock_locks SET version=? WHERE key=?"
 
+BUSY_TIMEOUT = 5.0  # seconds for which a step tries while others are writing
 UNHURRIED = 0.001  # seconds since our last write: this is no tight loop
 LOSSES = 2  # this many races lost in a row: even the odds
+FIRST = 0.01  # seconds: the shortest pause between two reads where no wake-up can be received
 CHECK = 0.2  # seconds between two checks whether the files are still ours
 SPINS = 3  # tries without a pause
 NOBODY: frozenset[str] = frozenset()
@@ -71,14 +76,11 @@ class SqliteStore(Store):
         busy_timeout: for how many seconds a step tries when others are writing (5). boot_id: only for tests.
         """
         path, options = location.parse(target if target is not None else location.default_path())
-        given = options.pop("busy_timeout", None)
-        if options:
-            raise ConfigError(
-                f"sqlite: does not know the parameter {next(iter(options))!r}. There is only busy_timeout (seconds)."
-            )
+        if busy_timeout is not None:
+            options["busy_timeout"] = str(busy_timeout)
         self.path = path
         self.where = "sqlite:///" + path
-        self.busy_timeout = _seconds(busy_timeout if busy_timeout is not None else given, 5.0)
+        self.busy_timeout = _read_busy_timeout(options) if options else BUSY_TIMEOUT
         # A client that grants a lock to another notifies it after the write, which is as good as from inside it. But
         # such a grant must be confirmed within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
@@ -306,7 +308,7 @@ class SqliteStore(Store):
                 end = now + self.busy_timeout
             elif now >= end:
                 raise errors.stuck(self._db.real, self.busy_timeout)
-            await self._runtime.sleep(_jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
+            await self._runtime.sleep(jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
 
     def _open(self) -> None:
         if self._closed:
@@ -377,32 +379,31 @@ class SqliteStore(Store):
         self._waiters.wake_here(tickets)
 
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        known: int | None = None
-        ahead = 0
-
-        async def look() -> int:
-            nonlocal known, ahead
-            at = self._clock()
-            if at >= self._check_at:
-                await self._check(at)
-            rows = await self._run(self._db.rows, LOOK, (key,))
-            if rows and rows[0][0] == known:
-                return ahead
-            rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
-            if not rows:
-                return -1
-            try:
-                standing = _standing(rows[0][2], ticket)
-            except ValueError:
-                return -1  # the next call raises it
-            if standing is None:
-                return -1
-            known, ahead = rows[0][3], standing
-            return ahead
+        async def look(age: float) -> Pushed | Ahead:
+            return await self._look(key, ticket)
 
         if self.open_listener():
-            return await self._waiters.wait(ticket, timeout, listeners, look)
-        return await self._waiters.poll(ticket, timeout, look)
+            return await self._waiters.wait_at(ticket, timeout, listeners, look)
+        return await poll(self._waiters, self._runtime, ticket, timeout, look, FIRST)
+
+    async def _look(self, key: str, ticket: str) -> Pushed | Ahead:
+        """Return how this ticket stands. The row is read and decoded only if its version has changed."""
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        known = self.row_cache.get(key)
+        rows = await self._run(self._db.rows, LOOK, (key,))
+        try:
+            if known is None or not rows or rows[0][0] != known.version:
+                rows = await self._run(self._select, SELECT, UNREADABLE, (key,))
+                if not rows:
+                    return Pushed(ticket)
+                score, owner, body, version = rows[0]
+                seen = RowSnapshot(Row(key, score, owner, body), version, self._db.now(), at)
+                known = self.row_cache.show(key, seen, decode(key, body))
+            return standing(known._replace(now=0), ticket)  # a wake-up or the keeper ends the wait, not the time
+        except ValueError:
+            return Pushed(ticket)  # the next call raises it
 
     async def attend(self) -> float:
         return 0.0 if self.open_listener() else NEVER
@@ -474,7 +475,8 @@ class SqliteStore(Store):
             self._db.in_child()
             self._listeners.in_child()
             self.listener = ""
-            self._waiters.reset()
+            self._waiters.clear()
+            self.row_cache.clear()
             self._lost.clear()
 
     def liveness_fd(self) -> int | None:
@@ -493,27 +495,8 @@ class SqliteStore(Store):
         return "\n".join(lines)
 
 
-def _standing(body: str, ticket: str) -> int | None:
-    """Return how many are ahead of this ticket, in the queue of a lock or a pool; None if it is not there."""
-    if type(body) is not str or not body.startswith('["line'):
-        return codec.decode(body).standing(ticket)
-    from ...rules.pools.codec import decode_queue
+def _read_busy_timeout(options: dict[str, str]) -> float:
+    from .. import split_url  # only here: it takes long to import
 
-    queue = decode_queue(body)
-    return 0 if any(w.ticket == ticket for w in queue.watchers) else queue.standing(ticket)
-
-
-def _jitter() -> float:
-    return int.from_bytes(os.urandom(2)) / 65536
-
-
-def _seconds(value: float | str | None, default: float) -> float:
-    if value is None:
-        return default
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1.0
-    if not 0 <= seconds < 86400:
-        raise ConfigError(f"busy_timeout={value} is not a number of seconds from 0 to a day.")
-    return seconds
+    given = split_url.options(options.items(), ("busy_timeout",), "sqlite")
+    return split_url.seconds(given, "busy_timeout", BUSY_TIMEOUT, 86400, zero=True)

@@ -1,4 +1,4 @@
-"""What every store must show, whatever it is made of. Two lines play it over yours:
+"""The behaviours that every store must show. Two lines run them over yours:
 
     from fairlock.testing.suite import *
     world = matrix({"mine": lambda folder: f"mine://{folder}/locks"})

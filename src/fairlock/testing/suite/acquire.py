@@ -1,4 +1,4 @@
-"""Getting in: trying, waiting, giving up in time; with `acquire`, with `hold` and with the object itself."""
+"""Acquiring: trying, waiting, timeouts; with `acquire`, with `hold` and with the object itself."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from .parametrize import LOCK, SINGLE, Behaviours, Kind, every_kind, take
 
 
 @every_kind
-class TestGettingIn(Behaviours):
+class TestAcquiring(Behaviours):
     async def test_what_is_free_is_had_at_once(self, harness: Harness, kind: Kind) -> None:
         lock = kind.mine(harness.connect(owner="me"), "x", lease=30)
         lease = await take(lock)
@@ -43,7 +43,7 @@ class TestGettingIn(Behaviours):
         assert not lease.lost
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
-    async def test_a_waiter_gets_in_when_the_holder_leaves(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_waiter_gets_the_lock_when_the_holder_releases(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         waiting = harness.go(take(kind.rival(harness.connect(), "x")))
         await harness.in_queue("x", 1)
@@ -99,7 +99,7 @@ class TestGettingIn(Behaviours):
                 raise ZeroDivisionError
         assert (await harness.resource("x")).holders == ()
 
-    async def test_a_hold_that_waits_too_long_says_who_holds_it(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_hold_that_waits_too_long_names_the_holder(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(owner="web-3:4117"), "orders:42", note="ship order"))
         rival = kind.rival(harness.connect(), "orders:42")
 
@@ -116,7 +116,7 @@ class TestGettingIn(Behaviours):
         assert str(error).startswith("'orders:42' is held by web-3:4117 (ship order) for ")
         assert str(error).endswith("; you waited 0.2 s, position 1 in the queue.")
 
-    async def test_a_hold_that_only_tries_says_who_holds_it(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_hold_that_only_tries_names_the_holder(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(owner="web-3:4117"), "x"))
         with pytest.raises(LockTimeout, match="'x' is held by web-3:4117 for"):
             async with kind.rival(harness.connect(), "x").hold(timeout=0):
@@ -145,8 +145,8 @@ class TestGettingIn(Behaviours):
 
 
 @pytest.mark.parametrize("kind", [LOCK, SINGLE], ids=str)
-class TestWaitingSoLong(Behaviours):
-    """Those who share a place with others of their client, and those who have one of their own."""
+class TestTimeouts(Behaviours):
+    """For waiters that share a place with others of their client, and for waiters with a place of their own."""
 
     async def test_a_wait_that_is_too_long_gives_none(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
@@ -170,7 +170,7 @@ class TestWaitingSoLong(Behaviours):
         rival = harness.go(take(kind.rival(harness.connect(), "x")))
         await harness.in_queue("x", 1)
         begun = harness.time()
-        poll_ttl = 0.4 if harness.hand else 1.0  # or it gives up before it is seen
+        poll_ttl = 0.4 if harness.manual_clock else 1.0  # or it gives up before it is seen
         late = harness.connect()
         waiting = harness.go(kind.mine(late, "x").acquire(timeout=poll_ttl))
         await harness.in_queue("x", 2)
@@ -180,7 +180,7 @@ class TestWaitingSoLong(Behaviours):
         assert await waiting.result(within=0.201) is None
         assert poll_ttl <= harness.time() - begun < poll_ttl + 0.6
 
-    async def test_the_objects_own_timeout_counts_unless_another_is_said(self, harness: Harness, kind: Kind) -> None:
+    async def test_the_objects_own_timeout_applies_unless_another_is_given(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
         rival = kind.rival(harness.connect(), "x", timeout=0.1)
         waiting = harness.go(rival.acquire())
@@ -192,7 +192,7 @@ class TestWaitingSoLong(Behaviours):
         assert await waiting.result(within=0.151) is None
 
     @pytest.mark.parametrize("for_ever", [None, -1])
-    async def test_none_and_minus_one_wait_for_ever(self, harness: Harness, kind: Kind, for_ever: int | None) -> None:
+    async def test_none_and_minus_one_wait_forever(self, harness: Harness, kind: Kind, for_ever: int | None) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         waiting = harness.go(take(kind.rival(harness.connect(), "x", timeout=0.05), timeout=for_ever))
         await harness.in_queue("x", 1)

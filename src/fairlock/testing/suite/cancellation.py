@@ -1,4 +1,4 @@
-"""Calling off the wait of another thread or task: it ends without what it waited for, and leaves no place behind."""
+"""Cancelling a wait by an event: it ends without a lock or item, and leaves no place behind."""
 
 import threading
 
@@ -8,11 +8,11 @@ from ...errors import ConfigError
 from ..harness import Harness
 from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, take
 
-WITHIN = 0.2  # seconds of the hand clock in which a wait that was called off has ended
+WITHIN = 0.2  # seconds of the manual clock in which a cancelled wait has ended
 
 
 @every_kind
-class TestCallingOff(Behaviours):
+class TestCancelEvent(Behaviours):
     async def test_a_wait_that_is_called_off_ends_and_leaves_no_place_behind(
         self, harness: Harness, kind: Kind
     ) -> None:
@@ -50,13 +50,13 @@ class TestCallingOff(Behaviours):
         assert (await harness.resource("x")).queue == ()
 
 
-class TestCallingOffInVain(Behaviours):
+class TestBadCancelEvent(Behaviours):
     async def test_what_has_no_is_set_is_refused(self, harness: Harness) -> None:
         with pytest.raises(ConfigError, match="cancel must be an Event"):
             await harness.connect().lock("x").acquire(cancel=5)  # type: ignore[call-overload]
 
 
-class TestCallingOffItems(PoolBehaviours):
+class TestCancelEventOfItems(PoolBehaviours):
     async def test_a_wait_for_an_item_can_be_called_off(self, harness: Harness) -> None:
         client, cancel = harness.connect(), threading.Event()
         waiting = harness.go(client.pool("jobs").acquire(cancel=cancel))

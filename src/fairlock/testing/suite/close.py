@@ -1,4 +1,4 @@
-"""Closing a client at any moment: a waiter learns it at once, and nothing of it stays in the store."""
+"""Closing a client at any moment: its waiters learn of it at once, and nothing of it stays in the store."""
 
 from collections.abc import Awaitable, Callable
 
@@ -12,7 +12,7 @@ from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, take
 
 @every_kind
 class TestClosing(Behaviours):
-    async def test_closing_ends_those_who_wait_and_leaves_no_place_behind(self, harness: Harness, kind: Kind) -> None:
+    async def test_closing_ends_waits_and_leaves_no_place_behind(self, harness: Harness, kind: Kind) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client = harness.connect(lease=60)
         waiting = [harness.go(kind.mine(client, "x").acquire()) for _ in range(3)]
@@ -25,7 +25,7 @@ class TestClosing(Behaviours):
         await held.release()
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
-    async def test_the_next_in_line_does_not_wait_for_a_closed_one(self, harness: Harness, kind: Kind) -> None:
+    async def test_the_next_waiter_does_not_wait_for_a_closed_client(self, harness: Harness, kind: Kind) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, later = harness.connect(lease=60), harness.connect(lease=60)
         closed = harness.go(kind.mine(client, "x").acquire())
@@ -41,9 +41,9 @@ class TestClosing(Behaviours):
         assert lease.held
 
 
-class TestClosingAmidFaults(Behaviours):
+class TestClosingDuringFaults(Behaviours):
     async def test_an_acquire_whose_reply_is_lost_is_undone_by_closing(self, harness: Harness) -> None:
-        """The store has let it in and the client does not know: nobody waits a lease for that."""
+        """The store has granted it and the client does not know: no other client waits a lease for that."""
         faults = Faults(*["after"] * 3, on="Acquire")
         client = harness.connect(lease=60, faults=faults)
         acquiring = harness.go(client.lock("x").acquire())
@@ -67,7 +67,7 @@ class TestClosingAmidFaults(Behaviours):
 
 
 class TestClosingWithItems(PoolBehaviours):
-    async def test_closing_ends_those_who_wait_for_an_item(self, harness: Harness) -> None:
+    async def test_closing_ends_waits_for_an_item(self, harness: Harness) -> None:
         client, other = harness.connect(), harness.connect()
         waiting = [harness.go(client.pool("jobs").acquire()) for _ in range(2)]
         await harness.workers("jobs", 2)
@@ -82,6 +82,6 @@ class TestClosingWithItems(PoolBehaviours):
 
 def _said(faults: Faults, what: str) -> Callable[[], Awaitable[bool]]:
     async def check() -> bool:
-        return what in faults.said
+        return what in faults.sent
 
     return check

@@ -10,7 +10,7 @@ from .parametrize import LOCK, READER, WRITER, Behaviours, Kind
 MANY = 40
 SLOTS = 3
 EMBEDDED = 24  # the same in a file of this machine, where a refused write costs microseconds and is not avoided
-MOST = 6  # requests for each who gets in and out again, with those who collide and those who only look
+MOST = 6  # requests for each acquire and release, including conflicts and polls
 
 
 def _slots(client: aio.Locks, name: str) -> aio.Lock:
@@ -19,9 +19,9 @@ def _slots(client: aio.Locks, name: str) -> aio.Lock:
 
 class TestCrowds(Behaviours):
     @pytest.mark.parametrize("kind", [LOCK, WRITER, READER, Kind("semaphore(3)", _slots, _slots)], ids=str)
-    async def test_each_of_a_crowd_gets_in_by_few_requests(self, harness: Harness, kind: Kind) -> None:
+    async def test_each_of_a_crowd_gets_the_lock_with_few_requests(self, harness: Harness, kind: Kind) -> None:
         clients = [harness.connect(), harness.connect()]
-        requests = requests_of(*(harness.undressed(client) for client in clients))
+        requests = requests_of(*(harness.unwrapped(client) for client in clients))
         holders = most = 0
 
         async def work(number: int) -> None:
@@ -37,10 +37,10 @@ class TestCrowds(Behaviours):
         async def all_are_through() -> bool:
             return all(each.done for each in crowd)
 
-        await harness.until(all_are_through, "everybody was inside")
+        await harness.until(all_are_through, "all have held it")
         for each in crowd:
             await each.result()
         if kind is not READER:
             assert most <= (SLOTS if kind.mine is _slots else 1)
-        embedded = harness.undressed(clients[0])._session.backend.where.startswith("sqlite:")
+        embedded = harness.unwrapped(clients[0])._session.backend.where.startswith("sqlite:")
         assert requests() <= (EMBEDDED if embedded else MOST) * MANY

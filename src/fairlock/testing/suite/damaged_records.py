@@ -1,4 +1,4 @@
-"""One record or item that nobody can read: it costs one name, everything else goes on, and a repair brings it back."""
+"""One record or item is unreadable: only that name is affected, and a repair resets it."""
 
 import pytest
 

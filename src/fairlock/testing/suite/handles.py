@@ -1,4 +1,4 @@
-"""Leases that are made longer, by their holder or by another process that knows their handle, or ended by that one."""
+"""Extending and releasing leases: by their holder, or by another process that knows their handle."""
 
 import pytest
 
@@ -117,14 +117,14 @@ class TestHandles(Behaviours):
         del last
 
     async def test_an_extension_that_overtakes_the_end_of_a_max_hold_counts(self, harness: Harness, kind: Kind) -> None:
-        """The holder gives up in the same moment: its Leave is on the way, and arrives after the extension."""
+        """The holder gives up at the same moment: its Release is on its way, and arrives after the extension."""
         faults = Faults()
         other = harness.connect()
         lease = await take(kind.mine(harness.connect(lease=0.6, faults=faults), "x", handle=SECRET, max_hold=0.1))
         faults.hang = True
         for _ in range(100):
             await harness.pass_time(0.02)
-            if lease.lost and "Release" in faults.said:
+            if lease.lost and "Release" in faults.sent:
                 break
         await other.extend("x", 5, handle=SECRET)
         faults.over()
@@ -132,13 +132,13 @@ class TestHandles(Behaviours):
         assert await kind.rival(other, "x").acquire(False) is None
         assert await other.release("x", handle=SECRET)
 
-    async def test_nobody_enters_by_a_handle(self, harness: Harness, kind: Kind) -> None:
+    async def test_no_client_acquires_with_a_handle(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x", handle=SECRET))
         assert await kind.rival(harness.connect(), "x", handle=SECRET).acquire(False) is None
 
     async def test_a_handle_is_shown_nowhere(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x", handle=SECRET))
-        assert SECRET not in repr(await harness.eye.snapshot()) + lease.ticket + repr(lease)
+        assert SECRET not in repr(await harness.observer.snapshot()) + lease.ticket + repr(lease)
         await lease.release()
         with pytest.raises(NotHeld):
             await harness.connect().extend("x", 5, handle=SECRET)

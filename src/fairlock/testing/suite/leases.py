@@ -1,4 +1,4 @@
-"""Leases: they renew themselves, end when they should, and a client that loses one knows before another can have it."""
+"""Leases: they are renewed, they end in time, and a client knows of a loss before another client can have the lock."""
 
 import logging
 
@@ -14,10 +14,10 @@ SHORT = 0.5  # the shortest lease there is
 
 
 @every_kind
-class TestKeeping(Behaviours):
+class TestRenewing(Behaviours):
     async def test_a_lease_renews_itself(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(lease=SHORT), "x"))
-        await harness.pass_time(20 if harness.hand else 1.2)
+        await harness.pass_time(20 if harness.manual_clock else 1.2)
         assert lease.held
         assert [e.fence for e in (await harness.resource("x")).holders] == [lease.fence]
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
@@ -27,33 +27,33 @@ class TestKeeping(Behaviours):
         lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x")
         async with lock:
             await harness.pass_time(0.3)
-        assert "Renew" in faults.said
-        faults.said.clear()
-        await harness.pass_time(20 if harness.hand else 0.6)
-        assert "Renew" not in faults.said
+        assert "Renew" in faults.sent
+        faults.sent.clear()
+        await harness.pass_time(20 if harness.manual_clock else 0.6)
+        assert "Renew" not in faults.sent
 
     async def test_renewing_begins_again_after_a_rest(self, harness: Harness, kind: Kind) -> None:
         lock = kind.mine(harness.connect(lease=SHORT), "x")
         async with lock:
             pass
-        await harness.pass_time(5 if harness.hand else 1.2)
+        await harness.pass_time(5 if harness.manual_clock else 1.2)
         lease = await take(lock)
-        await harness.pass_time(20 if harness.hand else 0.8)
+        await harness.pass_time(20 if harness.manual_clock else 0.8)
         assert lease.held
 
-    async def test_a_short_silence_of_the_store_is_survived_and_told(self, harness: Harness, kind: Kind) -> None:
-        told: list[str] = []
+    async def test_a_short_silence_of_the_store_is_survived_and_reported(self, harness: Harness, kind: Kind) -> None:
+        kinds: list[str] = []
         faults = Faults()
-        client = harness.connect(lease=1, faults=faults, on_event=lambda event: told.append(event.kind))
+        client = harness.connect(lease=1, faults=faults, on_event=lambda event: kinds.append(event.kind))
         lease = await take(kind.mine(client, "x"))
         faults.cut = True
         await harness.pass_time(0.5)
         faults.over()
         await harness.pass_time(1.0)
         assert lease.held
-        assert [kind for kind in told if kind.startswith("store")] == ["store_down", "store_up"]
+        assert [kind for kind in kinds if kind.startswith("store")] == ["store_down", "store_up"]
 
-    async def test_the_keeper_goes_on_when_somebody_stumbles_in_a_callback(self, harness: Harness, kind: Kind) -> None:
+    async def test_the_keeper_continues_when_a_callback_raises(self, harness: Harness, kind: Kind) -> None:
         def stumble(_: object) -> None:
             raise ZeroDivisionError
 
@@ -61,7 +61,7 @@ class TestKeeping(Behaviours):
         try:
             client = harness.connect(lease=SHORT, on_event=stumble)
             lease = await take(kind.mine(client, "x"))
-            await harness.pass_time(20 if harness.hand else 0.8)
+            await harness.pass_time(20 if harness.manual_clock else 0.8)
         finally:
             logging.getLogger("fairlock").disabled = False
         assert lease.held
@@ -69,7 +69,7 @@ class TestKeeping(Behaviours):
 
 @every_kind
 class TestLosing(Behaviours):
-    async def test_a_loss_is_known_before_anybody_else_gets_in(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_loss_is_known_before_another_client_holds_the_lock(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lease = await take(kind.mine(harness.connect(lease=SHORT, faults=faults), "x"))
         known: list[bool] = []
@@ -102,7 +102,7 @@ class TestLosing(Behaviours):
             with pytest.raises(LeaseLost):
                 await asking
 
-    async def test_releasing_what_was_lost_says_so(self, harness: Harness, kind: Kind) -> None:
+    async def test_releasing_a_lost_lease_raises(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x")
         await take(lock)
@@ -112,7 +112,7 @@ class TestLosing(Behaviours):
             await lock.release()
         faults.over()
 
-    async def test_one_who_was_stopped_learns_of_its_loss_at_the_next_look(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_paused_holder_learns_of_its_loss_at_its_next_check(self, harness: Harness, kind: Kind) -> None:
         """Stopped past its lease, while another came and went: the keeper cannot have noticed, the clock shows it."""
         faults = Faults()
         lease = await take(kind.mine(harness.connect(lease=SHORT, faults=faults), "x"))
@@ -126,7 +126,7 @@ class TestLosing(Behaviours):
         assert lease.lost
         assert (await harness.resource("x")).holders == ()
 
-    async def test_an_expired_lease_that_nobody_wanted_is_kept(self, harness: Harness, kind: Kind) -> None:
+    async def test_an_expired_lease_that_no_other_client_wanted_is_kept(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lease = await take(kind.mine(harness.connect(lease=SHORT, faults=faults), "x"))
         faults.hang = True
@@ -136,7 +136,7 @@ class TestLosing(Behaviours):
         assert lease.held
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
-    async def test_a_renewal_never_makes_anew_what_the_store_has_lost(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_renewal_never_creates_a_lease_that_the_store_has_lost(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(lease=SHORT), "x"))
         await harness.forget("x")
         await harness.pass_time(0.4)
@@ -147,7 +147,7 @@ class TestLosing(Behaviours):
 
     # -- leaving
 
-    async def test_a_clean_body_hears_of_the_loss_when_it_leaves(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_clean_body_gets_the_loss_when_it_ends(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x")
         with pytest.raises(LeaseLost, match="'x' was lost"):
@@ -169,7 +169,7 @@ class TestLosing(Behaviours):
         faults.over()
         assert "The lease on 'x' was lost" in "".join(caught.value.__notes__)
 
-    async def test_a_store_that_is_down_at_the_end_of_with_is_told_later(
+    async def test_a_store_that_is_down_at_the_end_of_with_gets_the_release_later(
         self, harness: Harness, kind: Kind, caplog: pytest.LogCaptureFixture
     ) -> None:
         faults = Faults()
@@ -179,10 +179,10 @@ class TestLosing(Behaviours):
         assert not lease.held
         assert "did not reach the store" in caplog.text
         faults.over()
-        await harness.pass_time(0.3 if harness.hand else 0)
+        await harness.pass_time(0.3 if harness.manual_clock else 0)
         await harness.empty("x")
 
-    async def test_a_release_that_fails_says_so_and_may_be_repeated(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_release_that_fails_raises_and_may_be_repeated(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lease = await take(kind.mine(harness.connect(faults=faults), "x"))
         faults.cut = True
@@ -201,21 +201,21 @@ class TestLosing(Behaviours):
         with pytest.raises(StoreError):
             await lease.release()
         faults.over()
-        await harness.pass_time(1 if harness.hand else 0)
+        await harness.pass_time(1 if harness.manual_clock else 0)
         await harness.empty("x")
         await lease.release()
         assert not lease.lost
 
-    # -- being told
+    # -- callbacks
 
     async def test_on_lost_is_called_once_with_the_lease(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         called: list[tuple[str, bool, str | None]] = []
 
-        def told(lease: aio.Lease) -> None:
+        def on_lost(lease: aio.Lease) -> None:
             called.append((lease.name, lease.lost, lease.reason))
 
-        lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x", on_lost=told)
+        lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x", on_lost=on_lost)
         await take(lock)
         faults.hang = True
         await harness.pass_time(0.6)
@@ -242,7 +242,7 @@ class TestLosing(Behaviours):
         try:
             await take(kind.mine(client, "x", on_lost=fail, max_hold=0.2))
             other = await take(kind.mine(client, "y"))
-            await harness.pass_time(20 if harness.hand else 0.8)
+            await harness.pass_time(20 if harness.manual_clock else 0.8)
         finally:
             logging.getLogger("fairlock").disabled = False
         assert called == ["x"]
@@ -250,8 +250,8 @@ class TestLosing(Behaviours):
 
 
 @every_mutex
-class TestHowLong(Behaviours):
-    async def test_max_hold_ends_what_would_be_renewed_for_ever(self, harness: Harness, kind: Kind) -> None:
+class TestMaxHoldAndAtLeast(Behaviours):
+    async def test_max_hold_ends_what_would_be_renewed_forever(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(lease=SHORT), "x", max_hold=0.7))
         waiting = harness.go(take(kind.rival(harness.connect(), "x")))
         await harness.pass_time(0.6)
@@ -262,7 +262,7 @@ class TestHowLong(Behaviours):
         with pytest.raises(LeaseLost, match="longer than max_hold"):
             lease.ensure_held()
 
-    async def test_max_hold_counts_for_each_holder_anew(self, harness: Harness, kind: Kind) -> None:
+    async def test_max_hold_counts_for_each_holder_separately(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect(lease=SHORT)
         lock = kind.mine(client, "x", max_hold=0.5)
         first = await take(lock)
@@ -300,34 +300,34 @@ class TestHowLong(Behaviours):
 
 
 class TestEvents(Behaviours):
-    async def test_what_happens_is_told_in_its_order(self, harness: Harness) -> None:
-        told: list[Event] = []
+    async def test_events_come_in_their_order(self, harness: Harness) -> None:
+        events: list[Event] = []
         holder = await take(harness.connect().lock("x"))
-        waiting = harness.go(take(harness.connect(on_event=told.append, lease=SHORT).lock("x")))
+        waiting = harness.go(take(harness.connect(on_event=events.append, lease=SHORT).lock("x")))
         await harness.in_queue("x", 1)
         await holder.release()
         lease = await waiting.result()
         await harness.pass_time(0.2)
         await lease.renew()
         await lease.release()
-        kinds = [event.kind for event in told]
+        kinds = [event.kind for event in events]
         assert [kind for at, kind in enumerate(kinds) if kind not in kinds[:at]] == [
             "waiting", "acquired", "renewed", "released",
         ]  # fmt: skip
-        assert {event.name for event in told} == {"x"}
-        acquired = next(event for event in told if event.kind == "acquired")
+        assert {event.name for event in events} == {"x"}
+        acquired = next(event for event in events if event.kind == "acquired")
         assert acquired.fence == lease.fence
         assert acquired.ticket not in ("", lease.ticket), "shortened: it cannot be used to release"
 
-    async def test_a_loss_is_told_and_logged(self, harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
-        told: list[Event] = []
+    async def test_a_loss_is_an_event_and_logged(self, harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
+        events: list[Event] = []
         faults = Faults()
-        client = harness.connect(on_event=told.append, lease=SHORT, faults=faults)
+        client = harness.connect(on_event=events.append, lease=SHORT, faults=faults)
         lease = await take(client.lock("x"))
         faults.cut = True
         await harness.pass_time(0.6)
         assert lease.lost
-        assert [event.kind for event in told if event.name] == ["acquired", "lost"]
+        assert [event.kind for event in events if event.name] == ["acquired", "lost"]
         logged = [record for record in caplog.records if getattr(record, "event", None) is not None]
         assert "lost" in [record.event.kind for record in logged]  # type: ignore[attr-defined]
         faults.over()

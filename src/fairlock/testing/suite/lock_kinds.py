@@ -1,4 +1,4 @@
-"""Kinds of lock are numbers: which can be held together, how many slots there are, what happens when that changes."""
+"""Kinds of lock: which can be held together, how many slots there are, and what happens when that changes."""
 
 import pytest
 
@@ -161,7 +161,7 @@ class TestSlots(Behaviours):
         for number in (1, 2, 3):
             assert await client.semaphore("x", number).acquire(False) is None
 
-    async def test_fewer_slots_send_nobody_away(self, harness: Harness) -> None:
+    async def test_fewer_slots_keep_all_holders(self, harness: Harness) -> None:
         client = harness.connect()
         leases = [await take(client.semaphore("x", 3)) for _ in range(3)]
         await client.resize("x", 1)
@@ -172,7 +172,7 @@ class TestSlots(Behaviours):
         await leases[2].release()
         assert await client.semaphore("x", 1).acquire(False)
 
-    async def test_one_in_line_that_has_become_too_heavy_is_told(self, harness: Harness) -> None:
+    async def test_a_waiter_that_has_become_too_heavy_gets_an_error(self, harness: Harness) -> None:
         client = harness.connect()
         await take(client.semaphore("x", 3))
         heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
@@ -193,7 +193,7 @@ class TestSlots(Behaviours):
         async with harness.connect().semaphore("gpu", None):
             assert await harness.connect().semaphore("gpu", 5).acquire(False, weight=2) is None
 
-    async def test_nobody_waits_for_itself_where_an_operator_has_left_fewer_slots(self, harness: Harness) -> None:
+    async def test_no_client_waits_for_itself_after_an_operator_reduced_the_slots(self, harness: Harness) -> None:
         client = harness.connect()
         await client.resize("x", 1)
         slots = client.semaphore("x", 2)

@@ -1,4 +1,4 @@
-"""Replies get lost, messages come late or twice, the store is down: no false refusal, no ghost, nothing left behind."""
+"""Replies are lost, messages come late or twice, the store is down: no false refusal, and nothing is left behind."""
 
 import pytest
 
@@ -13,7 +13,7 @@ any_fault = pytest.mark.parametrize("fault", ["before", "after", "late", "twice"
 @every_kind
 @any_fault
 class TestFaults(Behaviours):
-    async def test_on_the_way_in_nobody_is_refused_by_his_own_lock(
+    async def test_on_acquire_no_client_is_refused_by_itself(
         self, harness: Harness, kind: Kind, fault: str
     ) -> None:
         faults = Faults(fault, fault, on="Acquire")
@@ -26,7 +26,7 @@ class TestFaults(Behaviours):
         await lease.release()
         assert (await harness.resource("x")).holders == ()
 
-    async def test_in_line_nobody_loses_his_place_or_stands_twice(
+    async def test_in_the_queue_no_place_is_lost_or_doubled(
         self, harness: Harness, kind: Kind, fault: str
     ) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
@@ -34,7 +34,7 @@ class TestFaults(Behaviours):
         waiting = harness.go(take(kind.rival(harness.connect(faults=faults), "x")))
         await harness.pass_time(0.1)
         await harness.in_queue("x", 1)
-        await harness.pass_time(1.5 if harness.hand else 0.1)
+        await harness.pass_time(1.5 if harness.manual_clock else 0.1)
         assert len((await harness.resource("x")).queue) == 1
         await lease.release()
         late = await waiting.result(within=2)
@@ -43,13 +43,14 @@ class TestFaults(Behaviours):
 
     async def test_on_renewal_nothing_is_lost(self, harness: Harness, kind: Kind, fault: str) -> None:
         faults = Faults(None, fault, fault, None, fault, on="Renew")
-        lease = await take(kind.mine(harness.connect(lease=1 if harness.hand is None else 0.5, faults=faults), "x"))
-        await harness.pass_time(5 if harness.hand else 1.2)
+        client = harness.connect(lease=1 if harness.manual_clock is None else 0.5, faults=faults)
+        lease = await take(kind.mine(client, "x"))
+        await harness.pass_time(5 if harness.manual_clock else 1.2)
         assert faults.made
         assert lease.held
         assert [e.fence for e in (await harness.resource("x")).holders] == [lease.fence]
 
-    async def test_on_the_way_out_it_is_released_and_nobody_says_lost(
+    async def test_on_release_it_is_released_and_not_lost(
         self, harness: Harness, kind: Kind, fault: str
     ) -> None:
         faults = Faults(fault, fault, on="Release")
@@ -61,7 +62,7 @@ class TestFaults(Behaviours):
         assert (await harness.resource("x")).holders == ()
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
-    async def test_giving_up_leaves_nobody_in_line(self, harness: Harness, kind: Kind, fault: str) -> None:
+    async def test_giving_up_leaves_no_waiter_in_the_queue(self, harness: Harness, kind: Kind, fault: str) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         faults = Faults(fault, fault, on=("Release",))
         waiting = harness.go(kind.rival(harness.connect(faults=faults), "x").acquire(timeout=0.1))
@@ -73,7 +74,7 @@ class TestFaults(Behaviours):
 
 
 @every_kind
-class TestTheStoreIsDown(Behaviours):
+class TestStoreDown(Behaviours):
     async def test_to_begin_with_it_is_an_error_at_once(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lock = kind.mine(harness.connect(faults=faults), "x")
@@ -84,27 +85,27 @@ class TestTheStoreIsDown(Behaviours):
         assert isinstance(caught.value, ConnectionError)
         assert harness.time() - begun < 1
         faults.over()
-        await harness.pass_time(1.1 if harness.hand else 0)
+        await harness.pass_time(1.1 if harness.manual_clock else 0)
         await harness.empty("x")
         assert await lock.acquire(False)
 
-    async def test_in_line_it_is_tried_until_the_time_is_over(self, harness: Harness, kind: Kind) -> None:
+    async def test_in_the_queue_it_is_retried_until_the_timeout(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
         client = harness.connect(faults=faults)
         waiting = harness.go(take(kind.rival(client, "x"), timeout=60))
         await harness.in_queue("x", 1)
         faults.cut = True
-        await harness.pass_time(1.5 if harness.hand else 0.3)
+        await harness.pass_time(1.5 if harness.manual_clock else 0.3)
         assert not waiting.done
         faults.over()
         await lease.release()
         assert (await waiting.result(within=2)).held
 
-    async def test_in_line_the_timeout_is_kept_all_the_same(self, harness: Harness, kind: Kind) -> None:
+    async def test_in_the_queue_the_timeout_is_kept_nevertheless(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
-        poll_ttl = 0.5 if harness.hand else 1.0  # or it gives up before it is seen
+        poll_ttl = 0.5 if harness.manual_clock else 1.0  # or it gives up before it is seen
         waiting = harness.go(kind.rival(harness.connect(faults=faults), "x").acquire(timeout=poll_ttl))
         await harness.in_queue("x", 1)
         begun = harness.time()
@@ -116,28 +117,28 @@ class TestTheStoreIsDown(Behaviours):
         assert harness.time() - begun < poll_ttl + 1
         faults.over()
 
-    async def test_a_message_that_arrives_after_its_own_leave_finds_a_tombstone(
+    async def test_a_message_that_arrives_after_its_own_release_finds_a_tombstone(
         self, harness: Harness, kind: Kind
     ) -> None:
-        """An Enter under way while its sender gives up would otherwise put a ghost inside for a whole lease."""
+        """An Acquire on its way while its sender gives up would otherwise hold the lock for a whole lease."""
         faults = Faults("late", "down", on="Acquire")
         client = harness.connect(faults=faults, lease=3600)
         lock = kind.mine(client, "x")
         with pytest.raises(StoreError):
             await harness.go(lock.acquire()).result(within=1)
-        await harness.pass_time(1.1 if harness.hand else 0)
+        await harness.pass_time(1.1 if harness.manual_clock else 0)
         await harness.until(lambda: _left(faults), "it has left")
         assert (await harness.resource("x")).holders == ()
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
 
 async def _left(faults: Faults) -> bool:
-    return "Release" in faults.said
+    return "Release" in faults.sent
 
 
 class TestManyFaults(Behaviours):
     @pytest.mark.parametrize("seed", range(6))
-    async def test_by_chance_nothing_is_left_behind_and_no_two_are_inside(self, harness: Harness, seed: int) -> None:
+    async def test_random_faults_leave_nothing_behind_and_no_lock_held_twice(self, harness: Harness, seed: int) -> None:
         holders = 0
         worst = 0
         turns = 0
@@ -159,10 +160,10 @@ class TestManyFaults(Behaviours):
                     pass
 
         working = [harness.go(work(number)) for number in range(4)]
-        await harness.pass_time(60 if harness.hand else 0)
+        await harness.pass_time(60 if harness.manual_clock else 0)
         for each in working:
             await each.result()
         assert worst == 1
         assert turns >= 30
-        await harness.pass_time(2 if harness.hand else 0)
+        await harness.pass_time(2 if harness.manual_clock else 0)
         await harness.empty("x")

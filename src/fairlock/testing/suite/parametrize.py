@@ -1,4 +1,4 @@
-"""How the behaviours are played: the matrix of stores and faces, the kinds of lock, the base of the test classes."""
+"""How the behaviours are run: the matrix of stores and faces, the kinds of lock, the base of the test classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def matrix(stores: Mapping[str, OpenSite | str]) -> Any:
 
 
 class Behaviours:
-    """Its tests are coroutines over a world; here they become plain functions that the world runs."""
+    """Its tests are coroutines over a harness; here they become plain functions that the harness runs."""
 
     def __init_subclass__(cls) -> None:
         for name, test in list(vars(cls).items()):
@@ -51,7 +51,7 @@ def _played(test: Callable[..., Any]) -> Callable[..., None]:
 
 
 class PoolBehaviours(Behaviours):
-    """Those of pools: played by every store that keeps any."""
+    """The behaviours of pools, for every store that has pools."""
 
     def __init_subclass__(cls) -> None:
         for name, test in list(vars(cls).items()):
@@ -74,7 +74,7 @@ Make = Callable[..., aio.Lock]
 
 
 class Kind(NamedTuple):
-    """A kind of lock, and the kind that it keeps out."""
+    """A kind of lock, and the kind that it excludes."""
 
     label: str
     mine: Make

@@ -1,4 +1,4 @@
-"""What is in a pool: adding, taking, giving back, finishing, removing, looking."""
+"""The items of a pool: adding, taking, giving back, finishing, removing, listing."""
 
 import math
 from datetime import timedelta
@@ -39,7 +39,7 @@ class TestItems(PoolBehaviours):
         await (await get(jobs, key="a")).done()
         assert await jobs.add("a", 3) is False
 
-    async def test_an_item_tells_what_it_is(self, harness: Harness) -> None:
+    async def test_an_item_has_the_fields_of_its_row(self, harness: Harness) -> None:
         jobs = harness.connect(owner="me").pool("jobs", lease=30)
         await jobs.add("a", {"n": 1})
         item = await get(jobs)
@@ -123,7 +123,7 @@ class TestItems(PoolBehaviours):
             await item.update(1)
         assert (await jobs.counts()).done == 1
 
-    async def test_a_body_is_kept_as_the_work_goes_on(self, harness: Harness) -> None:
+    async def test_a_body_is_stored_while_the_work_continues(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add("a", {"step": 0})
         item = await get(jobs)
@@ -147,7 +147,7 @@ class TestItems(PoolBehaviours):
         assert await harness.connect(namespace="n").pool("a").acquire(False) is None
         assert await client.lock("a").acquire(False)
         assert (await get(client.pool("a"))).key == "x"
-        assert [r.name for r in (await harness.eye.snapshot()).resources] == ["a"]
+        assert [r.name for r in (await harness.observer.snapshot()).resources] == ["a"]
 
 
 class TestNamedItems(PoolBehaviours):
@@ -161,7 +161,7 @@ class TestNamedItems(PoolBehaviours):
     async def test_one_that_is_not_there_is_not_had(self, harness: Harness) -> None:
         assert await harness.connect().pool("jobs").acquire(False, key="a") is None
 
-    async def test_one_that_is_done_is_told_of(self, harness: Harness) -> None:
+    async def test_a_done_item_is_an_error(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add("a")
         await (await get(jobs)).done()
@@ -169,7 +169,7 @@ class TestNamedItems(PoolBehaviours):
             with pytest.raises(ConfigError, match="'a' of 'jobs' is done"):
                 await jobs.acquire(timeout=limit, key="a")
 
-    async def test_a_hold_of_one_that_is_taken_says_by_whom(self, harness: Harness) -> None:
+    async def test_a_hold_of_a_taken_item_names_its_worker(self, harness: Harness) -> None:
         jobs = harness.connect(owner="web-3").pool("jobs")
         await jobs.add("a")
         await get(jobs)
@@ -214,7 +214,7 @@ class TestHoldingItems(PoolBehaviours):
         (seen,) = await jobs.items()
         assert 4 < seen.due_in <= 5
 
-    async def test_what_the_body_has_let_go_of_stays_so(self, harness: Harness) -> None:
+    async def test_an_item_that_the_body_has_released_stays_released(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add_many(["a", "b"])
         async with jobs.hold(finish=True) as item:
@@ -233,7 +233,7 @@ class TestHoldingItems(PoolBehaviours):
             async with holding:
                 pass
 
-    async def test_a_hold_that_finds_nothing_says_what_there_is(self, harness: Harness) -> None:
+    async def test_a_hold_that_finds_nothing_counts_the_items(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         with pytest.raises(LockTimeout, match=r"No item of 'jobs' is free \(the pool is empty\)\.$"):
             async with jobs.hold(timeout=0):
@@ -254,7 +254,7 @@ class TestHoldingItems(PoolBehaviours):
         assert (caught.value.name, caught.value.place, caught.value.waited) == ("jobs", 1, 0.2)
 
 
-class TestLookingAtItems(PoolBehaviours):
+class TestListingItems(PoolBehaviours):
     async def test_every_state_is_shown_and_counted(self, harness: Harness) -> None:
         client = harness.connect(owner="me")
         jobs, short = client.pool("jobs", lease=60), client.pool("jobs", lease=0.5)
@@ -279,20 +279,20 @@ class TestLookingAtItems(PoolBehaviours):
         assert await jobs.items() == []
         assert await jobs.counts() == (0, 0, 0, 0, 0)
 
-    async def test_an_unknown_state_is_told_of(self, harness: Harness) -> None:
+    async def test_an_unknown_state_is_an_error(self, harness: Harness) -> None:
         with pytest.raises(ConfigError, match="one of free, resting, taken, expired, done, not 'lost'"):
             await harness.connect().pool("jobs").items("lost")
 
 
 class TestRemovingItems(PoolBehaviours):
-    async def test_what_nobody_has_can_be_removed(self, harness: Harness) -> None:
+    async def test_a_free_item_can_be_removed(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add_many(["a", "b"])
         await (await get(jobs)).done()
         assert [await jobs.remove(key) for key in ("a", "b", "b", "c")] == [True, True, False, False]
         assert await jobs.items() == []
 
-    async def test_what_somebody_has_is_removed_only_by_force_and_he_is_told(self, harness: Harness) -> None:
+    async def test_a_taken_item_is_removed_only_by_force_and_its_worker_learns_of_it(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=30)
         await jobs.add("a")
         item = await get(jobs)
@@ -328,7 +328,7 @@ class TestBadItems(PoolBehaviours):
     @pytest.mark.parametrize(
         "body", [object(), {1, 2}, b"x", math.nan, math.inf, "\ud800", {"a": object()}], ids=lambda body: repr(body)[:9]
     )
-    async def test_what_json_cannot_say_is_no_body(self, harness: Harness, body: Any) -> None:
+    async def test_what_json_cannot_express_is_no_body(self, harness: Harness, body: Any) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add("there", 1)
         item = await get(jobs)
@@ -338,7 +338,7 @@ class TestBadItems(PoolBehaviours):
         assert item.held
         assert [(i.key, i.body) for i in await jobs.items()] == [("there", 1)]
 
-    async def test_a_body_that_is_too_large_is_told_of_and_nothing_is_lost(self, harness: Harness) -> None:
+    async def test_a_body_that_is_too_large_is_an_error_and_nothing_is_lost(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         with pytest.raises(ConfigError, match="at most 64 KiB of JSON, this one 65537 bytes"):
             await jobs.add("a", "x" * 65_535)
@@ -348,7 +348,7 @@ class TestBadItems(PoolBehaviours):
             await item.release(body=["x" * 70_000])
         assert item.held
 
-    async def test_bad_spans_and_rows_are_told_of(self, harness: Harness) -> None:
+    async def test_bad_durations_and_rows_are_errors(self, harness: Harness) -> None:
         client = harness.connect()
         bad: Any
         for bad in (0, 0.1, -1, "5", True, math.nan, timedelta(0)):

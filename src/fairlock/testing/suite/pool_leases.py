@@ -1,4 +1,4 @@
-"""Keeping an item, losing it, and answers that are lost on the way."""
+"""The lease of an item: renewal, loss, and lost replies."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from ..harness import Harness
 from .parametrize import PoolBehaviours, get
 
 
-class TestKeepingItems(PoolBehaviours):
+class TestItemLeases(PoolBehaviours):
     async def test_an_item_renews_itself(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=0.6)
         await jobs.add("a")
@@ -128,7 +128,7 @@ class TestKeepingItems(PoolBehaviours):
         with pytest.raises(LeaseLost):
             await lost.extend(3)
 
-    async def test_a_loss_is_known_before_anybody_else_has_it(self, harness: Harness) -> None:
+    async def test_a_loss_is_known_before_another_worker_has_it(self, harness: Harness) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=0.6)
         await jobs.add("a")
@@ -157,7 +157,7 @@ class TestKeepingItems(PoolBehaviours):
         await harness.pass_time(0.55)
         assert (await get(harness.connect().pool("jobs"))).body == {"step": 3}
 
-    async def test_who_is_late_cannot_touch_what_another_has(self, harness: Harness) -> None:
+    async def test_a_late_worker_cannot_change_the_item_of_another(self, harness: Harness) -> None:
         """Fences are for that: the store itself refuses, whatever the late one believes."""
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=0.5)
@@ -198,7 +198,7 @@ class TestKeepingItems(PoolBehaviours):
             await working.result()
 
 
-class TestLostAnswersOfPools(PoolBehaviours):
+class TestLostRepliesOfPools(PoolBehaviours):
     @pytest.mark.parametrize("fault", ["before", "after", "slow"])
     async def test_one_seek_takes_one_item_whatever_happens_to_its_messages(self, harness: Harness, fault: str) -> None:
         faults = Faults(fault, on="Seek")
@@ -210,7 +210,7 @@ class TestLostAnswersOfPools(PoolBehaviours):
         await item.done()
 
     @pytest.mark.parametrize("fault", ["before", "after", "slow", "twice"])
-    async def test_what_is_said_of_an_item_is_done_once(self, harness: Harness, fault: str) -> None:
+    async def test_a_request_about_an_item_is_done_once(self, harness: Harness, fault: str) -> None:
         await harness.connect().pool("jobs").add_many(["a", "b", "c"])
         faults = Faults(*[fault] * 3, on={"Give", "Finish", "Touch"})
         jobs = harness.connect(faults=faults).pool("jobs")
@@ -222,7 +222,7 @@ class TestLostAnswersOfPools(PoolBehaviours):
         assert not second.lost
         assert third.held
 
-    async def test_who_waits_gets_what_is_added_although_no_hint_arrives(self, harness: Harness) -> None:
+    async def test_a_waiter_gets_an_added_item_although_no_wakeup_arrives(self, harness: Harness) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs")
         faults.unreachable = True
@@ -231,7 +231,7 @@ class TestLostAnswersOfPools(PoolBehaviours):
         await harness.connect().pool("jobs").add("a")
         assert (await waiting.result(within=2.1)).key == "a"
 
-    async def test_a_store_that_is_down_is_told_of_and_nothing_is_lost(self, harness: Harness) -> None:
+    async def test_a_store_that_is_down_is_reported_and_nothing_is_lost(self, harness: Harness) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=30)
         await jobs.add("a")
@@ -248,7 +248,7 @@ class TestLostAnswersOfPools(PoolBehaviours):
         (seen,) = await harness.connect().pool("jobs").items()
         assert (seen.state, seen.body) == ("done", "done"), "the keeper has sent it"
 
-    async def test_one_who_gives_up_while_the_store_is_silent_leaves_nothing(self, harness: Harness) -> None:
+    async def test_a_waiter_that_gives_up_while_the_store_is_silent_leaves_nothing(self, harness: Harness) -> None:
         for script in everywhere(("before", "after"), 3):
             faults = Faults(*script, on={"Seek", "Quit"})
             jobs = harness.connect(faults=faults).pool("jobs")

@@ -1,4 +1,4 @@
-"""Workers who wait for an item: woken at once, served in the order in which they came, gone without a trace."""
+"""Workers that wait for an item: they are woken at once, in the order in which they asked, and leave nothing behind."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from .parametrize import PoolBehaviours, get
 
 
 class TestWaitingForItems(PoolBehaviours):
-    async def test_who_waits_has_what_is_added(self, harness: Harness) -> None:
+    async def test_a_waiter_gets_an_item_that_is_added(self, harness: Harness) -> None:
         waiting = harness.go(get(harness.connect().pool("jobs")))
         await harness.workers("jobs", 1)
         assert not waiting.done
@@ -21,7 +21,7 @@ class TestWaitingForItems(PoolBehaviours):
         assert harness.time() - begun < 0.5, "woken, and not only by looking again"
         await harness.workers("jobs", 0)
 
-    async def test_who_waits_has_what_is_given_back(self, harness: Harness) -> None:
+    async def test_a_waiter_gets_an_item_that_is_given_back(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add("a")
         item = await get(jobs)
@@ -32,7 +32,7 @@ class TestWaitingForItems(PoolBehaviours):
         assert (await waiting.result()).fence > item.fence
         assert harness.time() - begun < 0.9
 
-    async def test_who_waits_has_what_expires_when_it_does(self, harness: Harness) -> None:
+    async def test_a_waiter_gets_an_item_when_it_expires(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=1.5)
         await jobs.add("a")
         item = await get(jobs, renew=False)
@@ -43,7 +43,7 @@ class TestWaitingForItems(PoolBehaviours):
         assert later.fence > item.fence
         assert 1.4 < harness.time() - begun < 2.2
 
-    async def test_who_waits_has_what_has_rested_when_it_has(self, harness: Harness) -> None:
+    async def test_a_waiter_gets_an_item_when_it_has_rested(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         await jobs.add("a")
         item = await get(jobs)
@@ -64,7 +64,7 @@ class TestWaitingForItems(PoolBehaviours):
         await jobs.add("a")
         assert (await get(jobs, blocking=False)).key == "a"
 
-    async def test_those_who_wait_are_served_in_the_order_in_which_they_came(self, harness: Harness) -> None:
+    async def test_waiting_workers_get_items_in_the_order_in_which_they_asked(self, harness: Harness) -> None:
         served: list[int] = []
 
         async def work(number: int) -> None:
@@ -82,7 +82,7 @@ class TestWaitingForItems(PoolBehaviours):
             await waiting[number].result()
             assert served == list(range(number + 1))
 
-    async def test_many_added_at_once_reach_all_who_wait(self, harness: Harness) -> None:
+    async def test_many_added_at_once_reach_all_waiters(self, harness: Harness) -> None:
         waiting = []
         for number in range(4):
             waiting.append(harness.go(get(harness.connect().pool("jobs"))))
@@ -101,19 +101,19 @@ class TestWaitingForItems(PoolBehaviours):
         await harness.connect().pool("jobs").add_many(["a", "b", "c"])
         assert [(await each.result()).key for each in waiting] == ["a", "b", "c"]
 
-    async def test_a_newcomer_does_not_pass_those_who_wait(self, harness: Harness) -> None:
+    async def test_a_newcomer_does_not_pass_the_waiters(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=1.5)
         await jobs.add("a")
         await get(jobs, renew=False)
         first = harness.connect()
         waiting = harness.go(get(first.pool("jobs")))
         await harness.workers("jobs", 1)
-        if harness.hand is not None:
-            harness.hand.jump(1.5)  # it has expired, and nobody has noticed yet
+        if harness.manual_clock is not None:
+            harness.manual_clock.jump(1.5)  # it has expired, and nobody has noticed yet
             assert await harness.connect().pool("jobs").acquire(False) is None
         assert (await waiting.result(within=3.0)).key == "a"
 
-    async def test_who_gives_up_makes_room_for_the_next(self, harness: Harness) -> None:
+    async def test_a_waiter_that_gives_up_makes_room_for_the_next(self, harness: Harness) -> None:
         first = harness.go(harness.connect().pool("jobs").acquire(timeout=0.8))
         await harness.workers("jobs", 1)
         second = harness.go(get(harness.connect().pool("jobs")))
@@ -180,7 +180,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
 
 
 class TestCancelledWorkers(PoolBehaviours):
-    async def test_one_who_is_cancelled_leaves_nothing(self, harness: Harness) -> None:
+    async def test_a_cancelled_worker_leaves_nothing(self, harness: Harness) -> None:
         if harness.face == "threads":
             pytest.skip("threads are not cancelled")
         jobs = harness.connect().pool("jobs")

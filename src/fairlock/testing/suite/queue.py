@@ -1,4 +1,4 @@
-"""The queue: first come, first served, across clients; which may pass or are passed over; what a dead one costs."""
+"""The queue: first come, first served, across clients; passing, passing over, and the cost of dead waiters."""
 
 from ... import aio
 from ..faults import Faults
@@ -13,7 +13,7 @@ async def visit(lock: aio.Lock, label: str, log: list[str]) -> int:
 
 
 @every_kind
-class TestTheLine(Behaviours):
+class TestQueue(Behaviours):
     async def test_first_come_first_served_across_clients(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         log: list[str] = []
@@ -29,7 +29,7 @@ class TestTheLine(Behaviours):
         assert fences == sorted(set(fences))
         assert fences[0] > lease.fence
 
-    async def test_a_try_does_not_pass_the_line(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_try_does_not_pass_the_queue(self, harness: Harness, kind: Kind) -> None:
         """Also one that would fit beside the holder: a reader while a writer waits."""
         await take(kind.mine(harness.connect(), "x"))
         harness.go(kind.rival(harness.connect(), "x").acquire(timeout=5))
@@ -37,7 +37,7 @@ class TestTheLine(Behaviours):
         assert await kind.mine(harness.connect(), "x").acquire(False) is None
         await harness.pass_time(0)
 
-    async def test_one_who_gives_up_lets_the_next_one_move_up(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_waiter_that_gives_up_lets_the_next_move_up(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         poll_ttl = brief(harness)
         first = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=poll_ttl))
@@ -50,7 +50,7 @@ class TestTheLine(Behaviours):
         await lease.release()
         assert (await second.result()).held
 
-    async def test_a_lost_hint_costs_a_moment_and_not_for_ever(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_lost_wakeup_costs_a_moment_and_not_forever(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
         faults.unreachable = True
@@ -70,8 +70,8 @@ class TestTheLine(Behaviours):
         assert 0.3 <= harness.time() - begun < 2
 
 
-class TestPassingOn(Behaviours):
-    """Those of one client share a place in line and pass the lock on."""
+class TestLocalHandoff(Behaviours):
+    """Threads or tasks of one client share a place in the queue and pass the lock on."""
 
     async def test_each_holder_has_a_rising_fence_of_its_own(self, harness: Harness) -> None:
         client = harness.connect()
@@ -93,7 +93,7 @@ class TestPassingOn(Behaviours):
         later = await take(harness.connect().lock("x"))
         assert later.fence > fences[-1]
 
-    async def test_a_waiting_crowd_of_one_client_is_one_in_line(self, harness: Harness) -> None:
+    async def test_a_waiting_crowd_of_one_client_has_one_place(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         client = harness.connect()
         log: list[str] = []
@@ -114,12 +114,12 @@ class TestPassingOn(Behaviours):
             while not over:
                 async with busy.lock("x"):
                     turns += 1
-                    await harness.pass_time(0) if harness.hand is None else None
+                    await harness.pass_time(0) if harness.manual_clock is None else None
 
         lease = await take(busy.lock("x"))
         waiting = harness.go(take(other.lock("x")))
         await harness.in_queue("x", 1)
-        if harness.hand is None:
+        if harness.manual_clock is None:
             crowds = [harness.go(crowd()) for _ in range(3)]
             await lease.release()
             assert (await waiting.result()).held
@@ -138,7 +138,7 @@ class TestPassingOn(Behaviours):
             await first.release()
             assert (await ahead[1].result()).held
 
-    async def test_without_local_handoff_everybody_has_a_place_of_its_own(self, harness: Harness) -> None:
+    async def test_without_local_handoff_each_waiter_has_a_place_of_its_own(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         one, two = harness.connect(), harness.connect()
         log: list[str] = []
@@ -152,7 +152,7 @@ class TestPassingOn(Behaviours):
             await each.result()
         assert log == ["0", "1", "2", "3"]
 
-    async def test_readers_who_waited_together_go_in_together(self, harness: Harness) -> None:
+    async def test_readers_that_waited_together_are_granted_together(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         client = harness.connect()
         crowd = [harness.go(take(client.rwlock("x").read())) for _ in range(5)]
@@ -166,7 +166,7 @@ class TestPassingOn(Behaviours):
             await each.release()
         assert await writer.acquire(False)
 
-    async def test_a_reader_who_comes_later_stands_behind_the_writer(self, harness: Harness) -> None:
+    async def test_a_later_reader_waits_behind_the_writer(self, harness: Harness) -> None:
         client = harness.connect()
         first = await take(client.rwlock("x").read())
         log: list[str] = []
@@ -179,7 +179,7 @@ class TestPassingOn(Behaviours):
         await late.result()
         assert log == ["writer", "reader"]
 
-    async def test_one_who_gives_up_hands_the_lead_to_the_next(self, harness: Harness) -> None:
+    async def test_a_waiter_that_gives_up_hands_the_lead_to_the_next(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         client = harness.connect()
         poll_ttl = brief(harness)
@@ -200,18 +200,18 @@ class TestPassingOn(Behaviours):
         await take(harness.connect().lock("x"))
         faults = Faults()
         client = harness.connect(faults=faults)
-        poll_ttl = 1.2 if harness.hand else 2  # or the first give up while the last are still on their way
+        poll_ttl = 1.2 if harness.manual_clock else 2  # or the first give up while the last are still on their way
         crowd = [harness.go(client.lock("x").acquire(timeout=poll_ttl)) for _ in range(50)]
         await harness.in_queue("x", 1)
-        before = len(faults.said)
+        before = len(faults.sent)
         await harness.pass_time(1.1)
-        assert len(faults.said) - before <= 2
+        assert len(faults.sent) - before <= 2
         assert [await each.result(within=0.2) for each in crowd] == [None] * 50
 
 
 def brief(harness: Harness) -> float:
-    """Seconds for one who gives up, but not before others have seen it stand in the queue."""
-    return 0.2 if harness.hand else 1.0
+    """Return the timeout of a waiter that gives up, after others have seen it in the queue."""
+    return 0.2 if harness.manual_clock else 1.0
 
 
 async def _any(running: list) -> bool:  # type: ignore[type-arg]
@@ -228,7 +228,7 @@ class TestFences(Behaviours):
                 fences.append(lease.fence)
         assert fences == sorted(set(fences))
 
-    async def test_a_fence_is_greater_than_that_of_a_holder_who_was_lost(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_fence_is_greater_than_that_of_a_lost_holder(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
         lost = await take(kind.mine(harness.connect(lease=0.5, faults=faults), "x"))
         faults.cut = True
@@ -236,22 +236,22 @@ class TestFences(Behaviours):
         assert (await take(kind.mine(harness.connect(), "x"))).fence > lost.fence
 
 
-class TestPassing(Behaviours):
-    """A heavy one waits for room; whether a light one may slip in meanwhile is a matter of `fair`."""
+class TestFairAndUnfair(Behaviours):
+    """A request with a large weight waits; `fair` decides whether a smaller one may pass it."""
 
     async def test_a_heavy_one_is_not_passed_by_light_ones(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
         heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
         await harness.in_queue("x", 1)
-        assert await slots.acquire(False) is None, "there is room for one, but somebody waits"
+        assert await slots.acquire(False) is None, "there is room for one, but another request waits"
         for each in light:
             await each.release()
         lease = await heavy.result()
         assert lease is not None
         assert await slots.acquire(False) is None
 
-    async def test_an_unfair_one_may_pass_the_line(self, harness: Harness) -> None:
+    async def test_an_unfair_request_may_pass_the_queue(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
         heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
@@ -273,8 +273,8 @@ class TestPassing(Behaviours):
         assert (await waiting.result()).held
 
 
-class TestTheDeadInLine(Behaviours):
-    async def test_a_dead_head_of_the_line_costs_its_poll_ttl_and_not_a_lease(self, harness: Harness) -> None:
+class TestDeadWaiters(Behaviours):
+    async def test_a_dead_head_of_the_queue_costs_its_poll_ttl_and_not_a_lease(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         faults = Faults()
         dead = harness.go(harness.connect(faults=faults).lock("x", lease=3600).acquire(timeout=30))
@@ -282,20 +282,20 @@ class TestTheDeadInLine(Behaviours):
         faults.hang = True
         living = harness.go(take(harness.connect().lock("x")))
         await harness.in_queue("x", 2)
-        await lease.release()  # the dead one is let in, and not heard
+        await lease.release()  # the dead waiter is granted the lock, and does not reply
         assert (await living.result(within=3.5)).held
         faults.cut = True
         faults.hang = False
         await harness.pass_time(0.1)
         del dead
 
-    async def test_one_who_polls_keeps_its_place_however_long_it_takes(self, harness: Harness) -> None:
+    async def test_a_waiter_that_polls_keeps_its_place_however_long_it_takes(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
-        told: list[str] = []
-        waiting = harness.go(take(harness.connect(on_event=lambda event: told.append(event.kind)).lock("x")))
+        kinds: list[str] = []
+        waiting = harness.go(take(harness.connect(on_event=lambda event: kinds.append(event.kind)).lock("x")))
         await harness.in_queue("x", 1)
-        await harness.pass_time(300 if harness.hand else 1.1)
+        await harness.pass_time(300 if harness.manual_clock else 1.1)
         assert len((await harness.resource("x")).queue) == 1
         await lease.release()
         assert (await waiting.result()).held
-        assert "place_lost" not in told
+        assert "place_lost" not in kinds

@@ -1,4 +1,4 @@
-"""What one already has oneself: reentrancy, the rule against waiting for oneself, several names at once, decorators."""
+"""Reentrancy, waiting for a lock that is already held, several locks at once, decorators."""
 
 import logging
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from .parametrize import Behaviours, Kind, every_mutex, take
 
 
 class TestReentrancy(Behaviours):
-    async def test_the_same_thread_or_task_gets_in_again(self, harness: Harness) -> None:
+    async def test_the_same_thread_or_task_acquires_again(self, harness: Harness) -> None:
         lock = harness.connect().lock("x", reentrant=True)
         async with lock as outer:
             async with lock as inner:
@@ -51,7 +51,7 @@ class TestReentrancy(Behaviours):
         async with client.lock("x", reentrant=True):
             async with client.lock("x", reentrant=True):
                 pass
-            assert await client.lock("x").acquire(False) is None, "only who asks for it"
+            assert await client.lock("x").acquire(False) is None, "only if it is asked for"
             assert await harness.connect().lock("x", reentrant=True).acquire(False) is None
 
     async def test_a_loss_is_a_loss_for_all_of_them(self, harness: Harness) -> None:
@@ -62,7 +62,7 @@ class TestReentrancy(Behaviours):
         await harness.pass_time(0.6)
         assert [each.lost for each in leases] == [True] * 3
         faults.over()
-        await harness.pass_time(1 if harness.hand else 0)
+        await harness.pass_time(1 if harness.manual_clock else 0)
         await harness.empty("x")
         again = await take(lock)
         assert again.fence > leases[0].fence
@@ -71,7 +71,7 @@ class TestReentrancy(Behaviours):
                 await each.release()
         assert again.held
 
-    async def test_asking_again_after_a_pause_that_nobody_noticed_loses_the_outer_lease_and_gets_a_new_one(
+    async def test_acquiring_again_after_an_unnoticed_pause_loses_the_outer_lease_and_gets_a_new_one(
         self, harness: Harness
     ) -> None:
         faults = Faults()
@@ -92,7 +92,7 @@ class TestReentrancy(Behaviours):
 
 
 @every_mutex
-class TestWaitingForOneself(Behaviours):
+class TestSelfDeadlock(Behaviours):
     async def test_it_is_an_error_at_once(self, harness: Harness, kind: Kind) -> None:
         lock = kind.mine(harness.connect(), "x")
         async with lock:
@@ -120,7 +120,7 @@ class TestWaitingForOneself(Behaviours):
     async def test_what_was_acquired_may_be_released_by_another(
         self, harness: Harness, kind: Kind, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Without `with` somebody else may release it: so one waits, and is warned after a second."""
+        """Without `with` another thread may release it: so the acquire waits, with a warning after a second."""
         lock = kind.mine(harness.connect(), "x")
 
         async def twice() -> int:
@@ -142,7 +142,7 @@ class TestWaitingForOneself(Behaviours):
                 pass
 
 
-class TestSeveralAtOnce(Behaviours):
+class TestLockAll(Behaviours):
     async def test_all_are_held_and_all_are_left(self, harness: Harness) -> None:
         client = harness.connect()
         async with client.lock_all("b", "a", client.lock("c", note="with a note")) as leases:
@@ -209,7 +209,7 @@ class TestDecorating(Behaviours):
 
         @client.guard
         async def report() -> list[str]:
-            return [r.name for r in (await harness.eye.snapshot()).resources if r.holders]
+            return [r.name for r in (await harness.observer.snapshot()).resources if r.holders]
 
         (name,) = await report()
         assert name.endswith("report")
@@ -249,7 +249,7 @@ class TestDecorating(Behaviours):
             await work()
         assert (await harness.resource("x")).holders == ()
 
-    async def test_a_name_that_cannot_be_filled_says_what_there_is(self, harness: Harness) -> None:
+    async def test_a_name_that_cannot_be_filled_lists_the_arguments(self, harness: Harness) -> None:
         @harness.connect().guard("order:{oder}")
         async def ship(order: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Letting go: whose release counts, what a second one does, and what is left when a client ends."""
+"""Releasing: which release counts, the effect of a second one, and what is left when a client ends."""
 
 import gc
 
@@ -10,7 +10,7 @@ from .parametrize import Behaviours, Kind, every_kind, every_mutex, take
 
 
 @every_kind
-class TestLettingGo(Behaviours):
+class TestReleasing(Behaviours):
     async def test_a_lease_may_be_released_again(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         await lease.release()
@@ -26,10 +26,10 @@ class TestLettingGo(Behaviours):
             await lock.release()
         await take(lock)
         await lock.release()
-        with pytest.raises(RuntimeError):  # as threading says it
+        with pytest.raises(RuntimeError):  # as threading raises it
             await lock.release()
 
-    async def test_a_released_lease_is_not_held_and_says_so(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_released_lease_is_not_held(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         await lease.release()
         assert (lease.held, lease.lost, lease.remaining(), lease.reason) == (False, False, 0.0, None)
@@ -55,7 +55,7 @@ class TestLettingGo(Behaviours):
         await harness.go(holding.__aexit__(None, None, None)).result()
         assert (await harness.resource("x")).holders == ()
 
-    async def test_a_lease_that_nobody_remembers_is_kept(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_forgotten_lease_is_kept(self, harness: Harness, kind: Kind) -> None:
         """`if locks.lock("x").acquire(False): …` must hold: what keeps it is the client, not the variable."""
         client = harness.connect(lease=1)
         assert await kind.mine(client, "x").acquire(False)
@@ -70,7 +70,7 @@ class TestLettingGo(Behaviours):
         assert not lease.held
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
-    async def test_a_closed_client_says_so(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_closed_client_raises_a_sentence(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
         lock = kind.mine(client, "x")
         await client.close()
@@ -85,7 +85,7 @@ class TestLettingGo(Behaviours):
 
 
 @every_mutex
-class TestWhoseItIs(Behaviours):
+class TestTickets(Behaviours):
     async def test_two_clients_with_one_label_are_two(self, harness: Harness, kind: Kind) -> None:
         """The ticket decides; the owner is a label for people."""
         lease = await take(kind.mine(harness.connect(owner="host"), "x"))
@@ -95,7 +95,7 @@ class TestWhoseItIs(Behaviours):
             await other.release()
         assert lease.held
 
-    async def test_a_late_release_does_not_meet_the_next_holder(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_late_release_does_not_affect_the_next_holder(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
         lock = kind.mine(client, "x")
         old = await take(lock)
@@ -106,7 +106,7 @@ class TestWhoseItIs(Behaviours):
         assert await kind.mine(harness.connect(), "x").acquire(False) is None
 
 
-class TestSeveralOfOne(Behaviours):
+class TestSeveralLeasesOfOneLock(Behaviours):
     async def test_release_takes_the_newest_of_this_thread_else_the_oldest(self, harness: Harness) -> None:
         client = harness.connect()
         lock = client.semaphore("many", 5)
@@ -114,7 +114,7 @@ class TestSeveralOfOne(Behaviours):
         elsewhere = await harness.go(take(lock)).result()
         await lock.release()
         assert (first.held, second.held, elsewhere.held) == (True, False, True)
-        await harness.go(lock.release()).result()  # from somebody who has none: the oldest
+        await harness.go(lock.release()).result()  # from a thread that has none: the oldest
         assert (first.held, elsewhere.held) == (False, True)
 
     async def test_a_semaphore_is_never_given_back_more_often_than_taken(self, harness: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Looking and intervening: locked, snapshot, evict; and leases that live on without a process: detach and attach."""
+"""Inspecting and intervening: locked, snapshot, evict; and leases without a process: detach and attach."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from .parametrize import Behaviours, Kind, every_kind, every_mutex, take
 
 
 @every_kind
-class TestLooking(Behaviours):
-    async def test_locked_says_whether_a_try_would_be_refused(self, harness: Harness, kind: Kind) -> None:
+class TestInspecting(Behaviours):
+    async def test_locked_returns_whether_a_try_would_be_refused(self, harness: Harness, kind: Kind) -> None:
         mine, rival = kind.mine(harness.connect(), "x"), kind.rival(harness.connect(), "x")
         assert await rival.locked() is False
         async with mine:
@@ -25,7 +25,7 @@ class TestLooking(Behaviours):
         before = await harness.resource("x")
         for _ in range(3):
             assert await kind.rival(harness.connect(), "x").locked()
-            await harness.eye.snapshot()
+            await harness.observer.snapshot()
         after = await harness.resource("x")
         assert [e.ticket for e in after.queue] == [e.ticket for e in before.queue]
         assert (after.fence, len(after.holders)) == (before.fence, 1)
@@ -39,13 +39,13 @@ class TestLooking(Behaviours):
         assert await kind.rival(harness.connect(), "x").locked() is False
         faults.over()
 
-    async def test_a_snapshot_shows_who_is_inside_and_who_waits(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_snapshot_shows_holders_and_waiters(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(owner="holder"), "x", note="working"))
         harness.go(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
         await harness.in_queue("x", 1)
         await harness.pass_time(0.1)
-        snapshot = await harness.eye.snapshot("x")
-        assert snapshot.store == harness.eye.store
+        snapshot = await harness.observer.snapshot("x")
+        assert snapshot.store == harness.observer.store
         (resource,) = snapshot.resources
         assert (resource.name, resource.fence) == ("x", lease.fence if resource.kind == "semaphore" else resource.fence)
         (holders,) = resource.holders
@@ -70,7 +70,7 @@ class TestLooking(Behaviours):
         assert late.expires_in <= 0
         faults.over()
 
-    async def test_what_only_stays_closed_names_nobody_as_its_holder(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_lock_that_only_stays_closed_has_no_holder(self, harness: Harness, kind: Kind) -> None:
         async with kind.mine(harness.connect(owner="gone"), "x", at_least=300):
             assert [one.owner for one in (await harness.resource("x")).holders] == ["gone"]
         assert [one.owner for one in (await harness.resource("x")).holders] == [""]
@@ -85,20 +85,21 @@ class TestSnapshots(Behaviours):
         client = harness.connect()
         for name in ("a:1", "a:2", "b:1", "a*"):
             await take(client.lock(name))
-        names = [[r.name for r in (await harness.eye.snapshot(p)).resources] for p in ("a:*", "?:1", "b:1", "c", "*")]
+        patterns = ("a:*", "?:1", "b:1", "c", "*")
+        names = [[r.name for r in (await harness.observer.snapshot(p)).resources] for p in patterns]
         assert names == [["a:1", "a:2"], ["a:1", "b:1"], ["b:1"], [], ["a*", "a:1", "a:2", "b:1"]]
 
-    async def test_kinds_are_told_apart(self, harness: Harness) -> None:
+    async def test_kinds_are_distinguished(self, harness: Harness) -> None:
         client = harness.connect()
         await take(client.lock("l"))
         await take(client.rwlock("r").read())
         await take(client.semaphore("s", 4))
-        resources = (await harness.eye.snapshot()).resources
+        resources = (await harness.observer.snapshot()).resources
         assert [(r.name, r.kind) for r in resources] == [("l", "lock"), ("r", "rwlock"), ("s", "semaphore")]
         assert resources[2].capacity == 4
 
-    async def test_ping_says_how_long_the_store_takes(self, harness: Harness) -> None:
-        assert 0 <= await harness.eye.ping() < 5
+    async def test_ping_returns_how_long_the_store_takes(self, harness: Harness) -> None:
+        assert 0 <= await harness.observer.ping() < 5
 
     async def test_namespaces_keep_names_apart(self, harness: Harness) -> None:
         one, two = harness.connect(namespace="one"), harness.connect(namespace="two")
@@ -113,9 +114,9 @@ class TestSnapshots(Behaviours):
 
 @every_mutex
 class TestEvicting(Behaviours):
-    async def test_one_who_is_evicted_is_renewed_no_more_and_told_why(self, harness: Harness, kind: Kind) -> None:
-        told: list[Event] = []
-        client = harness.connect(lease=0.5, on_event=told.append)
+    async def test_an_evicted_holder_is_not_renewed_and_learns_the_reason(self, harness: Harness, kind: Kind) -> None:
+        events: list[Event] = []
+        client = harness.connect(lease=0.5, on_event=events.append)
         lease = await take(kind.mine(client, "x"))
         waiting = harness.go(take(kind.rival(harness.connect(), "x")))
         await harness.in_queue("x", 1)
@@ -126,9 +127,9 @@ class TestEvicting(Behaviours):
         with pytest.raises(LeaseLost, match=r"operator evicted its holder \(it hangs\)") as caught:
             lease.ensure_held()
         assert caught.value.reason == "evicted"
-        assert "evicted" in [event.kind for event in told]
+        assert "evicted" in [event.kind for event in events]
 
-    async def test_the_holder_is_told_within_seconds_whatever_its_lease(self, harness: Harness, kind: Kind) -> None:
+    async def test_the_holder_is_notified_within_seconds_whatever_its_lease(self, harness: Harness, kind: Kind) -> None:
         """In the first second of a hold, and later; a third of this lease would be half a minute."""
         first = await take(kind.mine(harness.connect(lease=90), "first"))
         await harness.connect(owner="operator").evict("first", reason="right away")
@@ -141,7 +142,7 @@ class TestEvicting(Behaviours):
                 break
         assert (first.reason, later.reason) == ("evicted", "evicted")
 
-    async def test_one_who_has_attached_is_told_within_seconds(self, harness: Harness, kind: Kind) -> None:
+    async def test_an_attached_holder_is_notified_within_seconds(self, harness: Harness, kind: Kind) -> None:
         taken = await take(kind.mine(harness.connect(), "x"))
         attached = await harness.connect().attach("x", await taken.detach(90))
         await harness.connect().evict("x", reason="right away")
@@ -151,7 +152,7 @@ class TestEvicting(Behaviours):
                 break
         assert attached.reason == "evicted"
 
-    async def test_the_next_one_is_inside_as_soon_as_the_evicted_holder_is_out(
+    async def test_the_next_waiter_holds_it_when_the_evicted_holder_has_released(
         self, harness: Harness, kind: Kind
     ) -> None:
         lease = await take(kind.mine(harness.connect(lease=60), "x"))
@@ -174,7 +175,7 @@ class TestEvicting(Behaviours):
         await harness.pass_time(0.3)
         assert (lease.lost, lease.reason) == (True, "evicted")
 
-    async def test_one_in_line_can_be_evicted_by_its_ticket(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_waiter_can_be_evicted_by_its_ticket(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
         waiting = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=30))
         await harness.in_queue("x", 1)
@@ -193,12 +194,12 @@ class TestEvicting(Behaviours):
         await harness.pass_time(1.2)
         assert (one.lost, other.lost) == (True, False)
 
-    async def test_without_a_reason_nobody_is_evicted(self, harness: Harness, kind: Kind) -> None:
+    async def test_without_a_reason_no_holder_is_evicted(self, harness: Harness, kind: Kind) -> None:
         with pytest.raises(ConfigError, match="reason"):
             await harness.connect().evict("x", reason="")
         assert await harness.connect().evict("x", reason="nobody is there") == ()
 
-    async def test_a_pattern_meets_all_names_that_match_and_no_other(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_pattern_affects_all_names_that_match_and_no_other(self, harness: Harness, kind: Kind) -> None:
         client, other_namespace = harness.connect(lease=30), harness.connect(lease=30, namespace="other")
         met = [await take(kind.mine(client, name)) for name in ("web-1", "web-*", "web-")]
         spared = [await take(kind.mine(client, name)) for name in ("web", "Web-1", "a web-1", "db-1")]
@@ -239,23 +240,23 @@ class TestDetaching(Behaviours):
         await client.close()
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
-    async def test_it_ends_if_nobody_attaches_it(self, harness: Harness, kind: Kind) -> None:
+    async def test_it_ends_if_no_client_attaches_it(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         await lease.detach(0.5)
         assert (await harness.go(take(kind.rival(harness.connect(), "x"))).result(within=0.51)).held
 
-    async def test_whoever_has_the_ticket_takes_it_over(self, harness: Harness, kind: Kind) -> None:
+    async def test_any_client_with_the_ticket_takes_it_over(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         ticket = await lease.detach(0.5)
         taken = await harness.connect().attach("x", ticket)
         assert (taken.held, taken.fence, taken.ticket, taken.name) == (True, lease.fence, ticket, "x")
-        await harness.pass_time(20 if harness.hand else 1)
+        await harness.pass_time(20 if harness.manual_clock else 1)
         assert taken.held, "it is renewed again"
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
         await taken.release()
         assert await kind.rival(harness.connect(), "x").acquire(False)
 
-    async def test_a_ticket_that_nobody_has_is_not_attached(self, harness: Harness, kind: Kind) -> None:
+    async def test_a_ticket_without_a_grant_is_not_attached(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
         with pytest.raises(NotHeld):
             await client.attach("x", "0" * 32)
@@ -265,7 +266,7 @@ class TestDetaching(Behaviours):
         with pytest.raises(LeaseLost, match="evicted"):
             await client.attach("x", ticket)
 
-    async def test_those_of_the_same_client_who_wait_go_on_waiting(self, harness: Harness, kind: Kind) -> None:
+    async def test_other_waiters_of_the_same_client_keep_waiting(self, harness: Harness, kind: Kind) -> None:
         """Detaching ends the passing on: the lock is not theirs to pass any more."""
         client = harness.connect()
         lease = await take(kind.mine(client, "x"))

@@ -1,4 +1,4 @@
-"""Which values are valid: names, spans, labels; and how errors read, travel and keep secrets."""
+"""Valid names, durations and labels; and what errors contain, hide and keep when pickled."""
 
 import math
 import pickle
@@ -14,7 +14,7 @@ from .parametrize import Behaviours, Kind, every_kind, take
 
 BAD_NAMES = ["", "x" * 201, "é" * 101, "x" * 10_000_000, "a\0b", "a\nb", "tab\t", "\x7f", "\x85", "\ud800", b"x", None]
 GOOD_NAMES = ["x", "x" * 200, "é" * 100, "a b", "a/b:c{d}*?%_'\";--", "Ünïcødé", "名前", "X", "x ", "🔒", "."]
-BAD_SPANS = [0, -1, math.nan, math.inf, -math.inf, "5", None, True, timedelta(0), timedelta(days=-1), 1e12, 10**400]
+BAD_DURATIONS = [0, -1, math.nan, math.inf, -math.inf, "5", None, True, timedelta(0), timedelta(days=-1), 1e12, 10**400]
 
 
 class TestNames(Behaviours):
@@ -35,7 +35,7 @@ class TestNames(Behaviours):
             assert await client.lock(name).acquire(False), name
         for name in GOOD_NAMES:
             assert await other.lock(name).acquire(False) is None, name
-        assert {r.name for r in (await harness.eye.snapshot()).resources} == set(GOOD_NAMES)
+        assert {r.name for r in (await harness.observer.snapshot()).resources} == set(GOOD_NAMES)
 
     async def test_labels_are_checked_too(self, harness: Harness) -> None:
         client = harness.connect()
@@ -49,10 +49,10 @@ class TestNames(Behaviours):
 
 
 @every_kind
-class TestSpans(Behaviours):
-    async def test_bad_spans_are_refused(self, harness: Harness, kind: Kind) -> None:
+class TestDurations(Behaviours):
+    async def test_bad_durations_are_refused(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
-        for number, bad in enumerate(BAD_SPANS):
+        for number, bad in enumerate(BAD_DURATIONS):
             if bad is not None:
                 with pytest.raises(ConfigError):
                     kind.mine(client, "x", lease=bad)
@@ -70,8 +70,8 @@ class TestSpans(Behaviours):
         kind.mine(harness.connect(), "x", lease=timedelta(milliseconds=500))
 
 
-class TestNonsense(Behaviours):
-    """What makes no sense is refused by a sentence of a few lines, before anything is sent."""
+class TestInvalidArguments(Behaviours):
+    """Invalid arguments are refused with a sentence of a few lines, before anything is sent."""
 
     async def test_what_is_no_function_is_not_called_later(self, harness: Harness) -> None:
         client = harness.connect()
@@ -88,7 +88,7 @@ class TestNonsense(Behaviours):
             with pytest.raises(ConfigError, match="takes names, and locks"):
                 async with client.lock_all("a", bad):  # type: ignore[arg-type]
                     pass
-        assert (await harness.eye.snapshot()).resources == ()
+        assert (await harness.observer.snapshot()).resources == ()
 
     async def test_a_ticket_that_is_none_is_not_stored(self, harness: Harness) -> None:
         client = harness.connect()
@@ -97,7 +97,7 @@ class TestNonsense(Behaviours):
                 with pytest.raises(ConfigError, match="A ticket") as caught:
                     await asking
                 assert len(str(caught.value)) < 300
-        assert (await harness.eye.snapshot()).resources == ()
+        assert (await harness.observer.snapshot()).resources == ()
 
     async def test_a_number_of_many_digits_is_refused_in_a_short_sentence(self, harness: Harness) -> None:
         client = harness.connect()
@@ -132,7 +132,7 @@ class TestNonsense(Behaviours):
     async def test_a_pattern_that_is_none_is_refused(self, harness: Harness) -> None:
         for bad in (5, None, "x" * 1001):
             with pytest.raises(ConfigError, match="A pattern"):
-                await harness.eye.snapshot(bad)  # type: ignore[arg-type]
+                await harness.observer.snapshot(bad)  # type: ignore[arg-type]
 
     async def test_no_pattern_takes_long(self, harness: Harness) -> None:
         """Each star would try every place of every other: hours, if they were allowed to."""
@@ -163,7 +163,7 @@ class TestErrors(Behaviours):
             assert (type(there), str(there)) == (error, "It is so.")
             assert issubclass(error, LockError)
 
-    async def test_a_repr_says_what_it_is_and_keeps_the_ticket(self, harness: Harness) -> None:
+    async def test_a_repr_names_the_object_and_hides_the_ticket(self, harness: Harness) -> None:
         client = harness.connect()
         lock = client.lock("x")
         assert "unlocked" in repr(lock)
