@@ -30,7 +30,7 @@ if hasattr(traceback, "_extract_caret_anchors_from_line_segment"):
 settings.register_profile("fairlock", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("fairlock")
 
-# ./dev test runs four at a time. The tests of a file stay together because they share what takes long to make. Of the
+# ./dev test runs five at a time. The tests of a file stay together because they share what takes long to make. Of the
 # slowest servers one is enough for all files. A test that shares nothing runs wherever a process is idle.
 # tests/project_rules/test_lists.py checks that everything named here exists.
 SHARE_NOTHING = ("lock_rules", "pool_rules", "simulation", "engine", "contract", "threading_suite", "faults")

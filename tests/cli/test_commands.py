@@ -181,7 +181,7 @@ def test_a_damaged_name_is_shown_and_repaired_and_the_others_go_on(fairlock: Too
     for name in ("good", "it's bad"):
         fairlock("run", name, "true")
     with sqlite3.connect(fairlock.folder / "locks.db") as db:
-        db.execute("UPDATE fairlock_locks SET body='[2,' WHERE key LIKE '%bad'")
+        db.execute("UPDATE fairlock_locks SET body='[3,' WHERE key LIKE '%bad'")
     db.close()
     listed = [line.split()[-2:] for line in fairlock("ls").stdout.splitlines()[1:3]]
     assert listed == [["good", "lock"], ["bad", "damaged"]]

@@ -1,8 +1,15 @@
-"""Shell completion: the bash script is run by bash; those of zsh and fish are parsed if the shell is installed."""
+"""Shell completion: each script is run by its shell, if it is installed."""
 
+import os
+import pty
+import select
 import shlex
 import shutil
+import signal
 import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +20,7 @@ from fairlock.cli.parse_arguments import GLOBAL, HELP
 SHELLS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
 
 
-def complete(line: str) -> list[str]:
+def bash(line: str, folder: Path) -> list[str]:
     """Return what bash offers for the last word of this line."""
     words = line.split(" ")
     array = shlex.join(words)
@@ -25,33 +32,95 @@ def complete(line: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_bash_completes_commands() -> None:
-    assert complete("fairlock re") == ["renew", "release", "resize"]
-    assert complete("fairlock -q re") == ["renew", "release", "resize"]
-    assert complete("fairlock -u redis://run re") == ["renew", "release", "resize"]
-    assert set(complete("fairlock ")) == {name.split()[0] for name in COMMANDS} | {"help"}
-    assert complete("fairlock pool ") == ["add", "run", "ls", "done", "rm"]
+def fish(line: str, folder: Path) -> list[str]:
+    ask = f"{completion.fish()}\ncomplete --do-complete={shlex.quote(line)}"
+    env = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=20, env=env)
+    assert done.stderr == ""
+    return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
+
+
+ZSH = """
+PROMPT=''
+autoload -Uz compinit; compinit -u -D
+source {script}
+compadd() {{
+    if [[ " ${{@[1,(i)(-|--)]}} " != *" -"[OAD]" "* ]]; then
+        local -a hits; builtin compadd -A hits "$@"
+        (( $#hits )) && print -rl -- $hits >> {offers}
+    fi
+    builtin compadd "$@"
+}}
+finish() {{ print -r -- '@end' >> {offers}; zle kill-whole-line }}
+zle -N finish; bindkey '^X^X' finish
+print -r -- '@end' >> {offers}
+"""
+
+
+def zsh(line: str, folder: Path) -> list[str]:
+    """A zsh at a terminal, because only its line editor completes. It writes all offers to a file."""
+    script, offers, settings = folder / "script", folder / "offers", folder / "settings"
+    script.write_text(completion.zsh())
+    settings.write_text(ZSH.format(script=script, offers=offers))
+    offers.write_text("")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "HOME": str(folder)})
+    printed = b""
+    try:
+        for typed, ends in ((f"source {settings}\n", 1), (f"{line}\t\x18\x18", 2)):
+            os.write(terminal, typed.encode())
+            limit = time.monotonic() + 30
+            while offers.read_text().split("\n").count("@end") < ends:
+                assert time.monotonic() < limit, printed
+                if select.select([terminal], [], [], 0.02)[0]:
+                    printed += os.read(terminal, 1 << 16)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    assert b"_fairlock" not in printed, printed  # an error names its function
+    return [offer for offer in offers.read_text().split("\n") if offer not in ("", "@end")]
+
+
+COMPLETE: dict[str, Callable[[str, Path], list[str]]] = {"bash": bash, "zsh": zsh, "fish": fish}
+
+
+@pytest.fixture(params=COMPLETE)
+def complete(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], list[str]]:
+    """Complete the last word of a line in a real shell."""
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed: its completion is only read, not run")
+    return lambda line: sorted(set(COMPLETE[request.param](line, tmp_path)))
+
+
+def test_a_shell_completes_commands(complete: Callable[[str], list[str]]) -> None:
+    for line in ("fairlock re", "fairlock -q re", "fairlock -u redis://run re"):
+        assert complete(line) == ["release", "renew", "resize"]
+    assert set(complete("fairlock ")) >= {name.split()[0] for name in COMMANDS} | {"help"}
+    assert complete("fairlock pool ") == ["add", "done", "ls", "rm", "run"]
     assert complete("fairlock help sh") == ["show"]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_bash_completes_every_option(name: str) -> None:
-    every = {o for option in COMMANDS[name].options + GLOBAL + HELP for o in option.names}
-    assert set(complete(f"fairlock {name} -")) == every
-
-
-def test_bash_completes_values() -> None:
+def test_a_shell_completes_values(complete: Callable[[str], list[str]]) -> None:
     assert complete("fairlock run --on-lost ") == ["kill", "term", "warn"]
     assert complete("fairlock --scope m") == ["machines"]
     assert complete("fairlock pool ls jobs --state f") == ["free"]
-    assert complete("fairlock completion ") == ["bash", "zsh", "fish"]
+    assert complete("fairlock completion ") == ["bash", "fish", "zsh"]
 
 
-def test_bash_completes_the_wrapped_command() -> None:
+def test_a_shell_completes_the_wrapped_command(complete: Callable[[str], list[str]]) -> None:
     assert "bash" in complete("fairlock run x bas")
     assert "bash" in complete("fairlock run -n --lease 5 x -- bas")
-    assert complete("fairlock run x -- --on") == []
+    assert "bash" in complete("fairlock pool run jobs bas")
+    assert "--on-lost" not in complete("fairlock run x -- --on")
     assert complete("fairlock pool run --on") == ["--on-lost"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_bash_completes_every_option(name: str, tmp_path: Path) -> None:
+    every = {o for option in COMMANDS[name].options + GLOBAL + HELP for o in option.names}
+    assert set(bash(f"fairlock {name} -", tmp_path)) == every
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -197,7 +197,7 @@ import sys
 from fairlock.cli import child_process, main
 def stumble(self):
     import os, time
-    while not os.path.exists("child"):
+    while not (os.path.exists("child") and os.path.getsize("child")):
         time.sleep(0.01)
     raise RuntimeError("oops")
 child_process.Supervisor.reap = stumble

@@ -301,7 +301,7 @@ def test_evict_requires_the_name(terminal: Terminal, fairlock: Tool) -> None:
 def test_a_repair_requires_the_name(terminal: Terminal, fairlock: Tool) -> None:
     fairlock("run", "x", "true")
     with sqlite3.connect(fairlock.folder / "locks.db") as db:
-        db.execute("UPDATE fairlock_locks SET body='[2,' WHERE key='x'")
+        db.execute("UPDATE fairlock_locks SET body='[3,' WHERE key='x'")
     db.close()
     terminal.type("fairlock doctor --repair x\n")
     terminal.expect("If something is damaged under 'x', this resets it")

@@ -25,6 +25,10 @@ NO_STORES = {
     "deadline": "until when a caller waits",
     "async_deadline": "the same for tasks",
     "polling": "how waiters poll a store without notifications",
+    "wakeups": "the inbox of wake-ups and the reader that clients share",
+    "row_cache": "the last seen row of each name",
+    "server_clock": "the estimate of a server's clock",
+    "jitter": "random pauses",
 }
 
 
@@ -36,6 +40,11 @@ def unplayed(folder: Path, played: set[str]) -> set[str]:
 def test_every_store_is_in_the_matrix() -> None:
     folder = Path(fairlock.stores.__path__[0])
     assert unplayed(folder, set(STORES)) == set(), "add these stores to STORES in tests/contract/conftest.py"
+
+
+def test_every_module_that_is_no_store_exists() -> None:
+    folder = Path(fairlock.stores.__path__[0])
+    assert [name for name in NO_STORES if not (folder / f"{name}.py").is_file()] == []
 
 
 def test_a_store_that_is_not_in_the_matrix_is_noticed(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_a_worker_thread_of_a_loop_that_cannot_be_started_is_an_error(monkeypatc
 
 SIGNAL_WAITER = """
 import os, signal, time
-from fairlock.cli import signal_waiter, signals
-start, failed = signal_waiter.start_new_thread, []
+from fairlock.cli import blocked_signals, signals_while_waiting as waiting
+start, failed = waiting.start_new_thread, []
 
 def limited(*work):
     if len(failed) < 3:
@@ -136,13 +136,13 @@ def limited(*work):
         raise RuntimeError("can't start new thread")
     return start(*work)
 
-signal_waiter.start_new_thread = limited
-signals.block()
-with signal_waiter.SignalWaiter(60, lambda: 60.0, lambda halt: halt()) as door:
+waiting.start_new_thread = limited
+blocked_signals.block()
+with waiting.SignalWaiter(60, lambda: 60.0, lambda halt: halt()) as door:
     try:
         print("waits", flush=True)
         time.sleep(30)
-    except signal_waiter.Called:
+    except waiting.Called:
         print("called off by", door.signum, "after", len(failed))
 """
 

@@ -11,14 +11,15 @@ from fairlock.rules.locks import Renew
 def test_a_name_that_cannot_be_renewed_takes_no_other_lease_with_it() -> None:
     """The keeper stops a round at the first failure. The name that failed is the last one in the next round."""
     with fairlock.connect("memory://", lease=0.9) as locks:
-        call = locks._session.call
+        backend = locks._session.backend
+        call = backend.call
 
-        async def failing(name: str, command: Any, *more: Any) -> Any:
+        async def failing(name: str, command: Any) -> Any:
             if name.startswith("bad") and isinstance(command, Renew):
                 raise StoreError("this name cannot be asked for")
-            return await call(name, command, *more)
+            return await call(name, command)
 
-        locks._session.call = failing  # type: ignore[method-assign]
+        backend.call = failing  # type: ignore[method-assign]
         bad = locks.lock("bad before it").acquire()
         good = locks.lock("good").acquire()
         locks.lock("bad behind it").acquire()

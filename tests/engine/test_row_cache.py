@@ -96,7 +96,7 @@ def test_it_is_bounded() -> None:
     cache = RowCache()
     for number in range(CAPACITY + 1):
         cache.put(f"k{number}", KnownRow(EMPTY, number, 1.0))
-    assert len(cache._rows) <= CAPACITY and cache.get(f"k{CAPACITY}") is not None
+    assert len(cache.known) <= CAPACITY and cache.get(f"k{CAPACITY}") is not None
 
 
 def test_a_waiter_learns_how_many_are_ahead() -> None:

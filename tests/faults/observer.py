@@ -32,10 +32,12 @@ class Observer(threading.Thread):
             while not self.over.wait(0.25):
                 try:
                     since = time.monotonic()
-                    with locks.lock("observer"):
-                        pass
-                    if time.monotonic() > since + SLUGGISH:
-                        self.referee.note("stalled", pid=None, since=since)
+                    try:
+                        with locks.lock("observer"):
+                            pass
+                    finally:
+                        if time.monotonic() > since + SLUGGISH:
+                            self.referee.note("stalled", pid=None, since=since)
                     since = time.monotonic()
                     found = locks.snapshot().resources
                 except fairlock.LockError:

@@ -17,7 +17,8 @@ from tests.mutate_source import SOURCE, rewritten
 RULES, GRANT, LOCK, LOCAL_QUEUE, RENEWAL, ITEMS = (
     f"{name}.py"
     for name in (
-        "rules/locks/step", "engine/grant", "sync/locks", "engine/local_queue", "engine/renewal", "rules/pools/step",
+        "rules/locks/step", "engine/grant", "sync/locks", "engine/local_queue", "engine/renewal_messages",
+        "rules/pools/step",
     )
 )
 
@@ -71,7 +72,7 @@ PLANTED = [
         too=((RULES, "elif record.queue and not (record.tombstones or dead or unreachable):", "elif False:"),),
     ),
     Planted(
-        "leases are not renewed", RENEWAL, "    in_time = session.clock() < grant.deadline\n", "    return\n",
+        "leases are not renewed", RENEWAL, "    if not grants:\n", "    if grants:\n",
         "lost, although nothing had happened", jobs=("lock", "sem"), long=0.6,
     ),
     Planted(

@@ -2,8 +2,9 @@
 
 import pytest
 
+from fairlock.rules.locks import apply
 from tests.lock_rules.mutants import messages, queue, short_cut, step
-from tests.lock_rules.mutants.mutant import M, example, law, starves
+from tests.lock_rules.mutants.mutant import M, Notices, example, law, starves
 from tests.lock_rules.variant import SOURCE, variant
 
 MUTANTS = [*step.MUTANTS, *queue.MUTANTS, *messages.MUTANTS, *short_cut.MUTANTS]
@@ -32,3 +33,13 @@ def test_a_mutant_whose_words_have_drifted_away_fails_loudly() -> None:
     assert SOURCE.count("self.now") > 1
     with pytest.raises(LookupError, match="not once"):
         variant(("self.now", "self.later"))
+
+
+@pytest.mark.parametrize(
+    "notices",
+    [example("test_when_all_are_unreachable_the_head_is_admitted"), law("fences_rise", "a lock"), starves("a lock")],
+)
+def test_a_typo_in_a_mutant_is_an_error_and_no_catch(notices: Notices) -> None:
+    for typo, error in (("rekord", NameError), ("if record", SyntaxError)):
+        with pytest.raises(error):
+            notices((f'"""{apply.__doc__}"""', typo))

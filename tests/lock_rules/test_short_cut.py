@@ -1,12 +1,14 @@
 """The short cut of the rules answers what the long way would, for any record at all, and a step changes no input."""
 
 import copy
+import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlock.rules.locks import Acquire, Entry, LockState, Release, Renew, Tombstone, Why, apply, codec
+from fairlock.rules.locks.encoded_queue import EncodedQueue, fresh_until
 from tests.lock_rules.resource import SECOND, START
 from tests.lock_rules.variant import variant
 
@@ -63,6 +65,50 @@ def same_answer(
 any_step = given(records(), commands, instants, some, some)
 test_the_short_cut_answers_what_the_long_way_would = settings(max_examples=200)(any_step(same_answer))
 test_it_does_so_many_times = pytest.mark.soak(settings(max_examples=5000)(any_step(same_answer)))
+
+
+@given(records(), commands, instants, some, some)
+@settings(max_examples=800)
+def test_on_a_queue_that_is_still_text_a_step_is_the_same(
+    record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
+) -> None:
+    after = apply(codec.decode(codec.encode(record)), command, now, unreachable, dead)
+    assert after == the_long_way(record, command, now, unreachable, dead)
+    for state in (record, after[0]):
+        queue = codec.decode(codec.encode(state)).queue
+        assert tuple(queue) == tuple(state.queue)
+        fresh = fresh_until(queue)
+        assert all(fresh <= e.expires for e in queue)
+        assert not fresh or not any(e.passed for e in queue)
+
+
+@given(records())
+@settings(max_examples=200)
+def test_a_queue_that_is_text_has_the_same_operations(record: LockState) -> None:
+    queue, encoded = record.queue, codec.decode(codec.encode(record)).queue
+    assert len(encoded) == len(queue) and list(encoded) == list(queue) and encoded == queue and queue == encoded
+    assert [encoded[i] for i in range(len(queue))] == list(queue)
+    if not isinstance(encoded, EncodedQueue):
+        assert not queue
+        return
+    assert encoded[1:] == queue[1:] and encoded[:1] == queue[:1] and encoded[1:] != queue
+    assert [encoded.has(ticket) for ticket in "abcd"] == [ticket in [e.ticket for e in queue] for ticket in "abcd"]
+    passed = queue[0]._replace(passed=1)
+    longer = encoded.__add__((passed,))
+    assert longer == (*queue, passed) and isinstance(longer, EncodedQueue) and fresh_until(longer) == 0
+    assert pickle.loads(pickle.dumps(record._replace(queue=encoded))) == record
+
+
+def test_a_queue_that_is_text_empties_step_by_step() -> None:
+    state = LockState()
+    for ticket in "abcd":
+        state = codec.decode(codec.encode(apply(state, Acquire(ticket, 1, 1, 30 * SECOND, listener="l"), START)[0]))
+    for ticket, left in (("a", "cd"), ("b", "d"), ("c", ""), ("d", "")):
+        state, _, woken = apply(state, Release(ticket), START + SECOND)
+        assert [e.ticket for e in state.queue] == list(left)
+        assert [w.ticket for w in woken] == [e.ticket for e in state.holders]
+        assert codec.decode(codec.encode(state)) == state
+    assert not state.holders
 
 
 @given(records(), commands, instants, some, some)

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from fairlock.rules.pools.step import apply
 from tests.pool_rules import test_queue, test_table, test_unreachable
 from tests.pool_rules.explore import explore
 from tests.pool_rules.mutants import item, queue
@@ -61,3 +62,10 @@ def test_a_mutant_whose_words_have_drifted_away_fails_loudly() -> None:
         variant("words that nobody would write", "")
     with pytest.raises(LookupError, match="not once"):
         variant("item.ticket", "item.fence")
+
+
+@pytest.mark.parametrize("notices", [next(iter(EXAMPLES)), "fences_rise_with_every_take_and_only_then in removals"])
+def test_a_typo_in_a_mutant_is_an_error_and_no_catch(notices: str) -> None:
+    for typo, error in (("itm", NameError), ("if item", SyntaxError)):
+        with pytest.raises(error):
+            noticed(M("", f'"""{apply.__doc__}"""', typo, notices))

@@ -1,5 +1,7 @@
-"""Names of tests that a conftest lists exist, so that no list goes stale when something is renamed."""
+"""Names of tests that a conftest or ./dev lists exist, so that no list goes stale when something is renamed."""
 
+import importlib.machinery
+import importlib.util
 import re
 from pathlib import Path
 
@@ -40,6 +42,21 @@ def test_every_slow_server_is_a_store_of_the_contract() -> None:
 def test_every_test_that_the_contract_lists_exists() -> None:
     suite = "\n".join(path.read_text() for path in sorted(SUITE.glob("*.py")))
     assert missing_tests(CONTRACT.read_text(), suite) == []
+
+
+def test_what_the_quick_run_names_exists() -> None:
+    loader = importlib.machinery.SourceFileLoader("dev", str(ROOT / "dev"))
+    spec = importlib.util.spec_from_loader("dev", loader)
+    assert spec is not None
+    dev = importlib.util.module_from_spec(spec)
+    loader.exec_module(dev)
+    assert [path for path in dev.QUICK if not (ROOT / path).exists()] == []
+    files = [path.name for folder in dev.QUICK for path in (ROOT / folder).glob("test_*.py")]
+    assert [name for name in dev.COUNTS if not any(name in file for file in files)] == []
+    suite = "\n".join(path.read_text() for path in sorted(SUITE.glob("*.py")))
+    assert [name for name in dev.WAITS if name.startswith("Test") and f"class {name}(" not in suite] == []
+    text = CONTRACT.read_text()
+    assert [name for name in dev.QUICK_STORES.split(",") if f'"{name}":' not in text] == []
 
 
 def test_a_stale_name_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ def test_a_folder_uses_the_words_of_the_project(by_folder: dict[str, list[str]],
     ("docs/a.md", "The doorman opens."), ("a.lua", "local ear = 1"),
     ("docs/a.md", "The holder keeps his lock."), ("docs/a.md", "Who waits is served."), ("docs/a.md", "It is had."),
     ("docs/a.md", "Locks last for ever."), ("docs/a.md", "Wait, for it comes."), ("docs/a.md", "It takes so long."),
+    ("docs/a.md", "Then nobody waits."), ("docs/a.md", "A waiter gets in."),
     ("docs/a.md", "The store is told."), ("docs/a.md", "It is made anew."), ("docs/a.md", "That is dear."),
     ("tests/a.py", 'def f():\n    """Whether it holds."""'), ("src/a.py", 'raise E("not to be had now")'),
 ])
@@ -42,7 +43,7 @@ def test_an_old_word_and_an_unused_phrase_are_noticed(tmp_path: Path, name: str,
 
 @pytest.mark.parametrize("name, text", [
     ("src/a.py", "early = near = year = desktop = 1"), ("src/a.py", 'said = "a told"  # he is in a comment'),
-    ("docs/a.md", "Who holds it? `doorman`s aside, it takes so long that nobody waits, for ten seconds."),
+    ("docs/a.md", "Who holds it? `doorman`s aside, it takes so long that no client waits, for ten seconds."),
     ("docs/a.md", "```\nhe said\n```"), ("tests/a.py", 'def f():\n    """Return whether it holds."""'),
 ])
 def test_plain_english_passes(tmp_path: Path, name: str, text: str) -> None:

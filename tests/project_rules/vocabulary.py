@@ -62,6 +62,13 @@ PHRASES = [
     (re.compile(r"\b(?:tells?|told|hears?|heard|said)\b", re.I), "name the I/O: send, reply, notify, report, print"),
     (re.compile(r"\bwhat is there\b", re.I), "name the value"),
 ]
+# In pages also these. In comments of the code they do no harm.
+PAGE_PHRASES = [
+    (re.compile(r"\b(?:nobody|anybody|somebody|everybody)\b", re.I),
+     "name the subject: no client, another thread, all waiters"),
+    (re.compile(r"\bone's\b|\bin line\b|\bgets? in\b|\blets? (?:go|in)\b", re.I),
+     "write its, in the queue, acquires, releases"),
+]
 NOUN_CLAUSE = re.compile(r"(?:Whether|What|Who|Whom|How (?:many|long|much|often)|Where|Why)\b(?![^.]*\?)")
 
 
@@ -126,7 +133,7 @@ def prose(name: str, text: str) -> Iterator[tuple[int, str, bool]]:
 
 def phrases(name: str, text: str) -> Iterator[Finding]:
     for line, piece, docstring in prose(name, text):
-        for pattern, cure in PHRASES:
+        for pattern, cure in PHRASES + PAGE_PHRASES * name.endswith(".md"):
             for match in pattern.finditer(piece):
                 yield Finding(name, line, match[0].strip(), cure)
         if docstring and NOUN_CLAUSE.match(piece):

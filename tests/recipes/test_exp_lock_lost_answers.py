@@ -7,7 +7,7 @@ import pytest
 from redis.exceptions import ConnectionError, TimeoutError
 
 from fairlock.recipes import ExpLock
-from fairlock.recipes.exp_lock import TRIES
+from fairlock.recipes.repeat_lost_calls import TRIES
 from tests.recipes.losing import losing_client
 from tests.servers.server import Server
 

@@ -19,7 +19,7 @@ import pytest
 import fairlock
 import fairlock.aio
 from fairlock.engine.run_sync import run
-from fairlock.recipes import RemoteLocks, aio, remote_lock_base
+from fairlock.recipes import RemoteLocks, aio, locks_by_type_and_number_base
 from fairlock.rules.locks import Release
 
 STORES = ["memory", "sqlite", "redis_alone", "postgresql", "mariadb", "cassandra", "fake_nosql"]
@@ -277,7 +277,7 @@ def nothing_is_left(tmp_path: Path) -> None:
 def test_a_writer_that_calls_again_asks_the_store_itself(
     pair: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(remote_lock_base, "HEARTBEAT", 3.0)  # nobody asks in its place for now
+    monkeypatch.setattr(locks_by_type_and_number_base, "HEARTBEAT", 3.0)  # nobody asks in its place for now
     one, other = pair(), pair()
     assert one.acquire_readers_lock("order", 1, "r")
     assert not other.acquire_writer_lock("order", 1, "w")

@@ -13,7 +13,7 @@ import redis.asyncio
 
 from fairlock import ConfigError
 from fairlock.recipes import ZMutexSet
-from fairlock.recipes import z_mutex_set_scripts as lua
+from fairlock.recipes import redis_sorted_set_mutexes_lua as lua
 from tests.machine_load import within
 from tests.recipes.losing import losing_client
 from tests.servers.server import Server

@@ -11,6 +11,7 @@ mark for the listener, which receives the wake-ups between the marks.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from fairlock.rules.locks import (
     apply,
 )
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE, READ_STATE, STEP, Script, load, make_batch, script
+from fairlock.stores.redis.scripts import READ_STATE, Script, fold, make_batch, read, script
 
 CHANNELS = "listener:"
 MARK = "mark"  # a listener that no ticket has
@@ -68,6 +69,15 @@ class Differs(Exception):
     """The two do not agree."""
 
 
+class Mistyped(Exception):
+    """The script uses a name that does not exist."""
+
+
+def difference(error: Exception, said: str) -> Exception:
+    """Return what the two do not agree on. A name that does not exist is a typo in a mutant, and no catch."""
+    return Mistyped(said) if "nonexistent global variable" in str(error) else Differs(said)
+
+
 def replaced(text: str, words: str, others: str) -> str:
     times = text.count(words)
     if times != 1:
@@ -82,19 +92,22 @@ class Scripts(NamedTuple):
     batch: Script  # no more than the frame
 
 
-TRUE = Scripts(FAST_ACQUIRE, FAST_RELEASE, STEP, load("batch.lua"))
+SOURCES = {
+    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"), "batch": read("batch.lua"),
+    "step": read("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua"),
+}  # fmt: skip
 
 
 def hooked(name: str = "", words: str = "", others: str = "") -> Scripts:
     """The scripts with time and listeners as arguments; in the one with this name, other words instead of these."""
     found = {}
     for each, hooks in HOOKS.items():
-        text: str = getattr(TRUE, each).text
+        text = SOURCES[each]
         if each == name:
             text = replaced(text, words, others)
         for hook in hooks:
             text = replaced(text, *hook)
-        found[each] = script(text)
+        found[each] = script(fold(text))
     return Scripts(**found)
 
 
@@ -171,19 +184,19 @@ class Both:
         for move, should, heard in zip(history, thought, wakes, strict=True):
             try:
                 self._compare(move, should, heard, answers)
-            except (AssertionError, ResponseError) as error:
+            except (AssertionError, ResponseError, TypeError, ValueError, struct.error) as error:
                 said = f"{error}\n{move}\nbefore {should.before}\nafter  {should.after}\npure   {should[2:]}"
-                raise Differs(said) from error
+                raise difference(error, said) from error
 
     def _send(self, pipe: Any, keys: list[str], move: Move, short: bool) -> None:
         c = move.command
         inputs = (move.now, f" {' '.join(sorted(move.unreachable))} ")
         if move.short and isinstance(c, Acquire | Release):
             sha = self._acquire.sha if isinstance(c, Acquire) else self._release.sha
-            words = short_words(c)
+            words = encoding.fast_args(c)
             if self._in_batches:
                 own = 1 if isinstance(c, Acquire) else 2
-                other = (encoding.grant_head(b"somebody else"), "")
+                other = (encoding.sized(b"somebody else"), "")
                 each = [one for word, its in zip(words[:own], other, strict=False) for one in (its, word, its)]
                 pipe.evalsha(sha, 3, STRANGE, keys[0], beside(keys), own, *each, *words[own:], *inputs)
             else:
@@ -241,14 +254,6 @@ def beside(keys: list[str]) -> str:
     return keys[0] + " beside"
 
 
-def short_words(c: Acquire | Release) -> tuple[object, ...]:
-    """Return the arguments of the fast path for this command."""
-    head = encoding.grant_head(c.ticket.encode())
-    if isinstance(c, Release):
-        return head, "" if c.fence is None else c.fence
-    return head, encoding.grant_tail(c), c.capacity, c.lease, max(c.block, 1) if c.weight == c.capacity else 1
-
-
 def good(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
@@ -257,28 +262,43 @@ def good(answer: Any) -> Any:
 
 def check_keys(record: LockState, bare: list[Any]) -> None:
     """The keys are exactly what the head of step_1_read.lua says, and all of them last long enough."""
-    flat, queue, waiter_expiry, holders, unconfirmed, tombstones, ends = bare
+    flat, queue, holders, unconfirmed, tombstones, ends = bare
     lock = {field.decode(): value for field, value in zip(flat[::2], flat[1::2], strict=True)}
     several = record.holders if len(record.holders) > 1 else ()
-    assert scores(waiter_expiry) == {e.ticket: e.expires for e in record.queue}
-    assert list(scores(queue)) == [e.ticket for e in record.queue]
+    waiting = scores(queue)
+    size = len(record.queue)
+    assert len(waiting) == 3 * size
+    entries, tickets, expiries = (list(waiting)[n * size : (n + 1) * size] for n in range(3))
+    assert tickets == ["t" + e.ticket for e in record.queue], tickets
+    assert [waiting[name] - 2 * 10**15 for name in tickets] == [waiting[name] for name in entries]
+    assert {name[1:]: waiting[name] - 4 * 10**15 for name in expiries} == {e.ticket: e.expires for e in record.queue}
+    assert all(name[0] == "x" for name in expiries)
     assert scores(holders) == {e.ticket: e.expires for e in several}
     assert scores(unconfirmed) == {e.ticket: e.expires for e in several if not e.confirmed}
     assert scores(tombstones) == {g.ticket: g.until for g in record.tombstones}
-    use = ("q" if record.queue else "") + ("h" if several else "") + ("t" if record.tombstones else "")
-    assert lock.get("i", b"") == use.encode(), lock
+    use = bool(record.queue or several or record.tombstones)
     assert ("a" in lock) == bool(record.holders or use), lock
-    assert (lock.get("a", b"")[:2] == b"\x9f\x01") == (len(record.holders) == 1 and not use), lock
+    assert (lock.get("a", b"")[:1] == b"1") == (len(record.holders) == 1 and not use), lock
     assert bool(lock.get("a")) == (len(record.holders) == 1), lock
-    assert not several or int(lock["u"]) == sum(e.weight for e in several), lock
-    assert not several or int(lock.get("d", 0)) == sum(not e.listener for e in several), lock
-    entries = {":" + e.ticket for e in (*several, *record.queue)}
-    assert {field for field in lock if len(field) > 1} == entries | {"#" + g.ticket for g in record.tombstones}
+    fields = {":" + e.ticket for e in several} | {"#" + g.ticket for g in record.tombstones}
+    assert set(lock) - {"a", "n"} == fields
+    numbers = lock["n"]
+    assert numbers[:2] == (b"3!" if record.fixed else b"3."), numbers
+    found = list(map(int, struct.unpack("<11d", numbers[2:])))
+    fence, _, place, waiters, head, earliest, capacity, horizon, used, detached, graves = found
+    assert (fence, max(place, 0), waiters, capacity, graves) == (
+        record.fence, record.places, size, record.capacity, len(record.tombstones)
+    )  # fmt: skip
+    assert head == (record.queue[0].expires if size else 0), found
+    assert earliest <= min([e.expires for e in record.queue], default=0) and bool(earliest) == bool(size), found
+    assert used == sum(e.weight for e in several), found
+    assert detached == sum(not e.listener for e in several), found
     furthest = [e.expires for e in (*record.holders, *record.queue)] + [g.until for g in record.tombstones]
     idle = encoding.IDLE_IF_FIXED if record.fixed else encoding.IDLE
-    assert int(lock["h"]) >= max([record.fence, *furthest]), lock
-    assert {end for end in ends if end != -2} == {(int(lock["h"]) + idle // 2) // 1000}, (ends, lock)
+    assert horizon >= max([record.fence, *furthest]), found
+    assert {end for end in ends if end != -2} == {(horizon + idle // 2) // 1000}, (ends, found)
 
 
 def scores(flat: list[bytes]) -> dict[str, int]:
-    return {name.decode(): int(float(score)) for name, score in zip(flat[::2], flat[1::2], strict=True)}
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return {name.decode("utf-8", "surrogateescape"): int(float(score)) for name, score in pairs}

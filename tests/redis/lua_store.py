@@ -10,7 +10,7 @@ from redis import Redis
 from fairlock.rules.locks import Acquire, Command, Granted, LockState, Release, Released, Reply
 from fairlock.stores.redis import encoding
 from fairlock.stores.redis.scripts import READ_STATE, Script
-from tests.redis.differential import CHANNELS, Scripts, hooked, short_words
+from tests.redis.differential import CHANNELS, Scripts, hooked
 from tests.redis.random_histories import BEGIN
 
 
@@ -37,9 +37,10 @@ class LuaLock:
         """By the short cut."""
         lock = self.keys[:1]
         if isinstance(command, Acquire):
-            fence = self._call(self._scripts.fast_acquire, lock, *short_words(command), *self._inputs())
+            fence = self._call(self._scripts.fast_acquire, lock, *encoding.fast_args(command), *self._inputs())
             return None if fence is None else Granted(int(fence), command.lease)
-        return self._call(self._scripts.fast_release, lock, *short_words(command), *self._inputs()) and Released(True)
+        released = self._call(self._scripts.fast_release, lock, *encoding.fast_args(command), *self._inputs())
+        return released and Released(True)
 
     def look(self) -> LockState:
         return encoding.decode_state(self._call(READ_STATE, self.keys))[0]

@@ -42,7 +42,7 @@ from fairlock.stores.redis import pool_encoding
 from fairlock.stores.redis.pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, FAST_TOUCH, READ_ITEMS, READ_QUEUE, STEP
 from fairlock.stores.redis.scripts import Script, script
 from tests.pool_rules.walkthrough import SECOND, Rack
-from tests.redis.differential import CHANNELS, MARK, Differs, good, replaced
+from tests.redis.differential import CHANNELS, MARK, difference, good, replaced
 
 BEGIN = 4_100_000_000 * SECOND  # far ahead of every real clock
 KEYS = [f"item {n}" for n in range(6)] + ["größer", "item"]
@@ -271,7 +271,7 @@ class Both:
                 self._compare(move, should, heard, answers)
             except (AssertionError, ResponseError, KeyError) as error:
                 said = f"{error!r}\n{move}\nbefore {before}\nafter  {should[:2]}\npure   {should[2:]}"
-                raise Differs(said) from error
+                raise difference(error, said) from error
             before = should[:2]
 
     def _send(self, pipe: Any, keys: list[str], move: Move, short: bool) -> None:

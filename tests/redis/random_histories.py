@@ -111,7 +111,9 @@ def some_command(jitter: Random, kind: Kind, tickets: list[str], record: LockSta
         )  # fmt: skip
     if record.holders and jitter.random() < 0.6:
         ticket = jitter.choice(record.holders).ticket
-    fences = [None, *[fence for e in record.holders for fence in (e.fence, e.fence + 1, e.fence + e.block - 1)]]
+    fences: list[int | None] = [None]
+    for e in record.holders:
+        fences += [e.fence - 1, e.fence, e.fence, e.fence + e.block - 1, e.fence + e.block]
     if jitter.random() < kind.harm:
         if jitter.random() < kind.sizes:
             return Resize(jitter.choice((1, 2, 3, 4, 8, EXCLUSIVE, None)))

@@ -16,8 +16,8 @@ from tests.servers.server import Server
 
 SEEDS, MANY = 80, 3000
 ONE = os.environ.get("FAIRLOCK_SEED")
-VALUES = (b"", b"garbage", b"\xff\xfe", b"-", b"nan", b"1e400", b"\x9f\x01", b"\xc0", b"\x90", b"\xdf\xff\xff", b"[]")
-PARTS = ("", ":queue", ":waiter_expiry", ":holders", ":unconfirmed", ":tombstones")
+VALUES = (b"", b"garbage", b"\xff\xfe", b"-", b"nan", b"1e400", b"3.", b"3!" + 88 * b"\xff", b"\x9f\x01", b"[]")
+PARTS = ("", ":queue", ":holders", ":unconfirmed", ":tombstones")
 POOL = (":pool:items", ":pool:due", ":pool:queue", ":pool:waiter_expiry", ":pool:watchers")
 
 
@@ -127,6 +127,34 @@ def test_the_sentence_names_it_and_a_repair_cures_it(redis_alone: Server) -> Non
             with locks.lock("bad", timeout=2) as lease:
                 assert lease.fence > before
                 before = lease.fence
+
+
+@pytest.mark.parametrize(
+    "fields, number",
+    [
+        ({"c": "2147483647", "f": "7", "h": "8"}, 2),  # format 2, while nobody held the lock
+        ({"c": "2147483647", "f": "7", "h": "8", "a": b"\x9f\x01\xa1t"}, 2),
+        ({"n": b"4." + 88 * b"\0"}, 4),
+        ({"n": b"4." + 88 * b"\0", "a": b"0"}, 4),
+    ],
+)
+def test_a_record_of_another_format_is_refused_with_a_sentence(
+    redis_alone: Server, fields: dict[str, Any], number: int
+) -> None:
+    key = "fairlock:{old}"
+    formats = rf"a record of format {number}; this version of fairlock reads format 3"
+    wanted = rf"The record of 'old'.* {formats}\..*--repair old"
+    with fairlock.connect(redis_alone.url) as locks:
+        redis_alone.client.hset(key, mapping=fields)
+        for _ in range(2):
+            with pytest.raises(RecordDamaged, match=wanted):
+                locks.lock("old").acquire(timeout=2)
+        with pytest.raises(RecordDamaged, match=wanted):
+            locks.lock("old").locked()
+        assert set(redis_alone.client.hkeys(key)) in ({*fields}, {name.encode() for name in fields})
+        assert locks.repair("old")
+        with locks.lock("old", timeout=2):
+            pass
 
 
 def test_a_repair_of_what_is_sound_changes_nothing(redis_alone: Server) -> None:

@@ -9,11 +9,8 @@ from fairlock.rules.locks import messages, state, step
 from fairlock.stores.redis import encoding, scripts
 
 FOLDER = Path(scripts.HERE)
-STEP = (
-    "step_1_read.lua", "step_2_shortcut.lua", "step_3_entries.lua", "step_4_admit.lua", "step_5_command.lua",
-    "step_6_write.lua",
-)  # fmt: skip
-FILES = (*STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "read_state.lua")
+STEP = ("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua")
+FILES = (*STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "batch_step.lua", "read_state.lua")
 PARTS = ("state", *encoding.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
 
@@ -70,7 +67,12 @@ def declared_keys(name: str) -> dict[str, str]:
 def test_no_file_is_forgotten() -> None:
     found = {path.name for path in FOLDER.glob("*.lua")}
     assert {name for name in found if not name.startswith("pool")} == set(FILES)  # those have a test of their own
-    assert scripts.STEP.text == "\n".join((FOLDER / name).read_text() for name in STEP)
+    assert scripts.STEP.text == scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
+
+
+def test_named_numbers_are_replaced_and_nothing_else() -> None:
+    text = "local SWEEP, IDLE = 16, 600 -- both\nlocal KEPT = 'SWEEP_ALL'\nreturn SWEEP + IDLE_IF -- SWEEP\n"
+    assert scripts.fold(text) == "\nlocal KEPT = 'SWEEP_ALL'\nreturn 16 + IDLE_IF\n"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -85,16 +87,14 @@ def test_a_head_has_all_its_parts(name: str) -> None:
 def test_the_step_knows_its_keys_by_the_names_in_the_head_and_in_the_layout() -> None:
     assert tuple(declared_keys("step_1_read.lua")) == PARTS
     assert re.findall(r"local ([A-Z_, ]+) = unpack\(KEYS\)", body(*STEP)) == [", ".join(PARTS).upper()]
-    assert re.findall(r"^--   (\d) \w+ +(?:hash|zset)", head("step_1_read.lua"), re.M) == list("123456")
+    assert re.findall(r"^--   (\d) \w+ +(?:hash|zset)", head("step_1_read.lua"), re.M) == list("12345")
 
 
 def test_the_step_uses_every_key_as_what_it_is() -> None:
     used: dict[str, set[str]] = {}
-    for command, key in re.findall(r"call\('([A-Z]+)', ([A-Z_]+)\b", body(*STEP)):
+    for command, key in re.findall(r"call\(\s*'([A-Z]+)', ([A-Z_]+)\b", body(*STEP)):
         if command[0] in TYPES:
             used.setdefault(key.lower(), set()).add(TYPES[command[0]])
-    for key in re.findall(r"add_to\(([A-Z_]+),", body(*STEP)):
-        used.setdefault(key.lower(), set()).add("zset")
     assert used == {key: {kind} for key, kind in declared_keys("step_1_read.lua").items()}
 
 
@@ -103,7 +103,6 @@ def test_the_others_use_the_keys_in_their_heads_as_what_they_are(name: str) -> N
     numbers = dict(re.findall(r"^--   (\d) (\w+) +(?:hash|zset)", head(name), re.M))
     kinds = declared_keys(name)
     calls = re.findall(r"\bcall\('([A-Z]+)', KEYS\[(\d)\]", body(name))
-    calls += [("ZRANGE", number) for number in re.findall(r"read_if_used\('.', KEYS\[(\d)\]", body(name))]
     assert {number for _, number in calls} == set(numbers)
     assert all(PARTS[int(number) - 1] == key for number, key in numbers.items())
     assert all(TYPES.get(command[0], "hash") == kinds[numbers[number]] for command, number in calls)
@@ -118,8 +117,10 @@ def test_the_fields_of_the_state_are_those_in_the_head() -> None:
     code = body(*STEP)
     calls = " ".join(re.findall(r"call\('H\w+', STATE, (.*?)\)", code))
     used = set(re.findall(r"'([^']+)'", calls))
-    used |= set(re.findall(r"\bset\('(.)'", code)) | set(re.findall(r"updates = \{STATE, '(.)'", code))
-    assert fields == used == set("cfpshauid:#")
+    used |= set(re.findall(r"updates\[\d\], updates\[\d\] = '(.)'", code))
+    used |= set(re.findall(r"updates\[#updates \+ 1\] = '(.)'", code))
+    used |= set(re.findall(r"updates = \{STATE, '(.)'", code))
+    assert fields == used == set("na:#")
 
 
 @pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua"])
@@ -132,55 +133,98 @@ def test_the_short_cuts_read_and_write_the_fields_in_their_heads(name: str) -> N
     looked = set().union(*map(names, re.findall(r"call\('HM?GET'(.*?)\)", code)))
     assert set(re.findall(r"\b(\w)\b", touched)) == changed
     assert set(re.findall(r"\b(\w)\b", read)) == looked - changed
-    assert changed | looked <= set("cfpshaui")
+    assert changed | looked <= set("na")
+
+
+NUMBERS = (
+    "fence", "seen", "place", "queue", "head", "earliest", "capacity", "horizon", "used", "detached", "tombstones",
+)  # fmt: skip
+TIMES, AMOUNTS = ("fence", "expires", "since", "poll_ttl", "place"), ("block", "weight", "lease")
+TEXTS = ("ticket", "listener", "owner", "note")
+
+
+def flat(name: str) -> str:
+    """Return the head on one line, without the remarks in brackets."""
+    text = re.sub(r"\n-- *", " ", head(name))
+    return re.sub(r" \([^()]*\)", "", text)
+
+
+def test_the_numbers_of_the_state_lie_where_the_head_says() -> None:
+    assert f"then eleven d: {' '.join(NUMBERS)}." in flat("step_1_read.lua")
+    first, last = "fence, seen, last_place, queue_size, head_expires", "earliest, capacity, horizon, used, detached"
+    names = f"{first}, {last}, tombstone_count"
+    code = re.sub(r"\s+", " ", body(*STEP))
+    assert f"{names} = unpack_from('<{'d' * len(NUMBERS)}', numbers, N_FENCE)" in code
+    written = re.search(r"mark \.\. pack\( '<(d+)', (.*?) \)", code)
+    assert written and len(written[1]) == len(NUMBERS)
+    places = ["fence", "now", "last_place", "queue_size", "head_expires", "earliest", "capacity", "horizon"]
+    assert written[2].split(", ") == [
+        *places, "several and used or 0", "several and detached or 0", "tombstone_count"
+    ]  # fmt: skip
+    at = {f"n_{name}": 3 + 8 * number for number, name in enumerate(NUMBERS)}
+    for name in ("step_1_read.lua", "fast_acquire.lua"):
+        assert positions("N", name).items() <= at.items()
+    assert positions("N", "fast_acquire.lua") and positions("N", "step_1_read.lua")
 
 
 def test_an_entry_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
-    said = re.search(r"MessagePack: ([\w\s-]+?);", head("step_1_read.lua"))
-    assert said
-    alone, *fields = said.group(1).replace("--", " ").split()
-    assert alone == "alone"
+    said = flat("step_1_read.lua")
+    assert f"five d: {' '.join(TIMES)}, two B: confirmed passed, three d: {' '.join(AMOUNTS)}, then its texts: " in said
+    assert f"texts: {' '.join(TEXTS)}." in said
+    fields = (*TIMES, "confirmed", "passed", *AMOUNTS, *TEXTS)
     assert set(fields) == set(state.Entry._fields)
-    packed, unpacked = body("step_3_entries.lua").split("local function unpack_entry")
-    assert re.findall(r"\balone,|\be\.(\w+)", packed.split("local function pack_entry")[1]) == ["", *fields]
-    names = re.search(r"local _, (.*?) = unpack\(cmsgpack", unpacked, re.S)
-    assert names and re.split(r",\s+", names.group(1)) == fields
-    pairs = re.findall(r"(\w+) = (\w+)(?: > 0)?,", unpacked.split("return {")[1].split("}")[0])
-    assert pairs == [(name, name) for name in fields]
-    assert constants("E") == {name: number for number, name in enumerate([alone, *fields], 1)}
-    assert set(re.findall(r"\[E_(\w+)\]", body(*STEP))) <= {name.upper() for name in constants("E")}
-    text = (FOLDER / "step_2_shortcut.lua").read_text()
-    short = re.findall(r"cmsgpack\.pack\(\{\n(.*?)\}\)", text, re.S)
-    assert len(short) == 1
-    lines = [re.fullmatch(r" +(.*), -- (.*)", line) for line in short[0].rstrip(" ").splitlines()]
-    assert all(line and len(line[1].split(", ")) == len(line[2].split()) for line in lines)
-    assert [name for line in lines if line for name in line[2].split()] == [alone, *fields]
-    assert fields[:5] == ["ticket", "fence", "expires", "since", "block"]  # as the short cuts write and read them
-    assert "head .. cmsgpack.pack(fence, expires, now) .. tail" in body("fast_acquire.lua")
-    assert "local _, fence, expires, _, block = cmsgpack.unpack_limit(grant, 4, #head)" in body("fast_release.lua")
+    code = re.sub(r"\s+", " ", body(*STEP))
+    packed = re.search(r"pack\( '<c1dddddBB', alone, (.*?) \) \.\.", code)
+    assert packed and re.findall(r"e\.(\w+)", packed[1]) == list(fields[:7])
+    unpacked = re.search(r"local _, ([\w, ]+) = unpack_from\('<c1dddddBBdddHc0Hc0', text\)", code)
+    assert unpacked and unpacked[1].split(", ") == list(fields[:12])
+    table = re.search(r"return \{ (fence = .*?)text = text", code)
+    assert table
+    assert re.findall(r"(\w+) = (\w+)(?: == 1)?,", table[1]) == [(name, name) for name in fields[:12]]
+    at = {"e_fence": 2, "e_expires": 10, "e_confirmed": 42, "e_passed": 43, "e_block": 44, "e_ticket": 68}
+    for name in ("step_1_read.lua", "fast_release.lua"):
+        assert positions("E", name).items() <= at.items()
+    assert "pack('<c1dddddBB', '1', fence, expires, now, POLL_TTL, 0, 1, 0) .. amounts .. own .. texts" in body(
+        "fast_acquire.lua"
+    )
+    assert "local _, fence, expires = unpack_from('<c1dd', grant)" in body("fast_release.lua")
+
+
+def positions(letter: str, name: str) -> dict[str, int]:
+    """The named positions of a script that begin with this letter: name -> number."""
+    found = {}
+    for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)\n", body(name)):
+        for each, value in zip(names.split(", "), values.split(", "), strict=True):
+            if each.startswith(letter + "_"):
+                found[each.lower()] = int(value)
+    return found
 
 
 def test_a_tombstone_is_packed_in_the_order_in_the_head() -> None:
-    assert "so are tombstones: span kind by reason" in head("step_1_read.lua").replace("\n--", "")
-    assert re.findall(r"'#' \.\. ticket, cmsgpack\.pack\(\{(.*?)\}\)", body(*STEP)) == ["span, kind, by, reason"]
+    assert "A tombstone: its span as d, then the texts kind by reason." in flat("step_1_read.lua")
+    code = body(*STEP)
+    assert "pack('<dHc0Hc0Hc0', span, #kind, kind, #by, by, #reason, reason)" in code
+    assert "_, kind, by, reason = unpack_from('<dHc0Hc0Hc0', tombstone)" in code
 
 
 # -- arguments
 
 
 def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
-    said = re.sub(r"\n-- +·", " ·", section("step_5_command.lua", "ARGV"))
+    said = re.sub(r"\n-- +·", " ·", section("step_4_command.lua", "ARGV"))
     listed = {}
     for command, fields in re.findall(r"^-- {10}(\w+) +(3 .*)$", said, re.M):
         numbered = [item.split(" ", 1) for item in fields.split(" · ")]
         assert [int(number) for number, _ in numbered] == list(range(3, 3 + len(numbered)))
         listed[command] = tuple(name for _, name in numbered)
     kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Resize)
-    assert listed == {kind.__name__.lower(): kind._fields for kind in kinds}
+    wanted = {kind.__name__.lower(): kind._fields for kind in kinds}
+    wanted["acquire"] = ("ticket", "capacity", "wait", "fair", "amounts", "texts")
+    assert listed == wanted
     assert "local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)" in body(*STEP)
     for command, names in listed.items():
-        positions = {name: number for number, name in enumerate(names, 3) if name != "ticket"}
-        assert constants(command.upper()) == positions
+        numbered_from_3 = {name: number for number, name in enumerate(names, 3) if name != "ticket"}
+        assert constants(command.upper()) == numbered_from_3
     used = set(re.findall(r"ARGV\[(.*?)\]", body(*STEP)))
     expected = {f"{command}_{name}" for command, names in listed.items() for name in names if name != "ticket"}
     assert used == {name.upper() for name in expected}
@@ -201,14 +245,15 @@ def test_the_numbers_are_those_of_the_rules() -> None:
     found: dict[str, int] = {}
     for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)(?: --.*)?\n", code):
         found.update(zip(names.split(", "), map(int, values.split(", ")), strict=True))
-    positions = ("ACQUIRE_", "RELEASE_", "RENEW_", "DETACH_", "EVICT_", "RESIZE_", "E_")
-    found = {name: number for name, number in found.items() if not name.startswith(positions)}
+    prefixes = ("ACQUIRE_", "RELEASE_", "RENEW_", "DETACH_", "EVICT_", "RESIZE_", "E_", "N_")
+    found = {name: number for name, number in found.items() if not name.startswith(prefixes)}
     assert found.pop("IDLE") == encoding.IDLE
     assert found.pop("IDLE_IF_FIXED") == encoding.IDLE_IF_FIXED
     assert found == {
         "CONFIRM_WINDOW": state.CONFIRM_WINDOW, "SLEEP_CAP": step.SLEEP_CAP, "SWEEP": step.SWEEP,
         "TOMBSTONE": step.TOMBSTONE,
         "FRESH": state.FRESH, "PASSED": state.PASSED, "SILENT": state.SILENT, "HEARD": state.POLLED,
+        "TICKETS": 2 * 10**15, "EXPIRIES": 4 * 10**15, "FOREVER": 9 * 10**15,
     }  # fmt: skip
     short = {int(number) for number in re.findall(r"\b\d{7,}\b", body("fast_acquire.lua"))}
-    assert short == {1_000_000, encoding.IDLE, encoding.IDLE_IF_FIXED}
+    assert short == {1_000_000, encoding.IDLE, encoding.IDLE_IF_FIXED, step.poll_ttl(0)}

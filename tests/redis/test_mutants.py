@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
-from tests.redis.differential import Both, Differs, hooked
+from tests.redis.differential import Both, Differs, Mistyped, hooked
 from tests.redis.mutants import MUTANTS, M
 from tests.redis.random_histories import KINDS, history
 from tests.servers.server import Server
@@ -35,3 +36,16 @@ def test_a_mutant_whose_words_have_drifted_away_fails_loudly() -> None:
         hooked("step", "words that nobody would write", "")
     with pytest.raises(LookupError, match="not once"):
         hooked("step", "e.expires", "e.ends")
+
+
+@pytest.mark.parametrize(
+    "others, error", [("if now < scene then", Mistyped), ("if now < then", ResponseError), ("if false then", Differs)]
+)
+def test_a_typo_in_a_mutant_is_an_error_and_no_catch(
+    others: str, error: type[Exception], redis_alone: Server
+) -> None:
+    with pytest.raises(error) as caught:
+        both = Both(Redis(port=redis_alone.port), hooked("step", "if now < seen then", others))
+        for seed in range(HISTORIES):
+            both.play(history(Random(f"trouble {seed}"), KINDS["trouble"]))
+    assert type(caught.value) is error

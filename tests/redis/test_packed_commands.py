@@ -1,5 +1,7 @@
 """Commands that are packed as far as they repeat: each must be as whole the second time as the first."""
 
+import struct
+
 import hiredis
 import pytest
 from redis import Redis
@@ -9,6 +11,10 @@ from fairlock.stores.redis import encoding
 from fairlock.stores.redis.packed_commands import PackedCommands
 from tests.redis.lua_store import LuaLock
 from tests.servers.server import Server
+
+
+def numbers(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
 
 
 def words(payload: bytes) -> list[bytes]:
@@ -24,23 +30,33 @@ def words(payload: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     "command, arguments",
     [
-        (Acquire("t1", EXCLUSIVE, EXCLUSIVE, 5, block=33, listener="e", owner="o", note="n"), [EXCLUSIVE, 5, 33]),
-        (Acquire("t1", EXCLUSIVE, 1, 5, block=33), [EXCLUSIVE, 5, 1]),
-        (Acquire("café", 4, 2, 5, note="ä"), [4, 5, 1]),
-        (Acquire("t" * 32, 4, 2, 5, owner="o" * 300), [4, 5, 1]),
-        (Release("t1", False, 77), [77]),
-        (Release("t1"), [""]),
+        (
+            Acquire("t1", EXCLUSIVE, EXCLUSIVE, 5, block=33, listener="e", owner="o", note="n"),
+            [b"\2\0t1", numbers(33, EXCLUSIVE, 5), b"\1\0e\1\0o\1\0n", numbers(EXCLUSIVE)],
+        ),
+        (
+            Acquire("t1", EXCLUSIVE, 1, 5, block=33),
+            [b"\2\0t1", numbers(1, 1, 5), b"\0\0\0\0\0\0", numbers(EXCLUSIVE)],
+        ),
+        (
+            Acquire("café", 4, 2, 5, note="ä"),
+            [b"\5\0caf\xc3\xa9", numbers(1, 2, 5), b"\0\0\0\0\2\0\xc3\xa4", numbers(4)],
+        ),
+        (
+            Acquire("t" * 32, 4, 2, 5, owner="o" * 300),
+            [b"\x20\0" + b"t" * 32, numbers(1, 2, 5), b"\0\0\x2c\1" + b"o" * 300 + b"\0\0", numbers(4)],
+        ),
+        (Release("t1", False, 77), [b"\2\0t1", b"77"]),
+        (Release("t" * 32, False, 10**15), [b"\x20\0" + b"t" * 32, b"1000000000000000"]),
+        (Release("t1"), [b"\2\0t1", b""]),
     ],
 )
-def test_a_quick_command_is_whole_every_time(command: Acquire | Release, arguments: list[object]) -> None:
+def test_a_quick_command_is_whole_every_time(command: Acquire | Release, arguments: list[bytes]) -> None:
     packed = PackedCommands("", "x")
-    grant = [encoding.grant_head(command.ticket.encode())]
-    if isinstance(command, Acquire):
-        grant.append(encoding.grant_tail(command))
     for _ in range(3):
         payload = packed.pack_fast(command)
         assert payload is not None
-        assert words(payload)[4:] == grant + [str(word).encode() for word in arguments]
+        assert words(payload)[4:] == arguments == list(encoding.fast_args(command))
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 255, 256, 1000])
@@ -53,7 +69,7 @@ def test_a_grant_is_packed_here_as_the_server_packs_it(redis_alone: Server, size
     for renew in (False, True):
         if renew:
             packed.say(Renew(command.ticket))
-        assert packed.server.hget(packed.keys[0], "a").startswith(encoding.grant_head(command.ticket.encode()))  # type: ignore[union-attr]
+        assert packed.server.hget(packed.keys[0], "a")[67:].startswith(encoding.sized(command.ticket.encode()))  # type: ignore[index]
         assert packed.look() == before
     assert packed.short(Release(command.ticket)) == Released(True)
 
@@ -79,4 +95,6 @@ def test_a_step_is_whole_every_time(command: Command) -> None:
     for _ in range(3):
         found = words(packed.pack_step(command))
         assert found[3 : 3 + len(packed.keys)] == [key.encode() for key in packed.keys]
-        assert found[4 + len(packed.keys) :] == [word.encode() for word in encoding.message_args(command)]
+        assert found[4 + len(packed.keys) :] == [
+            word if isinstance(word, bytes) else word.encode() for word in encoding.message_args(command)
+        ]

@@ -44,6 +44,7 @@ class EngineUnderTest:
         self.release = module("engine.release")
         self.fast_acquire = module("engine.fast_acquire")
         self.renewal = module("engine.renewal")
+        self.recheck_leases = module("engine.recheck_leases")
         self.lease_ops = module("engine.lease_ops")
         self.with_block = module("engine.with_block")
         self.admin = module("engine.admin")
@@ -56,6 +57,7 @@ class EngineUnderTest:
             (self.session, "jitter", jitter.random),
             (self.acquire, "jitter", jitter.random),
             (self.cas, "jitter", jitter.random),
+            (self.renewal, "jitter", jitter.random),
             # A deadline belongs to a real thread or task and its real clock; here one thread runs all of them.
             (self.session, "over", lambda: False),
             (self.release, "deadline", ENDLESS),

@@ -9,6 +9,7 @@ ACQUIRE, RELEASE, RENEWAL = "engine/acquire.py", "engine/release.py", "engine/re
 SESSION, GRANT, LOCAL_QUEUE = "engine/session.py", "engine/grant.py", "engine/local_queue.py"
 LEASE_OPS, WITH_BLOCK, FAST_ACQUIRE = "engine/lease_ops.py", "engine/with_block.py", "engine/fast_acquire.py"
 CAS, SHARED_STEPS = "stores/cas.py", "stores/merged_steps.py"
+RENEWAL_MESSAGES = "engine/renewal_messages.py"
 
 
 class Mutant(NamedTuple):

@@ -2,7 +2,17 @@
 
 from tests.simulation import scene_doubt as doubt
 from tests.simulation import scene_time as time
-from tests.simulation.mutant import ACQUIRE, CAS, GRANT, LEASE_OPS, RELEASE, RENEWAL, SESSION, Mutant
+from tests.simulation.mutant import (
+    ACQUIRE,
+    CAS,
+    GRANT,
+    LEASE_OPS,
+    RELEASE,
+    RENEWAL,
+    RENEWAL_MESSAGES,
+    SESSION,
+    Mutant,
+)
 
 MUTANTS = [
     Mutant(
@@ -13,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         "a renewal counts from its reply",
-        time.a_slow_renewal_counts_from_its_request, RENEWAL,
+        time.a_slow_renewal_counts_from_its_request, RENEWAL_MESSAGES,
         "grant.confirm(answer.at, reply.left)",
         "grant.confirm(session.clock(), reply.left)",
     ),
@@ -231,7 +241,7 @@ MUTANTS = [
     ),
     Mutant(
         "a downgrade is sent once",
-        doubt.a_downgrade_is_repeated_until_it_arrives, RENEWAL,
+        doubt.a_downgrade_is_repeated_until_it_arrives, RENEWAL_MESSAGES,
         "weight, span = grant.weight if grant.lowered else None,",
         "weight, span = grant.weight if grant.lowered and not grant.failed else None,",
     ),

@@ -9,6 +9,7 @@ from tests.simulation.mutant import (
     LOCAL_QUEUE,
     RELEASE,
     RENEWAL,
+    RENEWAL_MESSAGES,
     SESSION,
     WITH_BLOCK,
     Mutant,
@@ -100,15 +101,15 @@ MUTANTS = [
     ),
     Mutant(
         "an eviction is told as something else",
-        local.an_evicted_holder_learns_of_it_at_its_next_renewal, RENEWAL,
+        local.an_evicted_holder_learns_of_it_at_its_next_renewal, RENEWAL_MESSAGES,
         'if why is not None and why.kind == "evicted":',
         "if why is None:",
     ),
     Mutant(
         "a wake-up for a holder is ignored",
         local.an_evicted_holder_learns_of_it_within_a_second, RENEWAL,
-        "            ours[ticket].renew_at = clock\n",
-        "            pass\n",
+        "            grant.renew_at = clock  # evicted",
+        "            pass  # evicted",
     ),
     Mutant(
         "a lost place is not reported",

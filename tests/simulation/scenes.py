@@ -8,7 +8,7 @@ unless it matters; a message takes half a millisecond at most, unless the scene 
 from collections.abc import Callable
 from types import ModuleType
 
-from tests.simulation import scene_doubt, scene_local_queue, scene_merged_steps, scene_rows, scene_time
+from tests.simulation import scene_batches, scene_doubt, scene_local_queue, scene_merged_steps, scene_rows, scene_time
 from tests.simulation.engine_under_test import EngineUnderTest
 
 Scene = Callable[[EngineUnderTest], None]
@@ -19,5 +19,5 @@ def scenes_of(module: ModuleType) -> list[Scene]:
     return [thing for thing in own if thing.__code__.co_varnames[:1] == ("engine",)]
 
 
-MODULES = (scene_time, scene_doubt, scene_local_queue, scene_rows, scene_merged_steps)
+MODULES = (scene_batches, scene_time, scene_doubt, scene_local_queue, scene_rows, scene_merged_steps)
 SCENES = [scene for module in MODULES for scene in scenes_of(module)]

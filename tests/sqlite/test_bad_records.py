@@ -12,11 +12,13 @@ import pytest
 
 import fairlock
 from fairlock import LeaseLost, Locks, RecordDamaged, aio
+from fairlock.rules.checksum import seal
 from fairlock.stores.sqlite import SqliteStore
 from tests.sqlite.processes import ThreadRuntime, until
 
 BAD: dict[str, Any] = {
-    "bad JSON": "[2,", "other JSON": '{"a":1}', "wrong types": '[2,"x",null,[],{},"y",5,6,7,8]', "a number": 5,
+    "bad JSON": "[3,", "other JSON": '{"a":1}', "wrong types": '[3,"x",null,[],{},"y",5,6,7,8]', "a number": 5,
+    "a waiter that is none": seal("[3,1,false,5,1,5,[],[9,\t[1]\t],[]]"),
     "bytes": b"\xff\xfe", "nothing": "", "an older format": "[1,0,false,0,0,0,[],[],[]]",
 }  # fmt: skip
 SHORT = 3  # seconds; a lease that the keeper renews every second
@@ -58,7 +60,7 @@ def test_another_lease_of_the_same_client_is_kept_and_this_one_is_lost_at_once(l
     bad = locks.lock("bad", on_lost=lambda lease: told.append(lease.name)).acquire()
     assert good is not None
     assert bad is not None
-    damage(path, "bad", '[2,"x"]')
+    damage(path, "bad", '[3,"x"]')
     until(lambda: bad.lost)
     assert bad.remaining() == 0
     assert bad.reason == "store_reset"
@@ -233,6 +235,6 @@ def test_every_row_names_its_format_and_carries_a_checksum(locks: Locks, path: P
         record = json.loads(db.execute("SELECT body FROM fairlock_locks WHERE key='x'").fetchone()[0])
         item = json.loads(db.execute("SELECT body FROM fairlock_items").fetchone()[0])
     db.close()
-    assert record[0] == 2
+    assert record[0] == 3
     assert item[:2] == [2, {"n": 1}]
     assert type(record[-1]) is type(item[-1]) is int

@@ -24,7 +24,7 @@ def time_of(store: SqliteStore) -> int:
 def reboot(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time since boot starts over."""
     start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    monkeypatch.setattr(clock, "_nanoseconds", lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start)
+    monkeypatch.setattr(clock, "nanoseconds", lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start)
 
 
 def set_wall_clock(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -46,7 +46,7 @@ def add_one(file: Path) -> None:
     file.write_text(str(value + 1))
 
 
-@pytest.mark.parametrize("times", [50])
+@pytest.mark.parametrize("times", [15, pytest.param(100, marks=pytest.mark.soak)])
 def test_thirty_two_processes_count_and_lose_nothing(path: Path, times: int) -> None:
     counter = path.with_name("counter")
     counter.write_text("0")

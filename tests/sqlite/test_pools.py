@@ -308,7 +308,7 @@ def test_a_reboot_empties_the_line_and_leaves_items_to_their_leases(
     assert len(run(old.queue("jobs")).workers) == 1
     run(before.close())
     start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    monkeypatch.setattr(store_clock, "_nanoseconds", lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start)
+    monkeypatch.setattr(store_clock, "nanoseconds", lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start)
     monkeypatch.setattr(store_clock.time, "time_ns", lambda: 1_000_000_000)  # and the wall clock has lost its battery
     after, new = pools("bbbb")
     assert run(new.queue("jobs")).workers == ()

@@ -31,6 +31,11 @@ def first_words() -> dict[str, str]:
     return {**found, "help": "print help for a command"}
 
 
+def helped() -> dict[str, str]:
+    """Return the words that can follow `fairlock help`."""
+    return {word: summary for word, summary in first_words().items() if word != "help"}
+
+
 def members(word: str) -> dict[str, str]:
     """Return the words that can follow a group such as `pool`."""
     return {
@@ -98,7 +103,7 @@ _fairlock() {{
     fi
     case "$command" in
         "") words="{" ".join(first_words())}" ;;
-        help) words="{" ".join(w for w in first_words() if w != "help")}" ;;
+        help) words="{" ".join(helped())}" ;;
 {nested}
     esac
     case "$command" in
@@ -152,15 +157,17 @@ def zsh() -> str:
 #compdef fairlock
 # zsh completion for fairlock; made by `fairlock completion zsh`
 _fairlock() {{
-    local command="" -a words_here
+    local command=""
+    local -a words_here
     while ((CURRENT > 2)) && [[ ${{words[2]}} == -* ]]; do
         case "${{words[2]}}" in
         ({"|".join(n for o in GLOBAL if o.value for n in o.names)})
+            ((CURRENT == 3)) && break
             shift words; ((CURRENT -= 1)) ;;
         esac
         shift words; ((CURRENT -= 1))
     done
-    if ((CURRENT <= 2)); then
+    if ((CURRENT <= 2)) || [[ ${{words[2]}} == -* ]]; then
         words_here=({zsh_pairs(first_words())})
         _arguments -s {" ".join(map(zsh_option, options_of(None)))} ':command:->first' && return
         _describe command words_here
@@ -172,8 +179,15 @@ _fairlock() {{
         (*) shift words; ((CURRENT -= 1)) ;;
     esac
     case "$command" in
+        (help) ((CURRENT == 2)) && {{ words_here=({zsh_pairs(helped())}); _describe command words_here }} ;;
 {cases}
     esac
+}}
+
+# After NAME: the wrapped command, with its own completion.
+_fairlock_command() {{
+    [[ ${{words[1]}} == -- ]] && ((CURRENT > 1)) && {{ shift words; ((CURRENT -= 1)) }}
+    _normal
 }}
 if [[ ${{funcstack[1]}} == _fairlock ]]; then _fairlock "$@"; else compdef _fairlock fairlock; fi
 '''
@@ -184,7 +198,7 @@ def zsh_pairs(pairs: dict[str, str]) -> str:
 
 
 def zsh_arguments(command: Command) -> list[str]:
-    rest = "'*::command:_normal'" if command.greedy else "'*:operand:'"
+    rest = "'*:::command:_fairlock_command'" if command.greedy else "'*:operand:'"
     if command.operand is not None:
         rest = quoted(f"1:operand:({' '.join(command.operand.allowed)})")
     return [*map(zsh_option, options_of(command)), *(["'1:name:'"] if command.greedy else []), rest]
@@ -209,8 +223,10 @@ def quoted(text: str) -> str:
 def fish() -> str:
     words = " ".join(first_words())
     top = f"not __fish_seen_subcommand_from {words}"
-    lines = ["# fish completion for fairlock; made by `fairlock completion fish`", "complete -c fairlock -f"]
+    lines = ["# fish completion for fairlock; made by `fairlock completion fish`"]
+    lines += [FISH_COMMAND, "complete -c fairlock -f"]
     lines += [fish_word(top, word, summary) for word, summary in first_words().items()]
+    lines += [fish_word("__fish_seen_subcommand_from help", word, summary) for word, summary in helped().items()]
     lines += [fish_option("", option) for option in options_of(None)]
     for group in groups():
         these = members(group)
@@ -225,8 +241,36 @@ def fish() -> str:
         if command.operand is not None:
             lines += [fish_word(seen, allowed, "") for allowed in command.operand.allowed]
         if command.greedy:
-            lines.append(f"complete -c fairlock -n {quoted(seen)} -a '(__fish_complete_subcommand)'")
+            before, taking = command.name.count(" ") + 2, " ".join(with_value())
+            lines.append(f"complete -c fairlock -n {quoted(seen)} -a '(__fairlock_command {before} {taking})'")
     return "\n".join([*lines, ""])
+
+
+FISH_COMMAND = """\
+# After NAME: the wrapped command, with its own completion. The first argument says how many words come before it; the
+# others are the options that take a value.
+function __fairlock_command
+    set -l line (commandline -opc)[2..]
+    set -l words 0
+    while test $words -lt $argv[1]
+        if not set -q line[1]
+            return
+        end
+        switch $line[1]
+            case '-*'
+                if contains -- $line[1] $argv[2..]
+                    set -e line[1]
+                end
+            case '*'
+                set words (math $words + 1)
+        end
+        set -e line[1]
+    end
+    if test "$line[1]" = --
+        set -e line[1]
+    end
+    complete --do-complete=(string join ' ' -- (string escape -- $line) (commandline -ct))
+end"""
 
 
 def fish_word(condition: str, word: str, summary: str) -> str:

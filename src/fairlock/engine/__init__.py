@@ -8,6 +8,7 @@ In reading order:
     acquire       from a request to a hold
     release       from a hold to nothing; pending releases
     renewal       the keeper renews leases and sends pending releases
+    renewal_messages   many leases renewed by one message, each reply judged by itself
     local_queue   threads or tasks of one client share one grant
     with_block    `with` around a hold: reentrancy, deadlock with oneself, timeouts as sentences
     lease_ops     renew, extend, downgrade and detach a lease

@@ -6,7 +6,7 @@ from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
 from .grant import NEVER, Attached, LeaseBase
 from .release import over
-from .renewal import renew as renew_grant
+from .renewal_messages import renew as renew_grant
 from .request import LockRequest
 from .session import Session
 

@@ -26,32 +26,41 @@ async def extend(session: Session, hold: LeaseBase, seconds: float) -> None:
     hold.ensure_held()
 
 
-async def renew(session: Session, grant: Grant) -> None:
-    """Renew the item. The keeper calls this."""
+def is_renewed(grant: Grant) -> bool:
+    """Return True if the keeper renews this item."""
     assert isinstance(grant, ItemGrant)
-    if grant.renews:
-        await _touch(session, grant)
-    else:
+    if not grant.renews:
         grant.renew_at = NEVER
+    return grant.renews
+
+
+def renewal(grant: Grant, body: str | None = None, lease: int | None = None) -> On:
+    """Return the message that renews this item."""
+    assert isinstance(grant, ItemGrant)
+    return On(grant.key, Touch(grant.ticket, grant.fence, body, lease))
 
 
 async def _touch(session: Session, grant: Grant, body: str | None = None, lease: int | None = None) -> None:
-    assert isinstance(grant, ItemGrant)
     in_time = session.clock() < grant.deadline
     try:
-        answer = await session.call_pool(grant.name, On(grant.key, Touch(grant.ticket, grant.fence, body, lease)))
+        answer = await session.call_pool(grant.name, renewal(grant, body, lease))
     except (StoreError, ConfigError):
         grant.failed = session.clock()
         if grant.failed >= grant.deadline:
             session.lose(grant)
         raise
-    if grant.leaving or grant.reason:
-        return
-    if isinstance(answer.reply, Touched):
+    if not (grant.leaving or grant.reason):
+        judge(session, grant, answer.reply, answer.at, in_time)
+
+
+def judge(session: Session, grant: Grant, reply: object, at: float, in_time: bool) -> None:
+    """Handle the reply to the renewal of an item: it lasts longer, or it is lost."""
+    assert isinstance(grant, ItemGrant)
+    if isinstance(reply, Touched):
         with session.mutex:
-            if grant.longer(answer.reply.left):
-                grant.lengthen(answer.at, answer.reply.left)
-            grant.confirm(answer.at, answer.reply.left)
+            if grant.longer(reply.left):
+                grant.lengthen(at, reply.left)
+            grant.confirm(at, reply.left)
         session.tell("renewed", grant.name, grant.ticket, grant.fence, grant.key)
     elif in_time:
         session.lose(

@@ -1,5 +1,8 @@
 """The keeper, one per client: it renews leases at a third of their length, sends pending releases, tidies the store.
 
+One message renews many leases (renewal_messages.py). To fill its messages the keeper renews a little early what is due
+soon; if too many leases are due at the same time, it spreads their next renewals over the interval.
+
 A loss is not decided here: `LeaseBase.lost` reads the clock. The keeper only finds out from the store that a grant has
 ended, and notices deadlines that have passed while it was busy. It notices an eviction within about a second: by a
 wake-up where the store sends them, by reading the state where it does not. Because a store that hangs also hangs the
@@ -11,21 +14,26 @@ can be dropped without being closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from ..errors import ConfigError, RecordDamaged, StoreError
-from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
+from ..errors import ConfigError, StoreError
 from . import cancel_event
+from .boot_clock import jitter
 from .events import stumbled
 from .grant import NEVER, Grant, LeaseBase
-from .recheck_leases import suspect
 from .release import flush_release
+from .renewal_messages import pause_after_failure, renew_all
 from .session import SOON, Session
 
 LINGER = 1.0
 TIDY = 1.0
 BRIEF = 0.3  # seconds: a hold that may be over in a moment has no wake-ups before the next round
+MESSAGES = 16  # of one round; then comes what has been acquired meanwhile, and may have less time
+RELEASING = 0.5  # seconds for which one round sends pending releases; the rest is sent by the next ones
+MANY = 1000  # grants; with more of them the keeper attends to their wake-ups at most once in TIDY seconds
 LOOKS = 16  # such reads in one round; with more names held, each has its turn later
+WINDOWS = 16  # the time between two renewals has this many parts; a lease may be renewed one part of it early
+EARLY = 1 / 3 / WINDOWS
 
 
 async def keep(session: Session) -> None:
@@ -42,6 +50,7 @@ async def _keep(session: Session) -> None:
     """Run until nothing is left to keep. It clears `keeping` itself, under the mutex: the next keeper can start."""
     idle_since: float | None = None
     retry_at = 0.0  # after a failure nothing is tried before this
+    attended = -TIDY
     while True:
         with session.mutex:
             clock = session.clock()
@@ -62,48 +71,74 @@ async def _keep(session: Session) -> None:
         if due > clock:
             await session.bell.wait(due - clock)
         if not session.closed:
-            retry_at = await _round(session)
+            attend = len(session.grants) < MANY or session.clock() - attended >= TIDY
+            retry_at = await _round(session, attend)
+            attended = session.clock() if attend else attended
 
 
 def _next_due(session: Session) -> float:
-    grants = min((min(s.renew_at, s.cap) for s in session.holders() if not s.leaving), default=NEVER)
+    times = [s.renew_at if s.renew_at < s.cap else s.cap for s in session.holders() if not s.leaving]
+    grants = min(times, default=NEVER)
     pending_releases = min((d.due for d in session.pending_releases.values()), default=NEVER)
     return min(grants, pending_releases)
 
 
-async def _round(session: Session) -> float:
+async def _round(session: Session, attend: bool = True) -> float:
     """Do what is due. Returns the time before which nothing should be tried again, after a failure."""
     clock = session.clock()
     with session.mutex:
-        ours = {s.ticket: s for s in session.holders()}
-        for ticket in session.backend.take_wakeups(
-            ours
-        ):  # evicted, most likely: renew now, not at a third of the lease
-            ours[ticket].renew_at = clock
-        grants = [s for s in ours.values() if min(s.renew_at, s.cap) <= clock and not s.leaving]
+        ours = session.holders()
+        woken = set(session.backend.take_wakeups(s.ticket for s in ours))
+        for grant in [s for s in ours if s.ticket in woken] if woken else ():
+            grant.renew_at = clock  # evicted, most likely: renew now, not at a third of the lease
+        due = _due(session, ours, clock)
         pending_releases = [d for d in session.pending_releases.values() if d.due <= clock]
         for pending in pending_releases:
             if pending.until <= clock:
                 session.pending_releases.pop(pending.ticket, None)
+    # The one that failed last goes last, so that one damaged record does not cost the other leases.
+    grants = sorted(due, key=lambda s: (s.failed, s.end()))[: MESSAGES * session.backend.batch_size]
     try:
-        # The one that failed last goes last, so that one damaged record does not cost the other leases.
-        for grant in sorted(grants, key=lambda s: (s.failed, s.end())):
-            await renew(session, grant)
+        await renew_all(session, grants)
+        if len(due) > max(session.backend.batch_size, 2 * len(ours) // WINDOWS):
+            _spread(grants)
+        enough = session.clock() + RELEASING
         for pending in pending_releases:
+            if session.clock() >= enough:
+                break  # after a loss of many leases: what is still held must be renewed meanwhile
             if pending.ticket in session.pending_releases and not await flush_release(session, pending.ticket):
                 with session.mutex:
                     if pending.ticket in session.pending_releases:
                         session.pending_releases[pending.ticket] = session.pending_releases.pop(pending.ticket)
                 return session.clock() + 0.25
-        await _attend(session, ours.values())
+        if attend:
+            await _attend(session, ours)
         await _tidy(session)
     except (StoreError, ConfigError):  # down, or damaged: either way it cannot be renewed now
         shortest = min((s.lease for s in grants), default=10.0)
-        return session.clock() + min(shortest / 10, 1.0)
+        return session.clock() + pause_after_failure(shortest)
     except Exception:
         stumbled("the keeper stumbled; it goes on")
         return session.clock() + 0.25
     return 0.0
+
+
+def _due(session: Session, grants: Sequence[Grant], clock: float) -> list[Grant]:
+    """Return the grants to be renewed now: those that are due, and, if one message renews many, those due soon."""
+    soon = [s for s in grants if s.renew_at - s.lease * EARLY <= clock or s.cap <= clock]
+    due = [s for s in soon if (s.renew_at <= clock or s.cap <= clock) and not s.leaving]
+    if due and session.backend.batch_size > 1:
+        # One that was acquired a moment ago may be released in a moment: it is renewed when it is due.
+        early = [s for s in soon if clock < s.renew_at and clock < s.cap and not s.leaving]
+        due += [s for s in early if clock - s.asked >= s.lease / 4]
+    return due
+
+
+def _spread(grants: Iterable[Grant]) -> None:
+    """More grants than their share were due at the same time. Make sure that it is not so forever."""
+    for grant in grants:
+        if grant.renew_at != NEVER:
+            grant.renew_at -= jitter() * grant.lease / 6
 
 
 async def _attend(session: Session, grants: Iterable[Grant]) -> None:
@@ -113,11 +148,12 @@ async def _attend(session: Session, grants: Iterable[Grant]) -> None:
     if not held:
         return
     locks = [s for s in held if s.order is None]
-    since = await session.backend.attend({s.name for s in locks}, {s.name for s in held if s.order is not None})
-    for grant in locks:
-        if grant.hears and grant.asked < since < NEVER:
+    pools = {s.name for s in held if s.order is not None} if len(locks) < len(held) else ()
+    since = await session.backend.attend({s.name for s in locks}, pools)
+    if since < NEVER:
+        for grant in [s for s in locks if s.asked < since and s.hears]:
             grant.renew_at = clock
-    unheard = [s for s in locks if since == NEVER or not s.hears]
+    unheard = [s for s in locks if not s.hears] if since < NEVER else locks
     if unheard:
         await _glance(session, unheard, clock)
 
@@ -135,57 +171,6 @@ async def _glance(session: Session, grants: list[Grant], clock: float) -> None:
         for grant in same:
             if grant.ticket in ended or record.grant(grant.ticket) is None:
                 grant.renew_at = clock
-
-
-async def renew(session: Session, grant: Grant, lease: float | None = None) -> None:
-    """Renew one grant, with a longer lease if one is given, or find that it is lost. StoreError if the store cannot be
-    reached."""
-    if session.clock() >= grant.cap:
-        session.lose(grant)
-        return
-    if grant.order is not None:
-        from .pool_renewal import renew as renew_item
-
-        await renew_item(session, grant)
-        return
-    in_time = session.clock() < grant.deadline
-    try:
-        weight, span = grant.weight if grant.lowered else None, None if lease is None else int(lease * 1e6)
-        answer = await session.call(grant.name, Renew(grant.ticket, grant.fence, weight, span))
-    except RecordDamaged as damage:
-        lose_damaged(session, grant, damage)
-        return
-    except (StoreError, ConfigError):
-        grant.failed = session.clock()
-        if grant.failed >= grant.deadline:
-            session.lose(grant)
-        raise
-    if grant.leaving or grant.reason:
-        return
-    reply = answer.reply
-    if isinstance(reply, Granted) and reply.fence == grant.fence:
-        with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
-            if grant.longer(reply.left) and not (grant.left or grant.leaving):
-                if grant.weight == EXCLUSIVE:
-                    session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
-                grant.lengthen(answer.at, reply.left)
-            grant.confirm(answer.at, reply.left)
-        session.tell("renewed", grant.name, grant.ticket, grant.fence)
-        return
-    why = reply.why if isinstance(reply, NotHolder) else None
-    if why is not None and why.kind == "evicted":
-        reason = f" ({why.reason})" if why.reason else ""
-        session.lose(grant, "evicted", f"{why.by or 'somebody'} evicted its holder{reason}")
-    elif in_time:
-        session.lose(grant, "store_reset", "the store no longer knows it. Someone else may hold it now")
-        suspect(session)  # the others may be lost with it
-    else:
-        session.lose(grant)
-
-
-def lose_damaged(session: Session, grant: Grant, damage: RecordDamaged) -> None:
-    """Lose a grant whose state is damaged: it cannot be renewed, and after a repair another client may get the lock."""
-    session.lose(grant, "store_reset", str(damage).rstrip("."))
 
 
 async def _tidy(session: Session) -> None:

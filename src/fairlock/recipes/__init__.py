@@ -12,15 +12,15 @@ RemoteLocks for asyncio.
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'fairlock[oci]'`)
 """
 
-from .exp_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
-from .exp_lock import ExpLock as ExpLock
-from .exp_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
 from .fair_mutex import FairMutex as FairMutex
-from .nosql_tasks import NoSQLTasks as NoSQLTasks
+from .locks_by_type_and_number import RemoteLocks as RemoteLocks
+from .locks_by_type_and_number import StaleLock as StaleLock
+from .oci_nosql_mutex_table import NoSQLTasks as NoSQLTasks
 from .redis_py_lock import RedisPyLock as RedisPyLock
-from .remote_locks import RemoteLocks as RemoteLocks
-from .remote_locks import StaleLock as StaleLock
-from .z_mutex_set import ZMutexSet as ZMutexSet
+from .redis_set_nx_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
+from .redis_set_nx_lock import ExpLock as ExpLock
+from .redis_set_nx_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
+from .redis_sorted_set_mutexes import ZMutexSet as ZMutexSet
 
 __all__ = [
     "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "RemoteLocks", "StaleLock",

@@ -24,15 +24,16 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import StoreError
+from ..errors import LockError, RecordDamaged, StoreError
 
 if TYPE_CHECKING:  # most programs use no pool, and start-up time counts
-    from ..errors import RecordDamaged
     from ..rules.locks import Acquire, Command, LockState, Reply, Wakeup
-    from ..rules.pools import Answered, ItemState, Order, Take, WorkerQueue
+    from ..rules.pools import Answered, ItemState, On, Order, Take, WorkerQueue
     from .row_cache import RowCache
 
 T = TypeVar("T")
+A = TypeVar("A")
+C = TypeVar("C")
 
 NEVER = float("inf")
 NOBODY: frozenset[str] = frozenset()
@@ -47,6 +48,33 @@ def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
     if isinstance(doubt.__cause__, StoreError):
         return StoreError(str(doubt.__cause__))
     return StoreError(f"{where} does not answer: {doubt}. Is it running, and can it be reached?")
+
+
+async def one_by_one(
+    call: Callable[[str, C], Awaitable[A]], calls: Sequence[tuple[str, C]]
+) -> list[A | OutcomeUnknown | LockError]:
+    """Make these steps one after the other. When the store does not reply to one of them, the rest is not sent."""
+    outcomes: list[A | OutcomeUnknown | LockError] = []
+    for name, command in calls:
+        try:
+            outcomes.append(await call(name, command))
+        except (OutcomeUnknown, LockError) as error:
+            outcomes.append(error)
+            if isinstance(error, OutcomeUnknown) or (isinstance(error, StoreError) and not error.refused):
+                outcomes += [error] * (len(calls) - len(outcomes))
+                break
+    return outcomes
+
+
+async def fill_gaps(
+    call: Callable[[str, C], Awaitable[A]],
+    calls: Sequence[tuple[str, C]],
+    outcomes: list[A | OutcomeUnknown | LockError | None],
+) -> list[A | OutcomeUnknown | LockError]:
+    """Make the steps that have no outcome yet by `call`."""
+    missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
+    rest = iter(await one_by_one(call, [calls[number] for number in missing]))
+    return [next(rest) if outcome is None else outcome for outcome in outcomes]
 
 
 class Event(Protocol):
@@ -109,6 +137,14 @@ class RowSnapshot(NamedTuple):
     at: float  # the client's clock, before the request
 
 
+class RowWrite(NamedTuple):
+    """A row that replaces the one of this version, if `now` is not ahead of the store's clock."""
+
+    row: Row
+    expected: int | str
+    now: int
+
+
 class Written(NamedTuple):
     version: int | str
     now: int
@@ -165,6 +201,8 @@ class Store(ABC):
     """The first waiter also notifies the only holder, by a wake-up without a ticket: that one reads the row."""
     poll_interval: float = 1.0
     """Seconds between two reads of the rows that are held, while `attend` returns NEVER."""
+    batch_size: int = 1
+    """How many rows `read_many` and `write_many` handle in one request; 1: no more than `read` and `write`."""
 
     # -- rows
 
@@ -226,6 +264,22 @@ class Store(ABC):
         from .row_cache import RowCache
 
         return RowCache()
+
+    async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
+        """Read these rows, all of them different: for each the row, or what `read` would raise.
+
+        An error that is about all of them may be raised.
+        """
+        return [await self.read(key) for key in keys]
+
+    async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
+        """Write these rows, each as `write` does, but without wake-ups: for each its new version, or what `write` would
+        raise; None: not written.
+
+        A row that is being written by another client need not be waited for. What is raised is about all of them.
+        """
+        done = [await self.write(one.row, one.expected, one.now, ()) for one in writes]
+        return [each.version if isinstance(each, Written) else None for each in done]
 
     # -- wake-ups
 
@@ -373,6 +427,8 @@ class Backend(ABC):
     """A request may arrive a second time after its reply (proxies, HTTP), so every Release leaves a tombstone."""
     poll_interval: float = 1.0
     """Seconds between two reads of the locks that are held, while `attend` returns NEVER."""
+    batch_size: int = 1
+    """How many renewals of locks, or of items, the keeper gives to one `call_many`. 1: that would gain nothing."""
 
     # -- steps
 
@@ -387,6 +443,13 @@ class Backend(ABC):
         client counts as no waiting; OutcomeUnknown if its reply did not come.
         """
         return None
+
+    async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
+        """Make these steps of different locks, each by itself: return for each its answer, or what `call` would raise.
+
+        The keeper renews by this. An error of one step must not affect the others.
+        """
+        return await one_by_one(self.call, calls)
 
     def soon(self, name: str, command: Acquire) -> Soon | None:
         """For tasks: the same steps for any ticket of one request, with all of one turn of the loop in one message.
@@ -497,6 +560,9 @@ class PoolAnswer(NamedTuple):
 class Pools(ABC):
     """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
 
+    batch_size: int = 1
+    """As in Backend, for the items."""
+
     @abstractmethod
     async def call(self, pool: str, order: Order) -> PoolAnswer:
         """Make one step. Raises OutcomeUnknown or StoreError; the same order may be sent again after either."""
@@ -507,6 +573,13 @@ class Pools(ABC):
         Raises OutcomeUnknown if it was sent and no reply came.
         """
         return None
+
+    async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:
+        """Make these steps of different items, each by itself: return for each its answer, or what `call` would raise.
+
+        The keeper renews by this. An error of one step must not affect the others.
+        """
+        return await one_by_one(self.call, calls)
 
     @abstractmethod
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
@@ -537,11 +610,21 @@ class ItemSnapshot(NamedTuple):
     at: float  # the client's clock, before the request
 
 
+class ItemWrite(NamedTuple):
+    """An item that replaces the one that was seen."""
+
+    pool: str
+    item: ItemState
+    seen: ItemSnapshot
+
+
 class ItemStore(ABC):
     """Where a store keeps the items of its pools. `pool` is complete (namespace included). Raises as `Store` does."""
 
     by_content: bool = False
     """`put` compares the item, not a version: an item that was taken is written again without a read."""
+    batch_size: int = 1
+    """How many items `get_many` and `put_many` handle in one request; 1: no more than `get` and `put`."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
@@ -550,6 +633,23 @@ class ItemStore(ABC):
     @abstractmethod
     async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
         """Write it (None: delete it) if it is still as seen, and seen.now is not ahead of the clock."""
+
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
+        """Read these items, each named by pool and key, all of them different."""
+        found: list[ItemSnapshot | RecordDamaged] = []
+        for pool, key in keys:
+            try:
+                found.append(await self.get(pool, key))
+            except RecordDamaged as damage:
+                found.append(damage)
+        return found
+
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
+        """Write these items, each as `put` does: for each whether it was written.
+
+        An item that is being written by another client need not be waited for. OutcomeUnknown is about all of them.
+        """
+        return [await self.put(one.pool, one.item.key, one.item, one.seen) for one in writes]
 
     async def put_and_look(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str

@@ -15,18 +15,31 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   those that it would wait for.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import RecordDamaged, StoreError
+from ..errors import LockError, RecordDamaged, StoreError
 from ..rules.locks import EMPTY, Acquire, Command, LockState, Queued, Refused, Release, Reply, Wakeup, apply, codec
-from .base import Answer, Backend, OutcomeUnknown, Pushed, Row, RowSnapshot, Runtime, Store, Written, unanswered
+from .base import (
+    Answer,
+    Backend,
+    OutcomeUnknown,
+    Pushed,
+    Row,
+    RowSnapshot,
+    RowWrite,
+    Runtime,
+    Store,
+    Written,
+    fill_gaps,
+    unanswered,
+)
 from .damaged_records import damaged, fence_after
 from .deadline import over
 from .jitter import jitter
 from .keys import SEPARATOR, glob
 from .merged_steps import Turn, Turns, served
-from .row_cache import KnownRow
+from .row_cache import CAPACITY, KnownRow
 
 if TYPE_CHECKING:
     from .cas_pools import CasPools
@@ -42,6 +55,8 @@ T = TypeVar("T")
 
 _NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Queued, Refused))
+_Outcome = tuple[LockState, Reply, tuple[Wakeup, ...]]
+_new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
 _Start = tuple[LockState, int | str | None, int, float]
 """What a step starts from: a record, its version, the store's time, and the client's before it was sampled."""
 
@@ -54,6 +69,7 @@ class CasBackend(Backend):
         self.skew = store.skew
         self.pushes_grants = store.pushes_grants
         self.poll_interval = store.poll_interval
+        self.batch_size = store.batch_size
         self.runtime = runtime
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._rows = store.row_cache
@@ -74,52 +90,59 @@ class CasBackend(Backend):
     # -- one step
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
-        if not self.store.has_nowait:
+        store, turns, rows = self.store, self._turns, self._rows.known
+        if not store.has_nowait:
             return None
         key = self.prefix + name
-        turns = self._turns
-        if turns is None:
-            return self._call_nowait(key, command)
-        if not turns.begin(key):
+        if turns is not None and not turns.begin(key):
             return None  # another one of this client is at it, and takes this one along
         try:
-            return self._call_nowait(key, command)
-        finally:
-            turns.end(key)
-
-    def _call_nowait(self, key: str, command: Command) -> Answer | None:
-        store = self.store
-        start, fresh = self._recall(key), False
-        for _ in range(TRIES):
-            if start is None:
-                seen = store.read_nowait(key) if key not in self._doubts else None
-                if seen is None:
-                    return None
-                start, fresh = self._start(key, seen), True
-            before, version, now, at = start
-            record, reply, woken = self._step(before, command, now)
-            if not _same(record, before):
-                if version is None:
-                    return None
-                body = codec.encode(record)
-                if store.wakes_holder and record.queue:
-                    woken = _and_the_holder(before, record, woken)
-                try:
-                    result = store.write_nowait(key, record.fence, codec.owners(record), body, version, woken, at, now)
-                except BaseException:
-                    self._doubt(key)
-                    raise
-                if result is not None and not isinstance(result, RowSnapshot):
-                    self._rows.put(key, KnownRow(record, result, at))
+            start, fresh = self._recall(key), False
+            for _ in range(TRIES):
+                if start is None:
+                    seen = store.read_nowait(key) if key not in self._doubts else None
+                    if seen is None:
+                        return None
+                    start, fresh = self._start(key, seen), True
+                before, version, now, at = start
+                outcome = apply(before, command, now)
+                if outcome[2] or type(outcome[1]) in _RESTS_ON_OTHERS:
+                    outcome = self._with_liveness(before, command, now, outcome)
+                record, reply, woken = outcome
+                if record[5] != before[5] or not _same(record, before):
+                    if version is None:
+                        return None
+                    body = codec.encode(record)
+                    owner = codec.owners(record) if record[5] else ""
+                    if store.wakes_holder and record.queue:
+                        woken = _and_the_holder(before, record, woken)
+                    try:
+                        result = store.write_nowait(key, record[2], owner, body, version, woken, at, now)
+                    except BaseException:
+                        self._doubt(key)
+                        raise
+                    if result is not None and not isinstance(result, RowSnapshot):
+                        known = _new(KnownRow, (record, result, at, 0))
+                        if key in rows or len(rows) >= CAPACITY:
+                            self._rows.put(key, known)
+                        else:
+                            rows[key] = known
+                        return _new(Answer, (reply, at, False))
+                    self.conflicts += 1
+                    if result is not None and result.version != version:
+                        start, fresh = self._start(key, result), True
+                        continue
+                elif fresh:
                     return Answer(reply, at)
-                self.conflicts += 1
-                if result is not None and result.version != version:
-                    start, fresh = self._start(key, result), True
-                    continue
-            elif fresh:
-                return Answer(reply, at)
-            start = None
-        return None
+                start = None
+            return None
+        except ValueError as bad:
+            if isinstance(bad, LockError):
+                raise
+            raise damaged(name, self.where, bad) from None  # a waiter that was not decoded before
+        finally:
+            if turns is not None:
+                turns.end(key)
 
     async def call(self, name: str, command: Command) -> Answer:
         key = self.prefix + name
@@ -159,7 +182,7 @@ class CasBackend(Backend):
                     await self._wake_unconfirmed(start[0])
                     self._doubts.discard(key)
             before, version, now, at = start
-            record, replies, woken = self._steps(before, batch, now)
+            record, replies, woken = self._steps(key, before, batch, now)
             if _same(record, before) and not (settle and any(isinstance(t.command, Release) for t in batch)):
                 if not fresh:
                     start = None
@@ -209,6 +232,76 @@ class CasBackend(Backend):
                 stale = True  # what was shown before the pause would only conflict again
             start, fresh = None if stale else start, True
 
+    # -- many steps
+
+    async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
+        """Read the rows of all, make the steps, write what has changed: two requests, however many they are.
+
+        A step that is not so simple is made by `call`: the row has changed in between or is being written, others have
+        to be woken, or a write of ours is in doubt.
+        """
+        if len(calls) == 1 or self.batch_size == 1:
+            return await super().call_many(calls)
+        by_key: dict[str, list[int]] = {}
+        for number, (name, _) in enumerate(calls):
+            by_key.setdefault(self.prefix + name, []).append(number)
+        outcomes: list[Answer | OutcomeUnknown | LockError | None] = [None] * len(calls)
+        try:
+            keys = [key for key in by_key if key not in self._doubts]
+            writes: list[tuple[RowWrite, LockState, list[Reply], float]] = []
+            for key, seen in zip(keys, await self.store.read_many(keys), strict=True):
+                numbers = by_key[key]
+                try:
+                    if isinstance(seen, Exception):
+                        raise seen
+                    before, version = self._decode(key, seen), seen.version
+                    turns = [Turn(calls[number][1]) for number in numbers]
+                    record, replies, woken = self._steps(key, before, turns, seen.now)
+                except (OutcomeUnknown, LockError) as error:
+                    for number in numbers:
+                        outcomes[number] = error
+                    continue
+                if _same(record, before):
+                    for number, reply in zip(numbers, replies, strict=True):
+                        outcomes[number] = Answer(reply, seen.at)
+                elif version is not None and not woken and len(record.queue) == len(before.queue):
+                    row = Row(key, record.fence, codec.owners(record), codec.encode(record))
+                    writes.append((RowWrite(row, version, seen.now), record, replies, seen.at))
+            await self._write_many(writes, by_key, outcomes)
+        except (OutcomeUnknown, LockError) as error:
+            return [error if outcome is None else outcome for outcome in outcomes]
+        return await fill_gaps(self.call, calls, outcomes)
+
+    async def _write_many(
+        self,
+        writes: list[tuple[RowWrite, LockState, list[Reply], float]],
+        by_key: dict[str, list[int]],
+        outcomes: list[Answer | OutcomeUnknown | LockError | None],
+    ) -> None:
+        if not writes:
+            return
+        known = [self._rows.take(write.row.key) is not None for write, *_ in writes]
+        try:
+            versions = await self.store.write_many([write for write, *_ in writes])
+        except BaseException:
+            for write, *_ in writes:
+                self._doubt(write.row.key)
+            raise
+        for (write, record, replies, at), version, cached in zip(writes, versions, known, strict=True):
+            key = write.row.key
+            if version is None:
+                self.conflicts += 1
+                continue
+            if isinstance(version, Exception):
+                self._doubt(key)
+                for number in by_key[key]:
+                    outcomes[number] = version
+                continue
+            if cached:
+                self._rows.put(key, KnownRow(record, version, at))
+            for number, reply in zip(by_key[key], replies, strict=True):
+                outcomes[number] = Answer(reply, at)
+
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
         if self._turns is None:
@@ -217,16 +310,17 @@ class CasBackend(Backend):
             await self._turns.rest(key, seconds, lambda turn: _has_a_place(turn, record))
 
     def _steps(
-        self, record: LockState, batch: list[Turn], now: int
+        self, key: str, record: LockState, batch: list[Turn], now: int
     ) -> tuple[LockState, list[Reply], tuple[Wakeup, ...]]:
         """One after the other, all at the same time of the store."""
+        name = key.removeprefix(self.prefix)
         if len(batch) == 1:
-            record, reply, woken = self._step(record, batch[0].command, now)
+            record, reply, woken = self._step(name, record, batch[0].command, now)
             return record, [reply], woken
         replies = []
         all_woken: list[Wakeup] = []
         for turn in batch:
-            record, reply, woken = self._step(record, turn.command, now)
+            record, reply, woken = self._step(name, record, turn.command, now)
             replies.append(reply)
             all_woken += woken
         return record, replies, tuple(all_woken)
@@ -236,7 +330,7 @@ class CasBackend(Backend):
 
         The record leaves the cache: however the step goes, only its end shows the current row.
         """
-        known = self._rows.take(key)
+        known = self._rows.known.pop(key, None)
         if known is None or key in self._doubts:
             return None
         state, version, seen_at, _ = known
@@ -248,13 +342,26 @@ class CasBackend(Backend):
             return None  # somebody would be dropped by a time that no write checks: ask for it
         return state, version, sample[0], sample[1]
 
-    def _step(self, record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]]:
-        """Apply the rules, asking about liveness only for the clients that decide the outcome."""
-        outcome = apply(record, command, now)
-        if not outcome[2]:
-            kind = type(outcome[1])
-            if kind not in _RESTS_ON_OTHERS or (kind is Queued and outcome[0].places != record.places):
-                return outcome  # nobody else had a part in it; or it has just come, and now watches those ahead
+    def _step(self, name: str, record: LockState, command: Command, now: int) -> _Outcome:
+        """Apply the rules, asking about liveness only for the clients that decide the outcome. RecordDamaged if a
+        waiter that it looks at cannot be decoded."""
+        try:
+            outcome = apply(record, command, now)
+        except ValueError as bad:
+            raise damaged(name, self.where, bad) from None
+        if outcome[2] or type(outcome[1]) in _RESTS_ON_OTHERS:
+            outcome = self._with_liveness(record, command, now, outcome)
+        return outcome
+
+    def _with_liveness(self, record: LockState, command: Command, now: int, outcome: _Outcome) -> _Outcome:
+        """Make the step again without those that are known to be dead or unreachable, if they decide its outcome."""
+        woken = outcome[2]
+        if type(outcome[1]) not in _RESTS_ON_OTHERS:
+            if len(woken) == 1 and (listener := woken[0].listener) not in ("", self.store.listener):
+                if not any(self.store.liveness((listener,))):
+                    return outcome  # the usual hand-off, to one that is alive
+        elif not woken and type(outcome[1]) is Queued and outcome[0].places != record.places:
+            return outcome  # it has just come, and now watches those ahead
         unreachable = dead = _NOBODY
         asked: set[str] = {"", self.store.listener}
         while True:
@@ -273,8 +380,10 @@ class CasBackend(Backend):
     def _start(self, key: str, seen: RowSnapshot) -> _Start:
         """Decode a row that was read, and keep it. RecordDamaged if that is not possible."""
         state = self._decode(key, seen)
-        self._rows.show(key, seen, state)
-        return state, seen.version, seen.now, seen.at
+        row, version, now, at = seen
+        if row is not None or version is None:  # else the store did not show the row that it has
+            self._rows.put(key, _new(KnownRow, (state, version, at, now)))
+        return state, version, now, at
 
     def _decode(self, key: str, seen: RowSnapshot) -> LockState:
         if seen.row is None:
@@ -307,9 +416,10 @@ class CasBackend(Backend):
         known = self._rows.get(key)
         listeners: set[str] = set()
         if known is not None and isinstance(record := known.state, LockState):
-            listeners = {
-                e.listener for e in (*record.holders[:8], *record.queue[:1]) if e.listener and e.ticket != ticket
-            }
+            ahead = (*record.holders[:8], record.queue[0]) if record.queue else record.holders[:8]
+            for e in ahead:
+                if e.listener and e.ticket != ticket:
+                    listeners.add(e.listener)
         began = self.runtime.clock()
         pushed = await self.store.wait_for_wakeup(key, ticket, timeout, listeners)
         if pushed is not None:
@@ -351,7 +461,7 @@ class CasBackend(Backend):
 
     async def look(self, name: str) -> tuple[LockState, int]:
         seen = await self._shown(self.store.read(self.prefix + name))
-        return self._living(self._decode(self.prefix + name, seen)), seen.now
+        return self._living(self._decode_all(name, seen)), seen.now
 
     async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
         matches = glob(pattern)
@@ -362,7 +472,8 @@ class CasBackend(Backend):
             name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
             if SEPARATOR not in name and matches(name):
                 try:
-                    found.append((name, self._living(codec.decode(seen.row.body) if seen.row else EMPTY)))
+                    state = codec.decode(seen.row.body) if seen.row else EMPTY
+                    found.append((name, self._living(state._replace(queue=tuple(state.queue)))))
                 except ValueError as bad:
                     found.append((name, damaged(name, self.where, bad)))
         found.sort(key=lambda each: each[0])
@@ -373,13 +484,21 @@ class CasBackend(Backend):
         done: list[str] = []
         seen = await self._shown(self.store.read(key))
         try:
-            self._decode(key, seen)
+            self._decode_all(name, seen)
         except RecordDamaged:
             fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
             record = EMPTY._replace(fence=fence, seen=seen.now)
             await self._replace(Row(key, fence, "", codec.encode(record)), seen)
             done.append(f"The record of {name!r} was reset; its next fence is above {fence}.")
         return done + await self.pools.repair(name) if self.pools is not None else done
+
+    def _decode_all(self, name: str, seen: RowSnapshot) -> LockState:
+        """Decode a row, and every waiter in it. RecordDamaged if that is not possible."""
+        state = self._decode(self.prefix + name, seen)
+        try:
+            return state._replace(queue=tuple(state.queue))
+        except ValueError as bad:
+            raise damaged(name, self.where, bad) from None
 
     async def _replace(self, row: Row, seen: RowSnapshot) -> None:
         """Put this in the place of what was seen and cannot be read. Nobody else can write it, but may repair it."""
@@ -464,7 +583,7 @@ def _has_a_place(turn: Turn, record: LockState) -> bool:
 
 def _same(one: LockState, other: LockState) -> bool:
     """Return True if nothing but the time of the read differs."""
-    return one.holders == other.holders and one._replace(seen=0) == other._replace(seen=0)
+    return one[5] == other[5] and one[:4] == other[:4] and one[6:] == other[6:]
 
 
 def lapsed(record: LockState, now: int) -> bool:

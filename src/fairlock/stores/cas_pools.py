@@ -17,7 +17,7 @@ The items are in an `ItemStore`: `pool_items_as_rows` has one for every store th
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..errors import RecordDamaged, StoreError
+from ..errors import LockError, RecordDamaged, StoreError
 from ..rules.locks import Wakeup
 from ..rules.pools import (
     CONFIRM_WINDOW,
@@ -41,6 +41,7 @@ from ..rules.pools import (
     Seek,
     Take,
     Taken,
+    Touch,
     Touched,
     WorkerQueue,
     apply,
@@ -50,6 +51,7 @@ from ..rules.pools.codec import decode_queue, encode_queue
 from .base import (
     ItemSnapshot,
     ItemStore,
+    ItemWrite,
     OutcomeUnknown,
     PoolAnswer,
     Pools,
@@ -58,6 +60,7 @@ from .base import (
     Runtime,
     Store,
     Written,
+    fill_gaps,
     unanswered,
 )
 from .damaged_records import damaged
@@ -83,6 +86,7 @@ class CasPools(Pools):
         self.item_store = item_store
         self.runtime = runtime
         self.prefix = prefix
+        self.batch_size = item_store.batch_size
         self._ahead: dict[str, str] = {}  # by ticket: the listener of the first in its queue
         self._mine: dict[tuple[str, str], ItemState] = {}  # by pool and key: what was taken, as it was written
         self._tried = ""  # the ticket by which something was sought a moment ago, and nothing found
@@ -97,6 +101,35 @@ class CasPools(Pools):
         if isinstance(order, Quit):
             return PoolAnswer(await self._quit(name, order), at)
         return await (self._seek_named(name, order) if order.key else self._seek(name, order))
+
+    async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:
+        """Renew these items: read them all, write them all. What is not so simple is left to `call`."""
+        names = [(self.prefix + pool, order.key) for pool, order in calls]
+        touches = all(type(order.command) is Touch for _, order in calls)
+        if len(calls) == 1 or self.batch_size == 1 or not touches or len(set(names)) < len(names):
+            return await super().call_many(calls)
+        outcomes: list[PoolAnswer | OutcomeUnknown | LockError | None] = [None] * len(calls)
+        try:
+            writes: list[tuple[int, ItemWrite, Reply]] = []
+            for number, seen in enumerate(await self.item_store.get_many(names)):
+                if isinstance(seen, RecordDamaged):
+                    outcomes[number] = seen
+                    continue
+                pool, key = names[number]
+                item, reply = apply(seen.item, calls[number][1].command, seen.now, key)
+                if item == seen.item:
+                    outcomes[number] = PoolAnswer(reply, seen.at)
+                elif item is not None:
+                    writes.append((number, ItemWrite(pool, item, seen), reply))
+            written = await self.item_store.put_many([write for _, write, _ in writes]) if writes else []
+            for (number, write, reply), done in zip(writes, written, strict=True):
+                if done:
+                    outcomes[number] = PoolAnswer(reply, write.seen.at)
+                    if names[number] in self._mine:
+                        self._mine[names[number]] = write.item
+        except (OutcomeUnknown, LockError) as error:
+            return [error if outcome is None else outcome for outcome in outcomes]
+        return await fill_gaps(self.call, calls, outcomes)
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         if not self.item_store.by_content or not self.runtime.blocking:

@@ -45,25 +45,25 @@ class RowCache:
     """From any thread: each change is one operation on a dict."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, KnownRow] = {}
+        self.known: dict[str, KnownRow] = {}
         self._reading: dict[str, float] = {}
 
     def get(self, key: str) -> KnownRow | None:
-        return self._rows.get(key)
+        return self.known.get(key)
 
     def take(self, key: str) -> KnownRow | None:
         """Remove and return it: while a step is under way, only the end of the step shows the current row."""
-        return self._rows.pop(key, None)
+        return self.known.pop(key, None)
 
     def put(self, key: str, known: KnownRow) -> None:
         """Keep this row, unless a later one is known."""
-        before = self._rows.get(key)
+        before = self.known.get(key)
         if before is None:
-            if len(self._rows) >= CAPACITY:
-                self._rows.clear()
+            if len(self.known) >= CAPACITY:
+                self.known.clear()
         elif before.at > known.at:
             return
-        self._rows[key] = known
+        self.known[key] = known
 
     def show(self, key: str, seen: RowSnapshot, state: LockState | WorkerQueue) -> KnownRow:
         """Keep a row that was read, with what it contains."""
@@ -74,9 +74,9 @@ class RowCache:
 
     def drop_older(self, key: str, at: float) -> None:
         """Another client has written after this time of the client's clock: what was seen before is of no use."""
-        known = self._rows.get(key)
+        known = self.known.get(key)
         if known is not None and known.at < at:
-            self._rows.pop(key, None)
+            self.known.pop(key, None)
 
     async def read(
         self, key: str, age: float, clock: Callable[[], float], read: Callable[[], Awaitable[RowSnapshot]]
@@ -86,7 +86,7 @@ class RowCache:
         ValueError if it is damaged.
         """
         now = clock()
-        known = self._rows.get(key)
+        known = self.known.get(key)
         if known is not None and now - known.at <= age:
             return known
         if now - self._reading.get(key, -UNDER_WAY) < UNDER_WAY:
@@ -99,5 +99,5 @@ class RowCache:
         return self.show(key, seen, decode(key, seen.row.body if seen.row is not None else None))
 
     def clear(self) -> None:
-        self._rows.clear()
+        self.known.clear()
         self._reading.clear()

@@ -162,9 +162,12 @@ class SharedReader(WakeupInbox):
 
     def _pass_on(self) -> None:
         """Under the mutex: any other waiter becomes the reader."""
-        self._reader = next((w for waiters in self._waiters.values() for w in waiters), None)
-        if self._reader is not None and self._reader.event is not None:
-            self._reader.event.set()
+        self._reader = None
+        for waiters in self._waiters.values():
+            self._reader = waiters[0]
+            if self._reader.event is not None:
+                self._reader.event.set()
+            return
 
     def _stand_in(self, waiter: Waiter) -> None:
         """Become the reader if there is none, or if it has left (Ctrl-C while it left)."""

@@ -177,6 +177,9 @@ class FaultyBackend(_Faulty, Backend):
     def soon(self, name: str, command: Acquire) -> None:
         return None  # and so would this
 
+    batch_size = 1
+    call_many = Backend.call_many  # each step by itself, with its own fault
+
     @property
     def pools(self) -> FaultyPools | None:
         pools = self.inner.pools
@@ -216,6 +219,9 @@ class FaultyPools(_Faulty, Pools):
         answer: PoolAnswer = await self._do(type(command).__name__, "call", pool, order)
         return answer
 
+    batch_size = 1
+    call_many = Pools.call_many  # each step by itself, with its own fault
+
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         return None  # or it would go past the faults
 
@@ -254,6 +260,8 @@ class FaultyStore(_Faulty, ScoredStore):
         return result
 
     has_nowait = False  # or writes would go past the faults
+    read_many = Store.read_many  # each row by itself, with its own fault
+    write_many = Store.write_many
 
     @property
     def items(self) -> ItemStore | None:  # type: ignore[override]

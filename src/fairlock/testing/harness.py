@@ -189,7 +189,8 @@ class RunningThread(Running[T]):
 
     @property
     def done(self) -> bool:
-        return not self._thread.is_alive()
+        # Not whether the thread is alive: it is for a moment longer, in which `settle` no longer waits for it.
+        return bool(self._outcome) or self._error is not None
 
     async def result(self, within: float = 0.0) -> T:
         if self._harness.manual_clock is not None:

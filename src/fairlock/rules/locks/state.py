@@ -63,12 +63,15 @@ class LockState(NamedTuple):
     places: int = 0  # the last place number given out
     seen: int = 0  # the time of the last step
     holders: tuple[Entry, ...] = ()
-    queue: tuple[Entry, ...] = ()
+    queue: tuple[Entry, ...] = ()  # in a state that was decoded the waiters are text until something looks at them
     tombstones: tuple[Tombstone, ...] = ()
 
     def grant(self, ticket: str) -> Entry | None:
         """Return the holder with this ticket, or None."""
-        return next((e for e in self.holders if e.ticket == ticket), None)
+        for e in self.holders:
+            if e.ticket == ticket:
+                return e
+        return None
 
     def standing(self, ticket: str) -> int | None:
         """Return how many waiters are before this ticket in the queue; None if it is not in the queue."""

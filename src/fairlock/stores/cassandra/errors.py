@@ -21,7 +21,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionException
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage
 
-from ...errors import ConfigError, StoreError, refused
+from ...errors import ConfigError, LockError, StoreError, refused
 
 CAS_UNKNOWN = 0x1700
 WRITES_MAYBE = (WriteTimeout, WriteFailure, ReadTimeout, ReadFailure, OperationTimedOut, ConnectionException)
@@ -43,7 +43,7 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, PASSING) or getattr(error, "code", 0) == CAS_UNKNOWN
 
 
-def explain(error: BaseException, where: str, keyspace: str) -> Exception:
+def explain(error: BaseException, where: str, keyspace: str) -> LockError:
     """Return what went wrong there, and what to do about it."""
     errors = _each(error) if isinstance(error, NoHostAvailable) else [error]
     for each in errors:
@@ -71,7 +71,7 @@ def explain(error: BaseException, where: str, keyspace: str) -> Exception:
     return StoreError(f"{where} does not answer ({names}). Is it there, and can it be reached?")
 
 
-def _invalid(message: str, where: str, keyspace: str) -> Exception:
+def _invalid(message: str, where: str, keyspace: str) -> LockError:
     text = message.lower()
     schema = f"'fairlock schema -u {where}' prints it for cqlsh"
     if "keyspace" in text and ("does not exist" in text or "not found" in text):

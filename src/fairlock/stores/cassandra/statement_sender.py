@@ -103,7 +103,49 @@ class StatementSender:
         self._prepared[text] = prepared
         return prepared
 
+    async def transact_many(
+        self, text: str, values: Sequence[Sequence[Any]]
+    ) -> list[dict[str, Any] | OutcomeUnknown | LockError]:
+        """Send these transactions, all of them before the first reply: for each its row, or what `transact` raises."""
+        begun = []
+        for each in values:
+            statement = await self._bound(text, each)
+            statement.consistency_level = self._quorum
+            statement.serial_consistency_level = self._serial
+            self.sent += 1
+            begun.append(self._begin(statement))
+        found: list[dict[str, Any] | OutcomeUnknown | LockError] = []
+        for pending in begun:
+            try:
+                found.append(dict((await self._finish(*pending))[0]._asdict()))
+            except errors.DRIVERS as error:
+                if errors.is_unknown(error):
+                    found.append(OutcomeUnknown(f"{type(error).__name__} from {self.where}"))
+                else:
+                    found.append(errors.explain(error, self.where, self.keyspace))
+        return found
+
+    async def read_many(self, text: str, values: Sequence[Sequence[Any]]) -> list[list[Any] | LockError]:
+        """Send these reads, all of them before the first reply: for each its rows, or what `read` raises."""
+        begun = []
+        for each in values:
+            statement = await self._bound(text, each)
+            statement.consistency_level = self._quorum
+            statement.is_idempotent = True
+            begun.append(self._begin(statement))
+        found: list[list[Any] | LockError] = []
+        for pending in begun:
+            try:
+                found.append(await self._finish(*pending))
+            except errors.DRIVERS as error:
+                found.append(errors.explain(error, self.where, self.keyspace))
+        return found
+
     async def _send(self, statement: Any) -> list[Any]:
+        return await self._finish(*self._begin(statement))
+
+    def _begin(self, statement: Any) -> tuple[Any, list[Any], list[Any], Any]:
+        """Send it. Return what `_finish` waits for."""
         session = self._session
         if session is None:
             raise StoreError(f"{self.where} was closed while it was asked. Connect again.")
@@ -125,6 +167,9 @@ class StatementSender:
             event.set()
 
         future.add_callbacks(came, failed)
+        return future, outcomes, rows, event
+
+    async def _finish(self, future: Any, outcomes: list[Any], rows: list[Any], event: Any) -> list[Any]:
         timeout = self._address.timeout
         quiet = min(QUIET, timeout)
         if not await event.wait(quiet) and (timeout <= quiet + ALIVE or await self._lives(future._current_host)):

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from cassandra.util import Duration
 
-from ...errors import StoreError
+from ...errors import LockError, StoreError
 from ...rules.locks import Wakeup
-from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
+from ..base import OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
 from ..polling import Ahead, poll, pool_of, standing, wait_until_due
 from ..server_clock import ServerClock
 from ..wakeups import WakeupInbox
@@ -37,6 +37,7 @@ class CassandraStore(Store):
     scope = "machines"
     backs_off = True
     shares_steps = True
+    batch_size = 32  # transactions at a time: more of them wait for each other in the server
     cache_ttl = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
 
     def __init__(self, sender: StatementSender, runtime: Runtime, *, skew: float = 0.0) -> None:
@@ -109,6 +110,30 @@ class CassandraStore(Store):
         if sample is None or done.get("body") is None:
             return RowSnapshot(None, expected, now, at)  # it does not show what is there: read
         return RowSnapshot(Row(key, 0, "", done["body"]), done["version"], *sample)
+
+    async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
+        at = self._runtime.clock()
+        found: list[RowSnapshot | OutcomeUnknown | LockError] = []
+        for key, rows in zip(keys, await self.sender.read_many(cql.READ, [(key,) for key in keys]), strict=True):
+            if isinstance(rows, LockError):
+                found.append(rows)
+            elif rows:
+                row = rows[0]
+                now = self.note(row.now, at)
+                found.append(RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at))
+            else:
+                found.append(RowSnapshot(None, None, *await self.sample()))
+        return found
+
+    async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
+        versions = [int.from_bytes(os.urandom(8)) >> 1 for _ in writes]
+        values = []
+        for (row, expected, now), version in zip(writes, versions, strict=True):
+            values.append((row.score, row.owner, row.body, version, row.key, expected, since_1970(now)))
+        found: list[int | str | OutcomeUnknown | LockError | None] = []
+        for version, done in zip(versions, await self.sender.transact_many(cql.UPDATE, values), strict=True):
+            found.append(done if isinstance(done, Exception) else version if done["applied"] else None)
+        return found
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._runtime.clock()

@@ -10,7 +10,7 @@
 
 local TIME = redis.call('TIME')
 local function run_one(KEYS, ARGV)
-    -- here
+    BODY()
 end
 
 local count, own = #KEYS, tonumber(ARGV[1])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .async_connection import AsyncNode, PendingRequest, fail
-from .encoding import grant_head, pack
+from .encoding import pack, sized
 from .packed_commands import PackedCommands, fast_tail
 from .reply_reader import ReplyError
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
@@ -56,7 +56,7 @@ class Batch:
         keys = b"%d" % count
         start = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%b\r\n" % (size, script.sha.encode(), len(keys), keys)
         fences = column(self.fences) if self.fences else b""
-        return b"".join((start, words, column(self.tickets, grant_head), fences, self.tail))
+        return b"".join((start, words, column(self.tickets, sized), fences, self.tail))
 
     def receive(self, reply: Any) -> bool:
         if type(reply) is ReplyError and str(reply).startswith("NOSCRIPT") and not self.again:
@@ -83,7 +83,7 @@ class Batch:
 
 class AcquireBatch(Batch):
     __slots__ = ()
-    alone, batch, own, shared = FAST_ACQUIRE, BATCH_ACQUIRE, 1, 4
+    alone, batch, own, shared = FAST_ACQUIRE, BATCH_ACQUIRE, 1, 3
 
 
 class ReleaseBatch(Batch):

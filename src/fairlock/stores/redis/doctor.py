@@ -220,9 +220,9 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
     """Acquire, detach, read and release a lock of our own. Returns the errors."""
     ticket, lease = os.urandom(8).hex(), 5_000_000
     acquire = Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease, False, True, 1, "", "fairlock doctor", "")
-    steps: list[tuple[scripts.Script, list[str], list[str | int]]] = [
-        (scripts.FAST_ACQUIRE, keys[:1], [ticket, EXCLUSIVE, EXCLUSIVE, lease, 1, "", "fairlock doctor", ""]),
-        (scripts.FAST_RELEASE, keys[:1], [ticket, ""]),
+    steps: list[tuple[scripts.Script, list[str], list[str | bytes]]] = [
+        (scripts.FAST_ACQUIRE, keys[:1], [*encoding.fast_args(acquire)]),
+        (scripts.FAST_RELEASE, keys[:1], [*encoding.fast_args(Release(ticket))]),
         (scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(acquire)]),
         (scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Detach(ticket, None, lease))]),
         (scripts.READ_STATE, keys, []),

@@ -6,6 +6,7 @@ because Redis Cluster would use them as a tag.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from ...rules.locks import (
@@ -19,19 +20,19 @@ from ...rules.locks import (
     NotHolder,
     Queued,
     Refused,
+    Release,
     Released,
     Reply,
     Revoked,
     Tombstone,
     Why,
 )
-from ...rules.locks.state import FRESH
-from ...rules.locks.step import poll_ttl
 
 PREFIX = "fairlock:"
 LISTENERS = PREFIX + "listener:"
-UNTOUCHED = 2  # in a confirmed grant: no step has changed the state since it was granted
-PARTS = ("queue", "waiter_expiry", "holders", "unconfirmed", "tombstones")
+FORMAT = 3
+"""The number of the format of a state: its first byte. Format 2 was MessagePack in a hash, and had no such byte."""
+PARTS = ("queue", "holders", "unconfirmed", "tombstones")
 
 IDLE = 600_000_000
 """For how many microseconds a state is kept after everything in it has ended. Fences rise afterwards, too."""
@@ -61,32 +62,41 @@ def pack_args(*args: str | bytes | int) -> bytes:
     return b"".join([b"$%d\r\n%b\r\n" % (len(arg), arg) for arg in data])
 
 
-def grant_head(ticket: bytes) -> bytes:
-    """The first bytes of the grant of an only holder: 15 fields in MessagePack, alone = 1, and the ticket."""
-    return b"\x9f\x01" + _text(ticket)
+def sized(text: bytes) -> bytes:
+    """A text as it stands in an entry, behind its size."""
+    return len(text).to_bytes(2, "little") + text
 
 
-def grant_tail(command: Acquire) -> bytes:
-    """The rest of such a grant after its times. It is packed here, so that the server need not."""
-    block = max(command.block, 1) if command.weight == command.capacity else 1
-    numbers = b"".join(map(_number, (block, command.weight, command.lease, poll_ttl(0))))
-    texts = b"".join([_text(text.encode()) for text in (command.listener, command.owner, command.note)])
-    return numbers + texts + bytes((0, UNTOUCHED, FRESH))
+def amounts(command: Acquire, block: int) -> bytes:
+    """Block, weight and lease of this command, as they stand in an entry."""
+    return struct.pack("<3d", max(block, 1), command.weight, command.lease)
 
 
-def _number(number: int) -> bytes:
-    return b"\xcf" + number.to_bytes(8, "big")
+def texts(command: Acquire) -> bytes:
+    """The texts of this command that follow its ticket in an entry."""
+    return b"".join([sized(text.encode()) for text in (command.listener, command.owner, command.note)])
 
 
-def _text(text: bytes) -> bytes:
-    size = len(text)
-    if size < 32:
-        return bytes((0xA0 | size,)) + text
-    return (b"\xd9" + size.to_bytes(1, "big") if size < 256 else b"\xda" + size.to_bytes(2, "big")) + text
+def fast_args(command: Acquire | Release) -> tuple[bytes, ...]:
+    """The arguments of fast_acquire.lua or fast_release.lua for this command."""
+    own = sized(command.ticket.encode())
+    if isinstance(command, Release):
+        return own, b"" if command.fence is None else b"%d" % command.fence
+    return own, *fast_tail(command)
 
 
-def message_args(command: Command) -> list[str]:
+def fast_tail(command: Acquire) -> tuple[bytes, bytes, bytes]:
+    """All but the first of the arguments of fast_acquire.lua: they are the same for every ticket."""
+    block = command.block if command.weight == command.capacity else 1
+    return amounts(command, block), texts(command), struct.pack("<d", command.capacity)
+
+
+def message_args(command: Command) -> list[str | bytes]:
     """The arguments of this command for the full step: its name and its fields."""
+    if type(command) is Acquire:
+        ticket, capacity, _, _, wait, fair, block, *_ = command
+        numbers = amounts(command, block), texts(command)
+        return ["acquire", ticket, str(capacity), str(int(wait)), str(int(fair)), *numbers]
     return [type(command).__name__.lower(), *[_arg(field) for field in command]]
 
 
@@ -117,27 +127,50 @@ def decode_reply(raw: list[bytes]) -> Reply:
 
 
 def decode_state(raw: list[Any]) -> tuple[LockState, int]:
-    """Decode the reply of read_state.lua: the state and the server's time."""
-    values, holders, queue, tombstones, (seconds, micros) = raw
-    limit = values[0]
-    fence, places, seen = map(int, values[1:])
-    if len(holders) == 1 and holders[0][-2] == 2:
-        seen = holders[0][4]
-    found = LockState(
-        int(limit.rstrip(b"!")), limit.endswith(b"!"), fence, places, seen,
-        tuple(sorted([_entry(e) for e in holders], key=lambda e: e.fence)), tuple([_entry(e) for e in queue]),
-        tuple([Tombstone(t.decode(), int(float(until)), span, _why(why)) for t, until, span, *why in tombstones]),
-    )  # fmt: skip
+    """Decode the reply of read_state.lua: the state and the server's time. ValueError if it is not a state."""
+    numbers, holders, queue, tombstones, (seconds, micros) = raw
+    found = LockState()
+    if numbers:
+        fence, seen, places, _, _, _, capacity, *_ = map(int, struct.unpack("<11d", numbers[2:]))
+        found = LockState(
+            capacity, numbers[1:2] == b"!", fence, max(places, 0), seen,
+            tuple(sorted([_entry(e) for e in holders], key=lambda e: e.fence)), tuple([_entry(e) for e in queue]),
+            tuple([_tombstone(*each) for each in tombstones]),
+        )  # fmt: skip
     return found, int(seconds) * 1_000_000 + int(micros)
 
 
-def _entry(raw: list[Any]) -> Entry:
-    _, ticket, fence, expires, since, block, weight, lease, poll_ttl, listener, owner, note, *rest = raw
-    place, confirmed, passed = rest
+def other_format(found: str) -> str:
+    """The reason why a script does not read a state: the format that it found there."""
+    if not found.isdecimal():
+        return "values that are none"
+    return f"a record of format {found}; this version of fairlock reads format {FORMAT}"
+
+
+def _entry(raw: bytes) -> Entry:
+    times, amounts = struct.unpack_from("<5d", raw, 1), struct.unpack_from("<3d", raw, 43)
+    (fence, expires, since, poll_ttl, place), (block, weight, lease) = map(int, times), map(int, amounts)
+    ticket, listener, owner, note = _texts(raw, 67, 4)
     return Entry(
-        ticket.decode(), weight, lease, poll_ttl, block, listener.decode(), owner.decode(), note.decode(), place, since,
-        expires, fence, confirmed > 0, passed,
+        ticket, weight, lease, poll_ttl, block, listener, owner, note, place, since, expires, fence, raw[41] == 1,
+        raw[42],
     )  # fmt: skip
+
+
+def _tombstone(ticket: bytes, until: bytes, text: bytes) -> Tombstone:
+    (span,) = struct.unpack_from("<d", text)
+    return Tombstone(ticket.decode(), int(float(until)), int(span), Why(*_texts(text, 8, 3)))
+
+
+def _texts(raw: bytes, at: int, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        end = at + 2 + int.from_bytes(raw[at : at + 2], "little")
+        found.append(raw[at + 2 : end].decode())
+        at = end
+    if at != len(raw):
+        raise ValueError(f"not an entry: {raw[:80]!r}")
+    return found
 
 
 def _why(texts: list[bytes]) -> Why:

@@ -7,11 +7,14 @@ unknown (OutcomeUnknown: the engine repeats the request).
 
 from __future__ import annotations
 
+import struct
+
 from redis import exceptions
 
 from ...errors import ConfigError, LockError, StoreError, refused
 from ..base import OutcomeUnknown
 from ..damaged_records import damaged
+from . import encoding
 
 # The names of redis-py for error codes. Its messages come without this first word.
 CODES = {
@@ -159,6 +162,8 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
         return ConfigError(f"{where} has no such database. Most servers have 0 to 15, a Cluster has only 0.")
     if "unknown command" in text and "HELLO" in text:
         return ConfigError(f"{where} is older than Redis 6 and does not speak RESP3. Use ?protocol=2, or a newer one.")
+    if code == "FORMAT":
+        return Garbage(encoding.other_format(text.partition(" ")[2]))
     if code == "WRONGTYPE" or "user_script" in text or "Error running script" in text:
         return Garbage(f"the server replies {' '.join(text.split())[:120]!r}")
     text = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too
@@ -185,7 +190,7 @@ def lost(where: str, error: BaseException | None = None) -> OutcomeUnknown | Sto
     return OutcomeUnknown("no answer came in time" if late else "the connection broke")
 
 
-UNREADABLE = (Garbage, TypeError, ValueError, LookupError, AttributeError, AssertionError, OverflowError)
+UNREADABLE = (Garbage, TypeError, ValueError, LookupError, AttributeError, AssertionError, OverflowError, struct.error)
 """The exceptions that values of another program cause."""
 
 

@@ -29,10 +29,9 @@ class PackedCommands:
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = encoding.keys(namespace, name)
         self.slot = key_slot(self.keys[0].encode())
-        usual = encoding.grant_head(bytes(USUAL))
-        grant = b"$%d\r\n%b" % (len(usual), usual[:-USUAL])
-        self._acquire = begin_evalsha(FAST_ACQUIRE, self.keys[:1], 5) + grant
-        self._release = begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + grant
+        usual = b"$%d\r\n%b" % (USUAL + 2, encoding.sized(bytes(USUAL))[:-USUAL])
+        self._acquire = begin_evalsha(FAST_ACQUIRE, self.keys[:1], 4) + usual
+        self._release = begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + usual
         self._last: tuple[tuple[Any, ...], bytes] = (), b""  # the fields of an Acquire, and the bytes behind its ticket
         self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS)
         self.packed_key = pack_args(self.keys[0])
@@ -52,13 +51,12 @@ class PackedCommands:
                 self._last = command[1:], rest
             if len(ticket) == USUAL:
                 return b"%b%b%b" % (self._acquire, ticket, rest)
-            return begin_evalsha(FAST_ACQUIRE, self.keys[:1], 5) + pack_args(encoding.grant_head(ticket)) + rest[2:]
+            return begin_evalsha(FAST_ACQUIRE, self.keys[:1], 4) + pack_args(encoding.sized(ticket)) + rest[2:]
         if type(command) is Release and not command[1] and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
                 return b"%b%b\r\n$16\r\n%d\r\n" % (self._release, ticket, number)
-            args = pack_args(encoding.grant_head(ticket), "" if number is None else number)
-            return begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + args
+            return begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + pack_args(*encoding.fast_args(command))
         return None
 
     def pack_step(self, command: Command) -> bytes:
@@ -71,7 +69,7 @@ class PackedCommands:
                 if len(_step_tails) >= KNOWN:
                     _step_tails.clear()
                 tail = _step_tails[command[1:]] = pack_args(*encoding.message_args(command)[2:])
-            return b"*%d\r\n%b$7\r\nacquire\r\n$%d\r\n%b\r\n%b" % (size + 11, self._steps, len(ticket), ticket, tail)
+            return b"*%d\r\n%b$7\r\nacquire\r\n$%d\r\n%b\r\n%b" % (size + 7, self._steps, len(ticket), ticket, tail)
         if type(command) is Release and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             fence = b"" if number is None else b"%d" % number
@@ -89,11 +87,9 @@ def fast_tail(command: Acquire) -> bytes:
 
 
 def _tail(command: Acquire) -> bytes:
-    _, capacity, weight, lease, _, _, block, *_ = command
     tail = b""
-    if 1 <= weight <= capacity:
-        block = block if weight == capacity and block > 1 else 1
-        tail = pack_args(encoding.grant_tail(command), capacity, lease, block)
+    if 1 <= command.weight <= command.capacity:
+        tail = pack_args(*encoding.fast_tail(command))
     if len(_tails) >= KNOWN:
         _tails.clear()
     _tails[command[1:]] = tail

@@ -8,6 +8,7 @@ is imported with the first pool: most programs use none, and start-up time count
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from redis.crc import key_slot
@@ -28,9 +29,10 @@ from ...rules.pools import (
     Touched,
     WorkerQueue,
 )
-from ..base import PoolAnswer, Pools
+from ..base import OutcomeUnknown, PoolAnswer, Pools, fill_gaps
 from . import encoding, errors, pool_encoding
 from .encoding import pack_args
+from .many_steps import MESSAGE, BatchScript, Step, send_many
 from .packed_commands import LEAST, MOST, USUAL, begin_evalsha
 from .pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, READ_ITEMS, READ_QUEUE, SIMPLE, STEP, fast_script
 from .reply_reader import NOT_YET, ReplyError
@@ -38,6 +40,7 @@ from .send_and_redirect import RoutedCommand
 from .thread_calls import PING, new
 
 KNOWN = 1024
+BATCH_STEP = BatchScript(STEP, len(pool_encoding.PARTS), 3 + len(Touch._fields))
 ENDED: dict[Any, Any] = {Finish: SIMPLE[b"finished"], Give: SIMPLE[b"given"]}
 
 
@@ -84,6 +87,8 @@ class PackedOrders:
 
 
 class RedisPools(Pools):
+    batch_size = MESSAGE
+
     def __init__(self, backend: Any) -> None:
         self._backend = backend
         self.known: dict[str, PackedOrders] = {}  # by the name of the pool
@@ -117,6 +122,21 @@ class RedisPools(Pools):
             if again or not await set_apart(self._backend, pool):
                 raise self._damage(pool, bad) from None
         return await self.call(pool, order, True)
+
+    async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:
+        """Renew many items by one message; in a cluster by one for each server. See many_steps.py."""
+        if len(calls) == 1 or not all(type(order.command) is Touch for _, order in calls):
+            return await super().call_many(calls)
+        at = self._backend.runtime.clock()
+        steps = [self._renewal(pool, order) for pool, order in calls]
+        replies = await send_many(self._backend, BATCH_STEP, steps)
+        outcomes = [_read_renewal(order, raw, at) for (_, order), raw in zip(calls, replies, strict=True)]
+        return await fill_gaps(self.call, calls, outcomes)
+
+    def _renewal(self, pool: str, order: On) -> Step:
+        one = self.commands_for(pool)
+        args = pack_args(encoding.LISTENERS, *pool_encoding.message_args(order))
+        return Step(one.slot, pack_args(*one.keys), args)
 
     def _damage(self, pool: str, bad: BaseException) -> LockError:
         return errors.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")
@@ -255,6 +275,16 @@ def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:
     else:
         reply = ENDED.get(type(order[1])) or Touched(raw)
     return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
+
+
+def _read_renewal(order: On, raw: Any, at: float) -> PoolAnswer | OutcomeUnknown | LockError | None:
+    """Return the answer in this reply; None if there is none."""
+    if type(raw) is not list:
+        return raw  # type: ignore[no-any-return]
+    try:
+        return PoolAnswer(pool_encoding.decode_reply(raw[:-1], order), at)
+    except errors.UNREADABLE:
+        return None
 
 
 def _counts(order: Order) -> bool:

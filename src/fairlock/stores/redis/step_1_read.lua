@@ -1,64 +1,82 @@
--- The lock step, part 1 of 6: read the state of one resource.
+-- The lock step, part 1 of 5: read the state of one resource.
 --
--- Purpose  The six parts, step_1_read.lua to step_6_write.lua, are joined into one script when they are loaded. The
+-- Purpose  The five parts, step_1_read.lua to step_5_write.lua, are joined into one script when they are loaded. The
 --          script applies the rules of fairlock/rules/locks/step.py to native Redis structures, so that a step costs
 --          the same however many waiters and holders there are. A test sends the same commands to both and compares
 --          every reply, wake-up and state.
 -- KEYS     all keys of one resource, in one slot
---   1 state          hash  c capacity, followed by ! if Resize set it · f last fence · p last place · s last step
---                    h horizon: all keys have a TTL that outlasts everything in this state that ends before h
---                    a the grant of the only holder; '' if anything else is in use; missing if nothing is
---                    u used weight, if there are several holders · d how many of these are detached (have no process)
---                    i the other keys in use, as letters: q (queue, waiter_expiry), h (holders, unconfirmed), t
---                    (tombstones); missing if none is
---                    :TICKET a waiter, or one of several holders · #TICKET a tombstone
---   2 queue          zset  ticket -> order; the head of the queue has the lowest
---   3 waiter_expiry  zset  ticket -> end of its poll_ttl
---   4 holders        zset  ticket -> end of its grant; only while there are several holders
---   5 unconfirmed    zset  ticket -> the same, for those in holders that have not confirmed their grant
---   6 tombstones     zset  ticket -> until
---   Entries are arrays in MessagePack: alone ticket fence expires since block weight lease poll_ttl listener owner note
---   place confirmed passed; so are tombstones: span kind by reason. MessagePack takes a quarter of the time of text.
---   alone is 1 in the grant of the only holder while no other key is in use: only then fast_release.lua works.
---   confirmed is 2 in a grant that fast_acquire.lua has written: no step has changed the state since, so s is out of
---   date, and the grant's since counts instead.
+--   1 state        hash  n the numbers of the state · a the grant of the only holder; '' if anything else is in use;
+--                  missing if nothing is · :TICKET one of several holders · #TICKET a tombstone
+--   2 queue        zset  three members for each waiter: its entry -> order, tTICKET -> TICKETS + order, xTICKET ->
+--                  EXPIRIES + end of its poll_ttl; so the entries come first, in the order of the queue
+--   3 holders      zset  ticket -> end of its grant; only while there are several holders
+--   4 unconfirmed  zset  ticket -> the same, for those in holders that have not confirmed their grant
+--   5 tombstones   zset  ticket -> until
+--   All values are of fixed width, but for texts: d is a number of 8 bytes, B of one, H of two, and a text follows its
+--   size, H. Short values are fast: Lua hashes every byte of each string that it makes.
+--   n: the format (the digit 3), a mark (! if Resize set the capacity, else a dot), then eleven d: fence (the last
+--   one) seen (the last step) place (the last one; -1: no full step was made yet) queue (its length) head (end of the
+--   poll_ttl of the first waiter) earliest (no poll_ttl of a waiter ends before) capacity horizon (all keys outlast
+--   everything in this state that ends before it) used (the weight of several holders) detached (how many of these have
+--   no process) tombstones (how many).
+--   An entry: alone (the digit 1 in the grant of the only holder while no other key is in use: only then
+--   fast_release.lua works, else 0), five d: fence expires since poll_ttl place, two B: confirmed passed, three d:
+--   block weight lease, then its texts: ticket listener owner note.
+--   A tombstone: its span as d, then the texts kind by reason.
 -- ARGV     1 prefix of the listeners' channels · 2 command, in lower case · 3 its first field, nearly always the ticket
--- Returns  nothing: step_6_write.lua returns the reply
+-- Returns  nothing: step_5_write.lua returns the reply
 --
--- Times are microseconds. Numbers become text by %.0f because `..` would write 1.79e+15. A server that evicts keys may
--- have removed any of these: what is missing counts as never written. Code that is used in one place only is not a
--- function: creating a function costs half a microsecond in every step, called or not, which is more than most calls.
+-- Times are microseconds. Numbers become text by %d because `..` would write 1.79e+15. A server that evicts keys may
+-- have removed any of these: what is missing counts as never written. The commonest steps of a contended lock make few
+-- calls: to join the queue four (TIME, HMGET, ZADD, HSET), to release and grant to the head seven (TIME, HMGET, ZRANGE,
+-- PUBSUB, ZREM, HSET, PUBLISH).
 
-local STATE, QUEUE, WAITER_EXPIRY, HOLDERS, UNCONFIRMED, TOMBSTONES = unpack(KEYS)
+local STATE, QUEUE, HOLDERS, UNCONFIRMED, TOMBSTONES = unpack(KEYS)
 local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)
 
--- The positions of each command's fields in ARGV, as in messages.py.
-local ACQUIRE_CAPACITY, ACQUIRE_WEIGHT, ACQUIRE_LEASE, ACQUIRE_WAIT, ACQUIRE_FAIR = 4, 5, 6, 7, 8
-local ACQUIRE_BLOCK, ACQUIRE_LISTENER, ACQUIRE_OWNER, ACQUIRE_NOTE = 9, 10, 11, 12
+-- The positions of each command's fields in ARGV, as in messages.py; those of Acquire as in encoding.py.
+local ACQUIRE_CAPACITY, ACQUIRE_WAIT, ACQUIRE_FAIR, ACQUIRE_AMOUNTS, ACQUIRE_TEXTS = 4, 5, 6, 7, 8
 local RELEASE_LEAVE_TOMBSTONE, RELEASE_FENCE, RELEASE_LEASE = 4, 5, 6
 local RENEW_FENCE, RENEW_WEIGHT, RENEW_LEASE = 4, 5, 6
 local DETACH_FENCE, DETACH_LEASE, DETACH_CLOSED = 4, 5, 6
 local EVICT_BY, EVICT_REASON, EVICT_AT_ONCE = 4, 5, 6
 local RESIZE_CAPACITY = 3
 
--- The positions of the fields of an entry.
-local E_ALONE, E_TICKET, E_FENCE, E_EXPIRES, E_SINCE, E_BLOCK, E_WEIGHT, E_LEASE = 1, 2, 3, 4, 5, 6, 7, 8
-local E_POLL_TTL, E_LISTENER, E_OWNER, E_NOTE, E_PLACE, E_CONFIRMED, E_PASSED = 9, 10, 11, 12, 13, 14, 15
+-- Where fields begin: the numbers of the state; an entry.
+local N_FENCE, E_EXPIRES, E_PASSED, E_BLOCK = 3, 10, 43, 44
 
+local TICKETS, EXPIRIES = 2000000000000000, 4000000000000000 -- the scores of tTICKET and xTICKET begin here
+local FOREVER = 9000000000000000
 local FRESH, PASSED, SILENT, HEARD = 0, 1, 2, 3
 local CONFIRM_WINDOW, SLEEP_CAP, SWEEP = 2000000, 10000000, 16
 local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a state is kept after everything in it has ended
-
-local call, num, format, match = redis.call, tonumber, string.format, string.match
+local call, num, format, sub = redis.call, tonumber, string.format, string.sub
+local pack, unpack_from = struct.pack, struct.unpack
 local min, max = math.min, math.max
-
-local function count_subscribers(listener)
-    return call('PUBSUB', 'NUMSUB', LISTENERS .. listener)[2]
-end
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local saved_capacity, saved_fence, saved_place, saved_seen, saved_horizon, saved_grant, saved_used, saved_in_use,
-    saved_detached, saved_entry
-    = unpack(call('HMGET', STATE, 'c', 'f', 'p', 's', 'h', 'a', 'u', 'i', 'd', ':' .. TICKET))
+local fence, seen, last_place, queue_size, head_expires, earliest = 0, 0, -1, 0, 0, FOREVER
+local fixed, capacity, horizon, used, detached, tombstone_count = false, 0, 0, 0, 0, 0
+local numbers, saved_grant = unpack(call('HMGET', STATE, 'n', 'a'))
+local mark_before = numbers and sub(numbers, 1, 2)
+if numbers then
+    if sub(numbers, 1, 1) ~= '3' then
+        return {err = 'FORMAT ' .. sub(numbers, 1, 1)}
+    end
+    fence, seen, last_place, queue_size, head_expires, earliest, capacity, horizon, used, detached, tombstone_count =
+        unpack_from('<ddddddddddd', numbers, N_FENCE)
+    fixed = mark_before == '3!'
+    if queue_size == 0 then
+        earliest = FOREVER
+    end
+elseif call('EXISTS', STATE) == 1 then
+    return {err = 'FORMAT 2'}
+end
+if last_place < 0 then
+    last_place = 0
+    if call('EXISTS', QUEUE, HOLDERS, UNCONFIRMED, TOMBSTONES) > 0 then
+        call('DEL', QUEUE, HOLDERS, UNCONFIRMED, TOMBSTONES) -- left by a state that the server has evicted
+    end
+end

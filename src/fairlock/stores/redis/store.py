@@ -20,6 +20,8 @@ from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime, unan
 from ..keys import glob
 from . import encoding, errors
 from .encoding import pack
+from .lock_renewals import BatchedRenewals
+from .many_steps import REPLICA_TIMEOUT_MS, too_few_replicas
 from .packed_commands import PackedCommands, begin_evalsha
 from .pools_on_demand import LazyPools
 from .reply_reader import ReplyError
@@ -34,11 +36,11 @@ if TYPE_CHECKING:
 NAMES = encoding.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 KNOWN = 4096  # names whose keys are kept at hand
-REPLICA_TIMEOUT_MS = 500  # how long WAIT waits for replicas; a try waits no longer than 0.7 s for a reply
 CONFIRMED = (Acquire, Renew, Detach)
+MANY_NAMES = 64  # of these a client of a cluster listens at every server, without searching for the server of each
 
 
-class RedisBackend(NowaitCalls, LazyPools, Backend):
+class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
     scope = "machines"
 
     def __init__(
@@ -62,6 +64,7 @@ class RedisBackend(NowaitCalls, LazyPools, Backend):
         self._index = f"{NAMES}:{namespace}" if namespace else NAMES
         self._slot_of_names = key_slot(self._index.encode())
         self._breaks = 0
+        self._begin_renewals()
 
     def _new_listener(self) -> str:
         self.listener = os.urandom(8).hex()
@@ -123,17 +126,12 @@ class RedisBackend(NowaitCalls, LazyPools, Backend):
 
     async def _replicated(self, count: Any, commands: PackedCommands, command: Command) -> None:
         """A grant counts only when enough replicas have it. Otherwise release a new one, and raise StoreError."""
-        if type(count) is ReplyError:
-            raise errors.error_for(self.where, count)
-        if count >= self.min_replicas:
+        few = too_few_replicas(self, count)
+        if few is None:
             return
-        if type(command) is Acquire:
+        if type(command) is Acquire and type(count) is not ReplyError:
             await self._dispatcher.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
-        few = f"{count} of {self.min_replicas} replicas have" if count else "no replica has"
-        raise StoreError(
-            f"{self.where}: {few} confirmed it in {REPLICA_TIMEOUT_MS / 1000:g} s, so it does not count "
-            "(min_replicas). Are the replicas running and connected?"
-        )
+        raise few
 
     def commands_for(self, name: str) -> PackedCommands:
         commands = self._commands.get(name)
@@ -166,28 +164,32 @@ class RedisBackend(NowaitCalls, LazyPools, Backend):
         self.listeners.wake_here(tickets)
 
     def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        tickets = list(tickets)
         self.listeners.drain()
         breaks = self.listeners.breaks + self.topology.breaks
         if breaks != self._breaks:
             # It may be another server now, or the same without its data: check each grant. That needs no right to read
             # the server's run_id, and notices a restart as well.
             self._breaks = breaks
-            return tickets
+            return list(tickets)
         found: Collection[str] = self.listeners.take_wakeups(tickets)
         return found
 
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         """Subscribe at each server that has one of these. Returns since when; NEVER if that failed."""
-        targets: list[Any] = [self.commands_for(name) for name in locks]
-        targets += [self.pools.commands_for(name) for name in pools]
+        many = self.topology.many
         try:
-            for commands in targets if self.topology.many else targets[:1]:
-                await self._listen(commands)
+            if many and len(locks) + len(pools) > MANY_NAMES:
+                for node in self.topology.nodes():
+                    await self.listeners.listen(node)
+            else:
+                names = list(locks) if many else list(locks)[:1]  # any name leads to the only server
+                targets: list[Any] = [self.commands_for(name) for name in names]
+                targets += [self.pools.commands_for(name) for name in pools if many or not targets]
+                for commands in targets if many else targets[:1]:
+                    await self._listen(commands)
         except (OutcomeUnknown, StoreError):
             return NEVER  # the keeper then reads the state, and that shows whether the server can be reached
-        since: float = self.listeners.since
-        return since
+        return float(self.listeners.since)
 
     # -- looking
 

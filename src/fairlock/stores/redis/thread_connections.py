@@ -158,11 +158,12 @@ class ThreadNode:
         try:
             connection.send(payload)
             feed, gets = connection.reader.feed, connection.reader.gets
+            size = USUAL if replies < 4 else CHUNK  # each read may wait for the other threads of the interpreter
             while len(found) < replies:
                 try:
-                    data = connection.recv(USUAL)
+                    data = connection.recv(size)
                 except SLOW:
-                    data = connection.wait(USUAL)
+                    data = connection.wait(size)
                 if not data:
                     raise EOFError
                 feed(data)

@@ -139,6 +139,27 @@ class Dialect:
         return cursor.rowcount, 0
 
 
+CLOCK = "CAST(EXTRACT(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
+READ_MANY = f"""SELECT {CLOCK} AS now, score, owner, body, version, asked.key
+FROM unnest(CAST(:v_keys AS TEXT[])) AS asked (key) LEFT JOIN fairlock_locks ON fairlock_locks.key = asked.key"""
+# The rows are locked in the order of their keys, and none is waited for: two clients that renew leases of the same
+# locks never wait for each other.
+WRITE_MANY = f"""WITH new AS (
+    SELECT * FROM unnest(CAST(:v_keys AS TEXT[]), CAST(:v_scores AS BIGINT[]), CAST(:v_owners AS TEXT[]),
+        CAST(:v_bodies AS TEXT[]), CAST(:v_versions AS BIGINT[]), CAST(:v_expected AS BIGINT[]),
+        CAST(:v_nows AS BIGINT[])) AS new (key, score, owner, body, version, expected, now)
+), free AS (
+    SELECT fairlock_locks.key FROM fairlock_locks JOIN new ON fairlock_locks.key = new.key
+    WHERE fairlock_locks.version = new.expected ORDER BY fairlock_locks.key
+    FOR NO KEY UPDATE OF fairlock_locks SKIP LOCKED
+)
+UPDATE fairlock_locks SET score = new.score, owner = new.owner, body = new.body, version = new.version
+FROM new JOIN free ON free.key = new.key
+WHERE fairlock_locks.key = new.key AND fairlock_locks.version = new.expected
+    AND {CLOCK} BETWEEN new.now AND new.now + 1000000
+RETURNING fairlock_locks.key"""
+
+
 class PostgreSQL(Dialect):
     name, extra = "PostgreSQL", "postgresql"
     shows = True
@@ -157,6 +178,8 @@ class PostgreSQL(Dialect):
         super().__init__(dialect)
         self.write_and_notify = self._compile(self._shown(self._updating().where(self._in_time()), True))
         self.notify = self._compile(sa.select(self._notifying()))
+        self.read_many = self._compile(sa.text(READ_MANY), True)
+        self.write_many = self._compile(sa.text(WRITE_MANY))
 
     def clock(self) -> Any:
         # Never now(), which stands still in a transaction.

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...rules.pools import AGO, DONE
-from .dialects import SCANNED, Dialect, literal
+from .dialects import CLOCK, SCANNED, Dialect, literal
 from .schema import ITEMS, LOCKS, Statement, compiled, number, value
 
 CANDIDATES = 16
@@ -20,6 +20,30 @@ NONE: Any = sa.literal_column("0")
 ONE: Any = sa.literal_column("1")
 FINISHED: Any = sa.literal_column(str(DONE))
 ROWS_PER_ADD = {"PostgreSQL": 100, "MariaDB": 100}  # items added with one statement; elsewhere one by one
+
+GET_MANY = f"""SELECT {CLOCK} AS now, asked.pool, asked.name, key, score, fence, ticket, lease, owner, note, body
+FROM unnest(CAST(:v_pools AS TEXT[]), CAST(:v_keys AS TEXT[])) AS asked (pool, name)
+LEFT JOIN fairlock_items ON fairlock_items.pool = asked.pool AND fairlock_items.key = asked.name"""
+_TYPES = {
+    "pool": "TEXT", "key": "TEXT", "old_score": "BIGINT", "old_fence": "BIGINT", "old_ticket": "TEXT",
+    "score": "BIGINT", "fence": "BIGINT", "ticket": "TEXT", "lease": "BIGINT", "owner": "TEXT", "note": "TEXT",
+    "body": "TEXT", "now": "BIGINT",
+}  # fmt: skip
+_SAME = """fairlock_items.pool = new.pool AND fairlock_items.key = new.key AND fairlock_items.score = new.old_score
+    AND fairlock_items.fence = new.old_fence AND fairlock_items.ticket = new.old_ticket"""
+# No row is waited for, as in dialects.py.
+PUT_MANY = f"""WITH new AS (
+    SELECT * FROM unnest({", ".join(f"CAST(:v_{name} AS {kind}[])" for name, kind in _TYPES.items())})
+        AS new ({", ".join(_TYPES)})
+), free AS (
+    SELECT fairlock_items.pool, fairlock_items.key FROM fairlock_items JOIN new ON {_SAME}
+    ORDER BY fairlock_items.pool, fairlock_items.key FOR NO KEY UPDATE OF fairlock_items SKIP LOCKED
+)
+UPDATE fairlock_items SET score = new.score, fence = new.fence, ticket = new.ticket, lease = new.lease,
+    owner = new.owner, note = new.note, body = new.body
+FROM new JOIN free ON free.pool = new.pool AND free.key = new.key
+WHERE {_SAME} AND {CLOCK} >= new.now
+RETURNING fairlock_items.pool, fairlock_items.key"""
 
 _here = ITEMS.c.pool == value("pool")
 _this = sa.and_(_here, ITEMS.c.key == value("key"))
@@ -56,6 +80,8 @@ class Items:
             done = put.returning(ITEMS.c.fence).cte("done")
             both = just.outerjoin(done, sa.true()).outerjoin(LOCKS, LOCKS.c.key == value("queue"))
             self.put_and_look = self._compile(sa.select(done.c.fence, LOCKS.c.body).select_from(both))
+            self.get_many = self._compile(sa.text(GET_MANY), True)
+            self.put_many = self._compile(sa.text(PUT_MANY))
         self.delete = self._compile(sa.delete(ITEMS).where(same))
         due = sa.and_(_here, ITEMS.c.score >= NONE, ITEMS.c.score <= now)
         alone = ~sa.exists().where(LOCKS.c.key == value("queue"), LOCKS.c.score > NONE)

@@ -158,7 +158,7 @@ def _encoded(value: Any) -> bytes:
         return value.encode()
     if type(value) is int:
         return value.to_bytes(8, signed=True)
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in value)
+    quoted = (str(text).replace("\\", "\\\\").replace('"', '\\"') for text in value)
     return ("{" + ",".join(f'"{text}"' for text in quoted) + "}").encode()
 
 

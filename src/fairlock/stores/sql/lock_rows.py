@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ConfigError, StoreError, refused
+from ...errors import ConfigError, LockError, StoreError, refused
 from ...rules.locks import Wakeup
-from ..base import OutcomeUnknown, Row, RowSnapshot, Runtime, Sample, Store, Written
+from ..base import OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Sample, Store, Written
 from ..jitter import jitter
 from ..server_clock import ServerClock
 from ..wakeups import WakeupInbox
@@ -24,6 +24,7 @@ from .schema import Statement
 from .url import Address
 from .wakeups import wakeups_for
 
+BATCH = 128  # rows in one statement
 LOSSES = 10  # as many races lost in a row: claim
 NOTHING_DONE = (StoreError, ConfigError, Conflict, Exists, NoTable)
 CONFLICTS = 100  # times that the server itself refuses a statement because of others
@@ -37,6 +38,7 @@ class SqlRows(Store):
         self.where = address.where
         self.executor = self._make_executor(address, runtime)
         self.dialect = self.executor.dialect
+        self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
         self.runtime = runtime
         self.inbox = WakeupInbox(runtime.mutex)  # of waiters that poll
         self._clock = runtime.clock
@@ -111,6 +113,31 @@ class SqlRows(Store):
         if expected is None and woken:
             await self.wake(woken)
         return Written(version, seen or now, at)
+
+    async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
+        if not isinstance(self.dialect, PostgreSQL) or not keys:
+            return await super().read_many(keys)
+        at = self._clock()
+        result = await self.call(self.dialect.read_many, {"v_keys": list(keys)})
+        found = {row[5]: self._seen(row[5], row, at) for row in result.rows}
+        return [found[key] for key in keys]
+
+    async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
+        if not isinstance(self.dialect, PostgreSQL):
+            return await super().write_many(writes)
+        versions = [_version() for _ in writes]
+        rows = [one.row for one in writes]
+        values: dict[str, list[Any]] = {
+            "v_keys": [row.key for row in rows], "v_scores": [row.score for row in rows],
+            "v_owners": [row.owner for row in rows], "v_bodies": [row.body for row in rows], "v_versions": versions,
+            "v_expected": [one.expected for one in writes], "v_nows": [one.now for one in writes],
+        }  # fmt: skip
+        try:
+            result = await self.call(self.dialect.write_many, values)
+        except Conflict:
+            return [None] * len(writes)
+        done = {key for (key,) in result.rows}
+        return [version if row.key in done else None for row, version in zip(rows, versions, strict=True)]
 
     def _writing(
         self, key: str, score: int, owner: str, body: str, version: int, expected: int | str | None, now: int,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import RecordDamaged
 from ...rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
 from ...rules.pools.codec import encode_body
-from ..base import ItemSnapshot, ItemStore
+from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged, shown, sound
 from .dialects import SCANNED
 from .errors import Conflict, Exists
@@ -34,6 +34,7 @@ class SqlItemStore(ItemStore):
         self._store = store
         self._statements = statements
         self._nobody = store.dialect.nobody
+        self.batch_size = store.batch_size
 
     async def _call(self, statement: Statement, **values: Any) -> "tuple[Result, float]":
         at = self._store.client_clock()
@@ -99,6 +100,34 @@ class SqlItemStore(ItemStore):
             return (await self._store.call(self._statements.put, values)).met > 0
         except Conflict:
             return False
+
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
+        if self.batch_size == 1:
+            return await super().get_many(keys)
+        result, at = await self._call(
+            self._statements.get_many, pools=[pool for pool, _ in keys], keys=[key for _, key in keys]
+        )
+        found: dict[tuple[str, str], ItemSnapshot | RecordDamaged] = {}
+        for now, pool, key, *row in result.rows:
+            now = self._store.sampled(now, at)
+            try:
+                item = self._item(pool, row) if row[0] is not None else None
+                found[pool, key] = ItemSnapshot(item, None, now, at)
+            except RecordDamaged as damage:
+                found[pool, key] = damage
+        return [found[name] for name in keys]
+
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
+        if self.batch_size == 1:
+            return await super().put_many(writes)
+        rows = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
+        try:
+            values = {name: [row[name] for row in rows] for name in rows[0]}
+            result = await self._store.call(self._statements.put_many, values)
+        except Conflict:
+            return [False] * len(writes)
+        done = {(pool, key) for pool, key in result.rows}
+        return [(one.pool, one.item.key) in done for one in writes]
 
     async def put_and_look(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str

@@ -91,7 +91,7 @@ def compiled(clause: Any, dialect: sa.Dialect, reads: bool = False) -> Statement
     made = clause.compile(dialect=dialect)
     assert all(value is None for value in made.params.values()), made.params  # every value has a name of ours
     text = str(made)
-    shows = reads or text.startswith("WITH done") or " RETURNING " in text
+    shows = reads or text.startswith("WITH done") or "RETURNING " in text
     return Statement(text, tuple(made.positiontup) if made.positional else None, reads, shows)
 
 

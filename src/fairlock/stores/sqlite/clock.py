@@ -30,14 +30,14 @@ UNKNOWN = "unknown"
 SANE = 2**53  # microseconds: the year 2255
 INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
-_nanoseconds: Callable[[], int] = time.monotonic_ns
+nanoseconds: Callable[[], int] = time.monotonic_ns
 if hasattr(time, "CLOCK_BOOTTIME"):
-    _nanoseconds = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    nanoseconds = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def since_boot() -> int:
     """Return whole microseconds since boot, as this time namespace counts them."""
-    return _nanoseconds() // 1000
+    return nanoseconds() // 1000
 
 
 def boot_id() -> str:

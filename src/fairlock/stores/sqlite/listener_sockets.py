@@ -186,12 +186,14 @@ class WakeupSockets(ProcessDeaths):
         """Send a wake-up. It may not arrive."""
         sender = self._sender or self._open_sender()
         if sender is not None and NAME.fullmatch(listener):
-            with suppress(OSError):  # gone; or its buffer is full, and then it is awake and reads everything
+            try:
                 fd = os.open(listener, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
                 try:
                     sender.sendto(ticket.encode("utf-8", "surrogatepass"), f"{_THIS}{fd}")
                 finally:
                     os.close(fd)
+            except OSError:
+                pass  # gone; or its buffer is full, and then it is awake and reads everything
 
     def receive(self) -> list[str]:
         """Return the texts of all wake-ups that have arrived."""

@@ -12,8 +12,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...errors import LockError, RecordDamaged
 from ...rules.pools import AGO, STATES, ItemState, Take
-from ..base import ItemSnapshot, ItemStore
+from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged
 from .connection import Connection
 from .item_checksums import SOUND, register, sealed, shown, unsealed
@@ -60,6 +61,14 @@ ASIDE = """UPDATE fairlock_items SET score=?, fence=?, ticket=?, lease=?, owner=
 COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
     sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
     FROM fairlock_items WHERE pool=:pool"""
+BATCH = 64  # items renewed in one statement: fewer than locks, because each has more values
+NEW_ITEM = "(" + ", ".join("?" * 12) + ")"
+GET_MANY = f"SELECT pool, {COLUMNS} FROM fairlock_items WHERE (pool, key) IN (VALUES {{}})"
+PUT_MANY = """UPDATE fairlock_items SET score=new.column1, fence=new.column2, ticket=new.column3, lease=new.column4,
+    owner=new.column5, note=new.column6, body=new.column7 FROM (VALUES {}) AS new
+    WHERE fairlock_items.pool=new.column8 AND fairlock_items.key=new.column9 AND fairlock_items.score=new.column10
+    AND fairlock_items.fence=new.column11 AND fairlock_items.ticket=new.column12
+    RETURNING fairlock_items.pool, fairlock_items.key"""
 CHUNK = 200  # items added in one statement: for more, some builds of SQLite take too few parameters
 
 T = TypeVar("T")
@@ -68,6 +77,7 @@ T = TypeVar("T")
 class SqliteItemStore(ItemStore):
     def __init__(self, store: "SqliteStore") -> None:
         self._store = store
+        self.batch_size = min(BATCH, store.batch_size)
 
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
         return await self._call(lambda db, at: self._seen(pool, db.rows(GET, (pool, key)), db.now(), at))
@@ -82,6 +92,36 @@ class SqliteItemStore(ItemStore):
             done = await self._call(lambda db, at: db.change(PUT, (*values, *same)))
         await self._store.wrote()
         return bool(done)
+
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
+        marks = ", ".join(["(?, ?)"] * len(keys))
+        values = tuple(word for name in keys for word in name)
+
+        def read(db: Connection, at: float) -> list[ItemSnapshot | RecordDamaged]:
+            rows = {(row[0], row[1]): row[1:] for row in db.rows(GET_MANY.format(marks), values)}
+            now = db.now()
+            found: list[ItemSnapshot | RecordDamaged] = []
+            for pool, key in keys:
+                try:
+                    found.append(self._seen(pool, [rows[pool, key]] if (pool, key) in rows else [], now, at))
+                except RecordDamaged as damage:
+                    found.append(damage)
+            return found
+
+        try:
+            return await self._call(read)
+        except LockError:
+            return await super().get_many(keys)  # one of them is no text: this shows which
+
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
+        values: list[object] = []
+        for pool, item, seen in writes:
+            assert seen.item is not None  # what is new comes by `add`
+            values += (*item[1:7], sealed(pool, item), pool, item.key, *seen.item[1:4])
+        marks = ", ".join([NEW_ITEM] * len(writes))
+        done = {*await self._call(lambda db, at: db.rows(PUT_MANY.format(marks), tuple(values)))}
+        await self._store.wrote()
+        return [(one.pool, one.item.key) in done for one in writes]
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0

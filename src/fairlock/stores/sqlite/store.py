@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ConfigError, LockError
 from ...rules.locks import Wakeup
-from ..base import NEVER, Pushed, Row, RowSnapshot, Runtime, Store, Written
+from ..base import NEVER, OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
 from ..jitter import jitter
 from ..polling import Ahead, poll, standing
 from ..row_cache import decode
@@ -46,6 +46,13 @@ LOOK = "SELECT version FROM fairlock_locks WHERE key=?"
 CLAIM = "UPDATE fairlock_locks SET version=? WHERE key=?"
 
 BUSY_TIMEOUT = 5.0  # seconds for which a step tries while others are writing
+BATCH = 128  # rows in one statement; six values each, and some builds of SQLite take no more than 999
+BATCHES_SINCE = (3, 35)  # the version of SQLite that has UPDATE ... FROM ... RETURNING
+READ_MANY = "SELECT key, score, owner, body, version FROM fairlock_locks WHERE key IN ({})"
+WRITE_MANY = """UPDATE fairlock_locks SET score=new.column2, owner=new.column3, body=new.column4, version=new.column5
+    FROM (VALUES {}) AS new WHERE fairlock_locks.key=new.column1 AND fairlock_locks.version=new.column6
+    RETURNING fairlock_locks.key"""
+
 UNHURRIED = 0.001  # seconds since our last write: this is no tight loop
 LOSSES = 2  # this many races lost in a row: even the odds
 FIRST = 0.01  # seconds: the shortest pause between two reads where no wake-up can be received
@@ -56,12 +63,14 @@ NOBODY: frozenset[str] = frozenset()
 _yield_cpu: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 T = TypeVar("T")
+_new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
 
 
 class SqliteStore(Store):
     scope = "machine"
     cache_ttl = 0.001  # with waiters, an older row has likely changed: reading it first is cheaper than a conflict
     has_nowait = True
+    batch_size = BATCH if sqlite3.sqlite_version_info >= BATCHES_SINCE else 1
 
     def __init__(
         self,
@@ -126,7 +135,7 @@ class SqliteStore(Store):
         if db.cursor is None:
             return None
         at = self._clock()
-        return db.now(), at
+        return clock.nanoseconds() // 1000 + db.shift, at
 
     # -- rows
 
@@ -158,15 +167,19 @@ class SqliteStore(Store):
         if self._lost and self._lost.get(key, 0) >= LOSSES:
             return None
         db = self._db
-        try:
-            rows = db.rows(SELECT, (key,))
-        except (sqlite3.Error, Closed):
-            return None
-        now = db.now()
+        with db.guard:
+            cursor = db.cursor
+            if cursor is None:
+                return None
+            try:
+                rows = cursor.execute(SELECT, (key,)).fetchall()
+            except (sqlite3.Error, UnicodeDecodeError):
+                return None
+        now = clock.nanoseconds() // 1000 + db.shift  # after the row, or the row could be from the future
         if not rows:
             return RowSnapshot(None, None, now, at)
         score, owner, body, version = rows[0]
-        return RowSnapshot(Row(key, score, owner, body), version, now, at)
+        return _new(RowSnapshot, (_new(Row, (key, score, owner, body)), version, now, at))
 
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
@@ -196,6 +209,35 @@ class SqliteStore(Store):
         await self.wrote()
         return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
 
+    async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
+        at = self._clock()
+        if at >= self._check_at:
+            await self._check(at)
+        db = self._db
+        marks = ", ".join("?" * len(keys))
+        try:
+            rows = await self._run(db.rows, READ_MANY.format(marks), tuple(keys))
+        except LockError:
+            return await super().read_many(keys)  # one of them is damaged: this shows which
+        now = db.now()  # after the rows, or they could be from the future
+        found = {row[0]: RowSnapshot(Row(*row[:4]), row[4], now, at) for row in rows}
+        return [found.get(key) or RowSnapshot(None, None, now, at) for key in keys]
+
+    async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
+        at = self._clock()
+        if at >= self._check_at and await self._check(at):
+            return [None] * len(writes)  # another file, perhaps another clock: start over
+        db = self._db
+        versions = [db.version() for _ in writes]
+        values: list[object] = []
+        for one, version in zip(writes, versions, strict=True):
+            values += (*one.row, version, one.expected)
+        marks = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(writes))
+        done = await self._run(db.rows, WRITE_MANY.format(marks), tuple(values))
+        await self.wrote()
+        written = {key for (key,) in done}
+        return [version if one.row.key in written else None for one, version in zip(writes, versions, strict=True)]
+
     def write_nowait(
         self,
         key: str,
@@ -213,14 +255,20 @@ class SqliteStore(Store):
             return None
         db = self._db
         version = db.version()
-        try:
-            done = db.change(UPDATE, (score, owner, body, version, key, expected))
-        except (sqlite3.Error, Closed):
-            return None
-        if woken or self._lost or not done:
+        with db.guard:
+            cursor = db.cursor
+            if cursor is None:
+                return None
+            try:
+                done = cursor.execute(UPDATE, (score, owner, body, version, key, expected)).rowcount
+            except (sqlite3.Error, UnicodeDecodeError):
+                return None
+        if self._lost or not done:
             self._raced(key, bool(done), woken, at)
-        if not done:
-            return None
+            if not done:
+                return None
+        elif woken:
+            self._send(woken, at)
         self._wrote_at = at
         maintenance.commits += 1
         return version

@@ -1,7 +1,7 @@
 """Waiting for a wake-up: all waiters of a client share one socket, and one of them reads it for all (`SharedReader`).
 
-The reader also waits for the end of the processes that any waiter here depends on. After a quarter of a second without
-a wake-up each waiter reads the row, because wake-ups may get lost.
+A waiter that is not woken within a moment also waits for the end of the processes that it depends on; the reader does
+that for all. After a quarter of a second without a wake-up each waiter reads the row, because wake-ups may get lost.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -11,6 +11,7 @@ from ..polling import Ahead
 from ..wakeups import SharedReader, Waiter, WakeupInbox
 from .listener_sockets import MANY, WakeupSockets
 
+WATCH = 0.03  # seconds after which a waiter watches the processes that it depends on: most hand-offs are quicker
 LOOK = 0.25  # seconds between two reads of the row where wake-ups arrive
 QUICK = 0.005  # seconds between probes of a listener whose process has ended while a copy of it is still held
 QUICK_FOR = 2.0
@@ -24,9 +25,9 @@ class ProcessWaiter(Waiter):
 
     __slots__ = ("listeners", "suspects", "suspicion")
 
-    def __init__(self, ticket: str, listeners: Collection[str]) -> None:
+    def __init__(self, ticket: str) -> None:
         super().__init__(ticket)
-        self.listeners = listeners
+        self.listeners: Collection[str] = ()
         self.suspects: set[str] = set()
         self.suspicion = 0.0  # when the last of them was added
 
@@ -46,25 +47,31 @@ class WakeupWaiters(SharedReader):
         clock = self._runtime.clock
         now = clock()
         end = now + timeout
-        me = ProcessWaiter(ticket, listeners)
+        me = ProcessWaiter(ticket)
         try:
             if self.start_waiting(me):
                 return self.take(me)
-            if listeners and self._watch(me):
-                return Pushed(ticket)
             look_at = now + LOOK
+            watch_at = now + WATCH if listeners else end
             while True:
-                until = min(end, look_at, now + QUICK if me.suspects else end)
+                until = min(end, look_at, watch_at)
+                if me.suspects:
+                    until = min(until, now + QUICK)
                 await self.pause(me, max(until - now, 0))
                 if me.woken:
                     return self.take(me)
                 now = clock()
+                if now >= watch_at and listeners:
+                    watch_at = end
+                    me.listeners, listeners = listeners, ()
+                    if self._watch(me):
+                        return Pushed(ticket)
                 if me.suspects and self._are_dead(me, now):
                     return Pushed(ticket)
                 if now >= end:
                     return None
                 if now >= look_at:
-                    if any(self._listeners.is_dead(e) for e in listeners) or isinstance(await look(0.0), Pushed):
+                    if any(self._listeners.is_dead(e) for e in me.listeners) or isinstance(await look(0.0), Pushed):
                         return Pushed(ticket)
                     now = clock()
                     look_at = now + LOOK

@@ -1,10 +1,10 @@
 """The behaviours that every store must show. Two lines run them over yours:
 
     from fairlock.testing.suite import *
-    world = matrix({"mine": lambda folder: f"mine://{folder}/locks"})
+    harness = matrix({"mine": lambda folder: f"mine://{folder}/locks"})
 
-Each behaviour is written once and played by threads and by tasks, most of them by every kind of lock. The function
-gets an empty folder for each test and gives a URL that no other test uses.
+Each behaviour is written once and runs with threads and with tasks, most of them for every kind of lock. The function
+gets an empty folder for each test and returns a URL that no other test uses.
 """
 
 from importlib import import_module
@@ -15,9 +15,9 @@ import pytest
 from .parametrize import matrix as matrix
 
 PARTS = (
-    "acquire", "release", "close", "cancellation", "queue", "lock_kinds", "leases", "handles", "lost_replies",
-    "snapshot", "reentrancy", "validation", "pool_items", "pool_queue", "pool_leases", "crowds",
-    "damaged_records",
+    "acquire", "release", "close", "cancellation", "queue", "lock_kinds", "leases", "extend_and_handles",
+    "lost_replies", "snapshot", "evict", "detach_attach", "reentrancy", "lock_all", "decorators", "validation",
+    "pool_items", "pool_queue", "pool_leases", "crowds", "damaged_records",
 )  # fmt: skip
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...aio import Locks
 from ...engine import validate
 from ...engine.validate import Seconds
-from ..remote_lock_base import MUTEX, READERS, RemoteHolds, StaleLock, stale_in
+from ..locks_by_type_and_number_base import MUTEX, READERS, RemoteHolds, StaleLock, stale_in
 
 
 class RemoteLocks(RemoteHolds):

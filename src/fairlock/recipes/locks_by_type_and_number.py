@@ -3,8 +3,8 @@
 The caller gives each hold a ticket, any text, which may be used again later. Every process that knows it may release
 the hold. Internally each hold has a ticket of ours that is never used again, so that a late message of an earlier hold
 cannot end a later one of the same name. The lease of a hold is kept while its client lives, and ends when it is gone.
-remote_lock_base.py has the logic; docs/recipes.md maps the usual description, a table of mutexes and one of doormen, to
-it.
+locks_by_type_and_number_base.py has the logic; docs/recipes-remote-locks.md compares it with the usual description, a
+table of mutexes and one of doormen.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..engine import validate
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..sync import Locks
-from .remote_lock_base import MUTEX, READERS, RemoteHolds, StaleLock, stale_in
+from .locks_by_type_and_number_base import MUTEX, READERS, RemoteHolds, StaleLock, stale_in
 
 __all__ = ["RemoteLocks", "StaleLock"]
 

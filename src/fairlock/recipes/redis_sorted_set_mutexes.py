@@ -2,7 +2,8 @@
 
 The set is the whole state: a member is a mutex, its score is when it was acquired or updated last (0: never), in
 microseconds of the server's clock, and one that was not updated for the timeout is free again. Other programs that keep
-such a set share it: their mutexes exclude ours. The scripts are in z_mutex_set_scripts.py.
+such a set share it: their mutexes exclude ours. The scripts are in
+redis_sorted_set_mutexes_lua.py.
 
 A pool of fairlock is the same idea with a fence, a body, renewal and a queue; use that if you need not share the set.
 """
@@ -17,7 +18,7 @@ from ..engine import validate
 from ..engine.boot_clock import boot_clock
 from ..engine.validate import Seconds
 from ..errors import ConfigError
-from . import z_mutex_set_scripts as lua
+from . import redis_sorted_set_mutexes_lua as lua
 from .pubsub_waiter import PubSubWaiter
 from .repeat_lost_calls import repeat_if_lost
 

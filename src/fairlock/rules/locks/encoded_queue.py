@@ -1,0 +1,156 @@
+"""A queue as it stands in a row: the waiters as text, decoded when something looks at them.
+
+A state with a long queue is read and written again and again, and a step looks at one or two of its waiters: the head,
+the next one, and itself. So the others stay text. Whether one of them has expired or was passed over is known from one
+number, `fresh_until`, which is kept beside them.
+
+Where all waiters are decoded after all, those that were seen before are looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
+from operator import itemgetter
+from typing import Any
+
+from .state import FRESH, Entry
+
+SEPARATOR = "],\t["  # between two waiters: JSON allows a tab there, and escapes it within strings
+
+_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+# JSONEncoder makes a new encoder in C for every call, which takes longer than the encoding. This one is made once, if
+# this Python has it and makes it from the same parts.
+try:
+    _pieces = c_make_encoder(None, _encoder.default, encode_basestring, None, ":", ",", False, False, True)
+except TypeError:
+    _pieces = None
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_FIELDS = len(Entry._fields)
+_EXPIRES, _PASSED = (itemgetter(Entry._fields.index(name)) for name in ("expires", "passed"))
+
+REMEMBERED = 4096  # of the waiters
+_entries: dict[str, Entry] = {}  # by their text
+_texts: dict[int, tuple[Entry, str]] = {}  # by their identity, which is theirs for as long as they are kept here
+
+
+def to_json(value: tuple[Any, ...]) -> str:
+    return "".join(_pieces(value, 0)) if _pieces is not None else _encoder.encode(value)
+
+
+def parse(text: str) -> Any:
+    """Like json.loads, which spends half of its time on finding the decoder."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("not JSON") from None
+    return value if end == len(text) else json.loads(text)
+
+
+def _remember(entry: Entry, text: str) -> str:
+    if len(_texts) >= REMEMBERED:
+        _texts.clear()
+        _entries.clear()
+    _texts[id(entry)] = entry, text
+    _entries[text] = entry
+    return text
+
+
+def _encode_entry(entry: Entry) -> str:
+    """Return a waiter as text, without the brackets around it."""
+    known = _texts.get(id(entry))
+    return known[1] if known is not None else _remember(entry, to_json(entry)[1:-1])
+
+
+def _decode_entry(text: str) -> Entry:
+    known = _entries.get(text)
+    if known is None:
+        fields = parse(f"[{text}]")
+        if len(fields) != _FIELDS:
+            raise ValueError(f"not a waiter: {text[:80]}")
+        known = tuple.__new__(Entry, fields)
+        _remember(known, text)
+    return known
+
+
+class EncodedQueue(tuple[Entry, ...]):
+    """At least one waiter; an empty queue is a plain tuple.
+
+    To Python it is a tuple of the texts, so that its length and its truth cost nothing; an index, a slice and an
+    iteration give entries.
+    """
+
+    fresh_until: int
+    """No waiter expires before this time, and none was passed over; 0: that is not known."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        texts: Any = tuple.__getitem__(self, _ALL)
+        return texts  # type: ignore[no-any-return]
+
+    def has(self, ticket: str) -> bool:
+        start = f'"{ticket}",' if ticket.isalnum() and ticket.isascii() else to_json((ticket,))[1:-1] + ","
+        for text in self.texts:  # noqa: SIM110 - a generator would take twice as long
+            if text.startswith(start):
+                return True
+        return False
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(_decode_entry, self.texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        found: Any = tuple.__getitem__(self, index)
+        if type(found) is str:
+            return _decode_entry(found)
+        return make_queue(found, self.fresh_until) if found else ()
+
+    def __add__(self, more: Any) -> Any:
+        fresh, texts = self.fresh_until, list(self.texts)
+        for e in more:
+            fresh = min(fresh, e.expires if e.passed == FRESH else 0)
+            texts.append(_encode_entry(e))
+        return make_queue(texts, fresh)
+
+    def __contains__(self, entry: object) -> bool:
+        return entry in tuple(self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, EncodedQueue) and other.texts == self.texts:
+            return True
+        return tuple(self) == tuple(other) if isinstance(other, tuple) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return make_queue, (self.texts, self.fresh_until)
+
+
+_ALL = slice(None)
+
+
+def make_queue(texts: Iterable[str], fresh_until: int) -> EncodedQueue:
+    queue = tuple.__new__(EncodedQueue, texts)
+    queue.fresh_until = fresh_until
+    return queue
+
+
+def fresh_until(queue: tuple[Entry, ...]) -> int:
+    """Return a time before which no waiter of this queue expires; 0 if it has none, or if one was passed over."""
+    if type(queue) is EncodedQueue:
+        return queue.fresh_until
+    return min(map(_EXPIRES, queue)) if queue and not any(map(_PASSED, queue)) else 0
+
+
+def encode_queue(queue: tuple[Entry, ...]) -> str:
+    """Return the JSON of a queue with at least one waiter: an array of `fresh_until` and the waiters."""
+    if type(queue) is EncodedQueue:
+        return f"[{queue.fresh_until},\t[{SEPARATOR.join(queue.texts)}]\t]"
+    return f"[{fresh_until(queue)},\t[{SEPARATOR.join([_encode_entry(e) for e in queue])}]\t]"
