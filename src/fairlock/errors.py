@@ -18,6 +18,8 @@ class LockTimeout(LockError, TimeoutError):
     place: int | None = None
     """The position in the queue, from 1; None if the request was not in the queue."""
     waited: float = 0.0
+    deadlock: str = ""
+    """The holders that waited for each other, this one among them, as a sentence; '' if none was found."""
 
 
 class LeaseLost(LockError):

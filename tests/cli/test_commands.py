@@ -14,10 +14,14 @@ from tests.cli.conftest import TOOL, Tool, until
 
 
 def test_ls_names_the_store_and_the_holders(fairlock: Tool) -> None:
-    assert fairlock("ls").stdout == f"no names in {fairlock.url}\n"
+    assert fairlock("ls").stdout == f"no busy names in {fairlock.url}\n"
+    assert fairlock("ls", "--all").stdout == f"no names in {fairlock.url}\n"
     fairlock.holding("run", "--owner", "web-3", "--note", "ship order", "orders", "sleep", "60", name="orders")
     fairlock("run", "idle", "true")
     lines = fairlock("ls").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", "orders", "1"]
+    assert lines[2] == f"1 busy name in {fairlock.url}"
+    lines = fairlock("ls", "--all").stdout.splitlines()
     assert lines[0].split() == ["NAME", "KIND", "HELD", "BY", "FOR", "LEASE", "WAITING", "NOTE"]
     assert lines[1].split() == ["idle", "lock"]
     assert lines[2].split()[:3] == ["orders", "lock", "web-3"]
@@ -26,7 +30,7 @@ def test_ls_names_the_store_and_the_holders(fairlock: Tool) -> None:
     assert "idle" not in fairlock("ls", "--held").stdout
     assert fairlock("ls", "--waited").stdout.startswith("no names")
     assert fairlock("ls", "--stale").stdout.startswith("no names")
-    assert fairlock("ls", "id*").stdout.splitlines()[-1].startswith("1 name in")
+    assert fairlock("ls", "id*", "-a").stdout.splitlines()[-1].startswith("1 name in")
 
 
 def test_ls_shows_waiters_and_slots(fairlock: Tool) -> None:
@@ -48,8 +52,8 @@ def test_json_has_the_keys_of_the_snapshot(fairlock: Tool) -> None:
     assert seen["store"] == fairlock.url
     (it,) = seen["resources"]
     assert set(it) == {"name", "kind", "capacity", "fence", "holders", "queue", "expired"}
-    assert set(it["holders"][0]) == {"owner", "note", "ticket", "fence", "weight", "held_for", "expires_in"}
-    assert set(it["queue"][0]) == {"owner", "note", "ticket", "weight", "waited", "expires_in"}
+    assert set(it["holders"][0]) == {"owner", "note", "ticket", "fence", "weight", "held_for", "expires_in", "thread"}
+    assert set(it["queue"][0]) == {"owner", "note", "ticket", "weight", "waited", "expires_in", "thread"}
     assert (it["holders"][0]["owner"], it["queue"][0]["owner"]) == ("web-3", "web-4")
 
 
@@ -68,7 +72,7 @@ def test_a_name_with_a_star_is_a_name_to_show_and_a_pattern_to_ls(fairlock: Tool
     fairlock("run", "a*", "true")
     fairlock("run", "ab", "true")
     assert len(json.loads(fairlock("show", "a*", "--json").stdout)["resources"]) == 1
-    assert len(json.loads(fairlock("ls", "a*", "--json").stdout)["resources"]) == 2
+    assert len(json.loads(fairlock("ls", "--all", "a*", "--json").stdout)["resources"]) == 2
 
 
 def test_a_reader_of_the_table_may_leave_early(fairlock: Tool) -> None:
@@ -183,7 +187,7 @@ def test_a_damaged_name_is_shown_and_repaired_and_the_others_go_on(fairlock: Too
     with sqlite3.connect(fairlock.folder / "locks.db") as db:
         db.execute("UPDATE fairlock_locks SET body='[3,' WHERE key LIKE '%bad'")
     db.close()
-    listed = [line.split()[-2:] for line in fairlock("ls").stdout.splitlines()[1:3]]
+    listed = [line.split()[-2:] for line in fairlock("ls", "--all").stdout.splitlines()[1:3]]
     assert listed == [["good", "lock"], ["bad", "damaged"]]
     assert "damaged, in" in fairlock("show", "it's bad").stdout
     assert fairlock("run", "good", "true").returncode == 0

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import test_commands, test_evict_resize, test_loss, test_pool, test_run, test_terminal
+from tests.cli import test_commands, test_evict_resize, test_loss, test_pool, test_run, test_terminal, test_top
 from tests.cli.conftest import Tool, alive, until
 from tests.machine_load import within
 from tests.servers.server import Server
 
-terminal = test_terminal.terminal
+terminal, top, crowd = test_terminal.terminal, test_top.top, test_top.crowd
 
 THE_SAME = {
     test_run: """
@@ -78,6 +78,12 @@ THE_SAME = {
         ctrl_z_and_fg
         ctrl_z_past_the_lease_costs_the_command
         watching
+    """,
+    test_top: """
+        it_draws_the_table_sorted_by_the_waiting_caused
+        it_evicts_after_the_reason_and_the_typed_name
+        a_deadlock_is_shown
+        once_needs_no_terminal
     """,
 }
 for _module, _names in THE_SAME.items():

@@ -16,6 +16,7 @@ LONGER = {
     "tests/project_rules/test_dev.py": "one test for each thing that ./dev does",
     "tests/sqlite/test_wakeups.py": "one test for each way in which a wake-up can go wrong",
     "src/fairlock/rules/locks/step.py": "the whole algorithm, below the essay that explains it",
+    "src/fairlock/stores/redis/step_4_command.lua": "every command, one after the other",
     "src/fairlock/stores/base.py": "all that a store and a client promise each other, to be read in one go",
     "src/fairlock/stores/cas.py": "one engine for every store, and the words on how it does it",
     "src/fairlock/stores/cas_pools.py": "the same for pools: one order of writes, of which each rests on the others",

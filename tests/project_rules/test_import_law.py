@@ -1,6 +1,6 @@
 """The import law: which part of the library may import which, read from the syntax of every module.
 
-    rules  ←  stores/base  ←  engine  ←  sync, aio  ←  connect  ←  recipes, testing, cli, web
+    rules  ←  stores/base  ←  engine  ←  sync, aio  ←  connect  ←  recipes, testing, metrics, cli, web
 
 Stores import the rules and stores/base, never each other or a client. Only connect and the recipes import stores
 (testing imports the one in memory, because it controls its clock).
@@ -44,8 +44,9 @@ LAW: dict[str, set[str]] = {
     "": {"errors", "sync", "aio", "connect", "engine"},  # the two entrances: fairlock itself and fairlock.aio
     "recipes": FACE | {ONE_STORE, "stores.shared", "sync", "aio", "connect", ""},
     "testing": FACE | {"stores.shared", "stores.memory", "sync", "aio", "connect", ""},
-    "cli": FACE | {"sync", "aio", "connect", "web", ""},
-    "web": FACE | {"sync", "aio", "connect", ""},
+    "metrics": FACE,
+    "cli": FACE | {"sync", "aio", "connect", "web", "metrics", ""},
+    "web": FACE | {"sync", "aio", "connect", "metrics", ""},
     "__main__": {"cli"},
 }
 
@@ -57,6 +58,7 @@ DRIVERS: dict[str, set[str]] = {
     "stores.oci_nosql": {"oci"},
     "stores.sql": {"sqlalchemy", "psycopg", "pymysql", "aiomysql", "oracledb"},
     "recipes": {"redis", "oci"},
+    "metrics": {"opentelemetry", "prometheus_client"},
 }
 
 # For checkers only, which all know it without an install: never where a program that runs would import it.

@@ -117,7 +117,8 @@ def test_no_extra_is_empty_of_modules() -> None:
     """An extra is for a store, a recipe or the test kit: something in src/ imports what it brings."""
     source = "\n".join(path.read_text() for path in SRC.rglob("*.py"))
     for extra, wanted in PROJECT["optional-dependencies"].items():
-        modules = {"cassandra-driver": "cassandra"}
+        modules = {"cassandra-driver": "cassandra", "opentelemetry-api": "opentelemetry"}
+        modules["prometheus-client"] = "prometheus_client"
         for each in wanted:
             name = re.split(r"[\[<>=]", each)[0]
             assert re.search(rf"\b{modules.get(name, name)}\b", source), (extra, each)

@@ -35,7 +35,7 @@ MEMBERS = {
     "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
     "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
              "body", "renew", "extend", "update", "release", "done", "delete"},
-    "LockTimeout": {"name", "holders", "place", "waited"},
+    "LockTimeout": {"name", "holders", "place", "waited", "deadlock"},
     "LeaseLost": {"reason"},
     "StoreError": {"refused"},
     "RecordDamaged": {"name", "refused"},

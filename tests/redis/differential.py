@@ -285,8 +285,8 @@ def check_keys(record: LockState, bare: list[Any]) -> None:
     numbers = lock["n"]
     assert numbers[:2] == (b"3!" if record.fixed else b"3."), numbers
     found = list(map(int, struct.unpack("<11d", numbers[2:])))
-    fence, _, place, waiters, head, earliest, capacity, horizon, used, detached, graves = found
-    assert (fence, max(place, 0), waiters, capacity, graves) == (
+    fence, _, place, waiters, head, earliest, capacity, horizon, used, detached, tombstones = found
+    assert (fence, max(place, 0), waiters, capacity, tombstones) == (
         record.fence, record.places, size, record.capacity, len(record.tombstones)
     )  # fmt: skip
     assert head == (record.queue[0].expires if size else 0), found

@@ -189,7 +189,7 @@ class Pool(NotPickled):
             until = limit if not limit else session.clock() + limit
             return cast("Item | None", await pool_acquire.seek(session, seeker, until))
         except BaseException:
-            await session.runtime.shield(pool_acquire.withdraw(session, seeker))
+            await session.runtime.shield(pool_acquire.undo(session, seeker))
             raise
         finally:
             if before is not None:
@@ -223,7 +223,7 @@ class ItemHolding(NotPickled):
             item._watch()
             return item
         except BaseException:
-            await session.runtime.shield(pool_acquire.withdraw(session, self._seeker))
+            await session.runtime.shield(pool_acquire.undo(session, self._seeker))
             raise
 
     async def __aexit__(

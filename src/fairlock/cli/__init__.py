@@ -71,6 +71,8 @@ def dispatch(args: Arguments) -> int:
         from .run import run as command
     elif name in ("ls", "show"):
         from .ls_show import ls_or_show as command
+    elif name == "top":
+        from .top import top as command
     elif name in ("acquire", "renew", "release"):
         from .detached_leases import run_on_detached as command
     elif name.startswith("pool "):

@@ -87,13 +87,23 @@ COMMANDS = {
     command.name: command
     for command in (
         RUN,
-        Command("ls", "[PATTERN]", "list names with their holders and waiters", (
+        Command("ls", "[PATTERN]", "list busy names with their holders and waiters", (
+            Option("all", ("-a", "--all"), "also names that are idle"),
             Option("held", ("--held",), "only names that are held"),
             Option("waited", ("--waited",), "only names with waiters"),
             Option("stale", ("--stale",), "only names with an expired lease"),
             Option("watch", ("--watch",), "repeat every second, until Ctrl-C"),
         ), 0, 1),
         Command("show", "NAME", "show one name in detail", (), 1, 1),
+        Command("top", "[PATTERN]", "watch busy names on a full screen, sorted by the waiting that they cause", (
+            Option("once", ("--once",), "print it once, without a terminal"),
+            Option("sort", ("--sort",), "sort by waiting, queue, held, lease or name (waiting)", "KEY",
+                   Choice("waiting", "queue", "held", "lease", "name")),
+            Option("every", ("--every",), "read the store this often (1s)", "DUR", duration),
+        ), 0, 1, more="""\
+Keys: up, down select   Enter show   s sort   / filter   p pause   e evict   E evict at once   q quit   ? help
+A name that is evicted has to be typed. Only the holders that are shown are evicted.
+"""),
         Command("acquire", "NAME", "acquire a lease that needs no process, and print its ticket",
                 (*LOCK, Option("ticket", ("--ticket",), "use this ticket; a repeated acquire is idempotent", "T")),
                 1, 1),
@@ -118,6 +128,8 @@ COMMANDS = {
         Command("doctor", "", "check the store: could a lock be lost here, and how?", (
             Option("repair", ("--repair",), "instead: reset what is damaged under NAME", "NAME"),
             Option("yes", ("-y", "--yes"), "do not ask before a repair"),
+            Option("deadlocks", ("--deadlocks",), "instead: find holders that wait for each other"),
+            Option("rules", ("--prometheus-rules",), "instead: print alert rules for Prometheus"),
         ), 0, 0),
         Command("completion", "SHELL", "print the completion script for bash, zsh or fish", (), 1, 1,
                 operand=Choice("bash", "zsh", "fish"), more="""\

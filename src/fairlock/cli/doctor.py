@@ -1,13 +1,15 @@
 """`fairlock doctor` and `fairlock schema`: checks of the store, and what it needs.
 
 With --json doctor prints store, scope, checks: [{level, text}]; level is ok, note, warning or error. With --repair it
-prints name, done: [sentence].
-Its exit code is 0, or 69 if the store cannot be reached, or 77 if it refuses, or 78 if something has to be changed.
+prints name, done: [sentence]; with --deadlocks store, rings: [{certain, members: [{owner, thread, holds, waits_for,
+waited, held_by, ticket}], youngest: its ticket}].
+Its exit code is 0, or 69 if the store cannot be reached, or 77 if it refuses, or 78 if something has to be changed;
+with --deadlocks 0 if there is none, else 75.
 """
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fairlock
 from fairlock.connect import others_may_read, url_file
@@ -18,8 +20,10 @@ from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Locks
+    from fairlock.engine.deadlocks import Ring
 
 PINGS = 5
+BETWEEN_LOOKS = 0.5  # seconds
 SLOW = 0.05
 
 
@@ -30,6 +34,10 @@ def doctor_or_schema(args: Arguments) -> int:
         from .doctor_repair import repair
 
         return repair(args)
+    if args["rules"]:
+        return print_rules(args)
+    if args["deadlocks"]:
+        return print_deadlocks(args)
     code = 0
     with make_client.client(args) as locks:
         checks = [*check_setup(args, locks)]
@@ -90,6 +98,64 @@ def check_latency(locks: "Locks") -> tuple[str, str]:
     locks.ping()  # the first ping opens the store
     best = min(locks.ping() for _ in range(PINGS))
     return ("ok" if best < SLOW else "warning", f"It replies in {best * 1000:.2g} ms.")
+
+
+def print_rules(args: Arguments) -> int:
+    from fairlock.metrics.alert_rules import RULES
+
+    if args["json"]:
+        output.json({"rules": RULES})
+    else:
+        output.out(RULES)
+    return 0
+
+
+def print_deadlocks(args: Arguments) -> int:
+    """Two looks must agree: one alone may see a wait and a hold that were never there at the same time."""
+    import time
+
+    from fairlock.engine.deadlocks import find_rings, in_both
+
+    with make_client.client(args) as locks:
+        rings = find_rings(locks.snapshot())
+        if rings:
+            time.sleep(BETWEEN_LOOKS)
+            rings = in_both(rings, find_rings(locks.snapshot()))
+        store = locks.store
+    if args["json"]:
+        output.json({"store": store, "rings": [ring_as_dict(ring) for ring in rings]})
+    else:
+        for ring in rings:
+            output.out(describe_ring(ring))
+        if not rings and not args["quiet"]:
+            output.out(f"no deadlock in {output.plain(store)}\n")
+    return exit_codes.NOT_ACQUIRED if rings else 0
+
+
+def ring_as_dict(ring: "Ring") -> dict[str, Any]:
+    members = [one._asdict() for one in ring.members]
+    return {"certain": ring.certain, "members": members, "youngest": ring.youngest.ticket}
+
+
+def describe_ring(ring: "Ring") -> str:
+    """Return a ring, one line for each member, and what can be done."""
+    from shlex import quote
+
+    from fairlock.engine.deadlocks import label
+
+    title = "deadlock" if ring.certain else "possible deadlock (a thread is not known, or a semaphore is part of it)"
+    lines = [f"{title}: {len(ring.members)} wait for each other"]
+    youngest = ring.youngest
+    for one in ring.members:
+        holds = f"holds {one.holds!r} and " if one.holds else ""
+        mark = "  <- the youngest" if one is youngest else ""
+        lines.append(f"  {label(one)} {holds}waits for {one.waits_for!r} since {output.duration(one.waited)}{mark}")
+    cure = [one for one in ring.members if one.holds]
+    if cure:
+        one = youngest if youngest.holds else cure[0]
+        command = f"fairlock evict {quote(one.holds)} --ticket {one.held_by} --reason deadlock"
+        lines.append(f"  To end it, stop one of them, or: {command}")
+    return "".join(f"{output.plain(line)}\n" for line in lines)
 
 
 def schema(args: Arguments) -> int:

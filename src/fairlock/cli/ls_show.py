@@ -1,9 +1,11 @@
 """`fairlock ls` and `fairlock show`: names with their holders and waiters. Both only read.
 
+`ls` lists what is busy: held, waited for, damaged, or left with an expired lease. With --all it also lists idle names.
+
 With --json both print the snapshot of the library, so the keys are those of `fairlock.Snapshot`:
 store, now, resources: [{name, kind, capacity, fence,
-    holders: [{owner, note, ticket, fence, weight, held_for, expires_in}],
-    queue: [{owner, note, ticket, weight, waited, expires_in}],
+    holders: [{owner, note, ticket, fence, weight, held_for, expires_in, thread}],
+    queue: [{owner, note, ticket, weight, waited, expires_in, thread}],
     expired: [as holders]}]
 `show` adds pool: the counts of the pool of that name, as `fairlock.PoolCounts`, or null.
 """
@@ -11,13 +13,13 @@ store, now, resources: [{name, kind, capacity, fence,
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import acquire_lock, make_client, output, sentences
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Locks, Resource, Snapshot
+    from fairlock import Locks, Resource
 
 
 def ls_or_show(args: Arguments) -> int:
@@ -47,19 +49,21 @@ def ls(args: Arguments, locks: "Locks") -> None:
     seen = locks.snapshot(pattern)
     seen = seen._replace(resources=tuple(r for r in seen.resources if wanted(args, r)))
     if args["json"]:
-        output.json(to_json(seen))
+        output.json(seen.as_dict())
         return
     if seen.resources:
         head = ("NAME", "KIND", "HELD BY", "FOR", "LEASE", "WAITING", "NOTE")
         output.out(output.table(head, [row(r, bool(args["stale"])) for r in seen.resources]))
     if not args["quiet"]:
         many = len(seen.resources)
-        output.out(f"{many or 'no'} name{'s' * (many != 1)} in {output.plain(seen.store)}\n")
+        busy = "" if any(args[key] for key in ("all", "held", "waited", "stale")) else "busy "
+        output.out(f"{many or 'no'} {busy}name{'s' * (many != 1)} in {output.plain(seen.store)}\n")
 
 
 def wanted(args: Arguments, resource: "Resource") -> bool:
     return (
-        (not args["held"] or bool(resource.holders))
+        (bool(args["all"]) or resource.busy)
+        and (not args["held"] or bool(resource.holders))
         and (not args["waited"] or bool(resource.queue))
         and (not args["stale"] or bool(resource.expired))
     )
@@ -87,7 +91,7 @@ def show(args: Arguments, locks: "Locks", name: str) -> None:
     items = locks.pool(name).counts()
     counts = sentences.count_items(items)
     if args["json"]:
-        output.json({**to_json(seen), "pool": items._asdict() if counts else None})
+        output.json({**seen.as_dict(), "pool": items._asdict() if counts else None})
         return
     if counts:
         output.out(f"{name!r} is a pool in {output.plain(seen.store)}: {counts}. `fairlock pool ls` lists its items.\n")
@@ -95,17 +99,20 @@ def show(args: Arguments, locks: "Locks", name: str) -> None:
         if not counts:
             output.out(f"there is no lock and no pool {name!r} in {output.plain(seen.store)}\n")
         return
-    (it,) = seen.resources
+    output.out(describe(seen.resources[0], seen.store))
+
+
+def describe(it: "Resource", store: str) -> str:
+    """Return one name in detail: its holders, its expired leases and its queue."""
     if it.kind == "damaged":
         from shlex import quote
 
         cure = f"it cannot be acquired until `fairlock doctor --repair {quote(it.name)}` resets it"
-        output.out(f"{output.plain(it.name)}: damaged, in {output.plain(seen.store)}; {cure}\n")
-        return
+        return f"{output.plain(it.name)}: damaged, in {output.plain(store)}; {cure}\n"
     slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
-    output.out(f"{output.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {output.plain(seen.store)}\n")
+    text = f"{output.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {output.plain(store)}\n"
     if not it.holders:
-        output.out("no holder\n")
+        text += "no holder\n"
     for title, some in (("holders", it.holders), ("expired leases, not yet taken by another", it.expired)):
         rows = [
             (
@@ -115,13 +122,14 @@ def show(args: Arguments, locks: "Locks", name: str) -> None:
             for one in some
         ]
         if rows:
-            output.out(f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "MODE", "NOTE"), rows))
+            text += f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "MODE", "NOTE"), rows)
     if it.queue:
         queue = [
             (str(number), w.owner, w.ticket, output.short_duration(w.waited), weight(w.weight, it), w.note)
             for number, w in enumerate(it.queue, 1)
         ]
-        output.out("\nin the queue\n" + indent(("", "OWNER", "TICKET", "FOR", "MODE", "NOTE"), queue))
+        text += "\nin the queue\n" + indent(("", "OWNER", "TICKET", "FOR", "MODE", "NOTE"), queue)
+    return text
 
 
 def weight(number: int, resource: "Resource") -> str:
@@ -133,16 +141,3 @@ def weight(number: int, resource: "Resource") -> str:
 def indent(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"  {line}\n" for line in output.table(head, rows).splitlines())
 
-
-def to_json(snapshot: "Snapshot") -> dict[str, Any]:
-    """Turn named tuples into JSON objects."""
-    resources = [
-        {
-            **r._asdict(),
-            "holders": [one._asdict() for one in r.holders],
-            "queue": [one._asdict() for one in r.queue],
-            "expired": [one._asdict() for one in r.expired],
-        }
-        for r in snapshot.resources
-    ]
-    return {**snapshot._asdict(), "resources": resources}

@@ -69,7 +69,10 @@ def describe_event(event: "Event") -> str:
     texts = {
         "waiting": f"waiting for {name}",
         "acquired": f"{name} acquired, fence {event.fence}",
+        "given_up": f"{name} was not acquired ({event.outcome})",
         "released": f"{name} released",
+        "detached": f"the lease on {name} goes on without this process",
+        "attached": f"the lease on {name} goes on with this process",
         "renewed": f"the lease on {name} was renewed",
         "lost": f"the lease on {name} was lost",
         "evicted": f"evicted from {name}",

@@ -16,13 +16,14 @@ In reading order:
     pool_acquire, pool_release, pool_renewal   the same for the items of pools
     pool_admin    add, remove, list and count items
     admin         snapshot, evict, resize
+    deadlocks     rings of holders that wait for each other, in a snapshot; own_deadlock: that of one wait
 
     fast_acquire, async_fast_acquire, fast_item   shortcuts for a lock or an item that is free
     cancellation  `acquire(cancel=event)`
     handles       leases that another process may release or extend
     close, fork, store_reset   the end of a client, the child of a fork, a store that lost its data
 
-    events        `on_event` and the log
+    events        everything that is reported goes through here: to `on_event` and to the log
     validate, refusals, option_types, safe_name, call_names, owner, pickling   input, errors and names
     run_sync, clock   how threads run a coroutine; the clock of a client
 """

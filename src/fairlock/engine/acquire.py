@@ -19,7 +19,7 @@ from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
 from ..stores.base import Event
 from .boot_clock import jitter
-from .events import heeded, warn
+from .events import heeded, outcome_of, tell_acquired, tell_given_up, tell_waiting, warn
 from .grant import NEVER, Grant, LeaseBase
 from .local_queue import lead, let_in, stand_by
 from .refusals import refusal
@@ -48,7 +48,7 @@ async def acquire(session: Session, hold: LeaseBase, until: float | None) -> boo
         await _stand_by(session, hold, hold._event, until)
         if hold in hold._grant.holds:
             session.occupied(hold._grant)
-            session.tell("acquired", hold.name, hold.ticket, hold.fence)
+            tell_acquired(session, hold)
             return True
         if hold._grant.leader is not hold:
             if session.closing:
@@ -68,13 +68,13 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> bool:
                 return False
             grant = key = None
         if grant is None:
-            hold._grant = grant = Grant(request, session.ticket(), session.backend.skew, key)
+            hold._grant = grant = Grant(request, session.ticket(hold._who), session.backend.skew, key)
             grant.leader = hold
             session.grants[grant.filed] = grant
         else:
             stand_by(grant, hold, session.runtime.event())
     if hold._event is not None:
-        session.tell("waiting", request.name, detail="behind others of this client")
+        tell_waiting(session, hold, len(grant.queue or ()) or 1, "", "behind others of this client")
     return True
 
 
@@ -154,7 +154,7 @@ async def _lead(session: Session, hold: LeaseBase, grant: Grant, until: float | 
             await _step_down(session, hold)
             return False
         if isinstance(reply, Queued):
-            _note_place(session, grant, reply)
+            _note_place(session, hold, grant, reply)
             clock = session.clock()
             if until is not None and clock >= until:
                 await _step_down(session, hold)
@@ -219,15 +219,14 @@ def accept_grant(session: Session, hold: LeaseBase, grant: Grant, fence: int, at
     if grant.renew_at < session.wake_at or grant.watched or grant.cap < session.wake_at:
         session.occupied(grant)
     if session.on_event is not None or heeded("acquired"):
-        session.tell("acquired", request.name, grant.ticket, fence)
+        tell_acquired(session, hold)
     return True
 
 
-def _note_place(session: Session, grant: Grant, reply: Queued) -> None:
+def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Queued) -> None:
     if not grant.waited:
         grant.waited = True
-        if session.on_event is not None or heeded("waiting"):
-            session.tell("waiting", grant.name, grant.ticket, detail=f"{reply.ahead} ahead in the queue")
+        tell_waiting(session, hold, reply.ahead + 1, grant.ticket, f"{reply.ahead} ahead in the queue")
     elif reply.place != grant.place and reply.ahead > grant.ahead:
         detail = f"silent for too long: {grant.ahead} stood ahead before, {reply.ahead} now"
         session.tell("place_lost", grant.name, grant.ticket, detail=detail)
@@ -268,8 +267,8 @@ async def _step_down(session: Session, hold: LeaseBase) -> None:
         await flush_release(session, grant.ticket, session.clock() + QUICKLY)
 
 
-async def withdraw(session: Session, hold: LeaseBase) -> None:
-    """Undo what an acquire that ends with an exception has done so far. Never raises an error of the store."""
+async def withdraw(session: Session, hold: LeaseBase, error: BaseException | None = None) -> None:
+    """Undo what an acquire that ends with this exception has done so far. Never raises an error of the store."""
     with session.mutex:
         _stand_aside(session, hold)
         called(session, hold)
@@ -278,5 +277,6 @@ async def withdraw(session: Session, hold: LeaseBase) -> None:
         await release(session, hold, quiet=True)
     else:
         await _step_down(session, hold)
+        tell_given_up(session, hold, outcome_of(error))
     if session.ended is not None:
         session.ended.set()

@@ -1,12 +1,12 @@
 """Snapshot, evict, resize: show holders and waiters, and intervene. A snapshot never changes the state of a lock."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..errors import ConfigError, RecordDamaged
 from ..rules.locks import EXCLUSIVE, Acquire, Done, Entry, Evict, LockState, Refused, Resize, apply
 from . import validate
-from .events import short
+from .events import short, thread_in
 from .request import LockRequest
 from .session import Session
 
@@ -25,6 +25,8 @@ class Holder(NamedTuple):
     held_for: float
     expires_in: float
     """Seconds until the lease ends; 0 or less: it has ended, and no other client has wanted the lock since."""
+    thread: str = ""
+    """A number for the thread or task that asked for it, unique for its owner; '' if it is not known."""
 
 
 class Waiter(NamedTuple):
@@ -37,6 +39,8 @@ class Waiter(NamedTuple):
     waited: float
     expires_in: float
     """Seconds until the place is lost without a poll."""
+    thread: str = ""
+    """As of a Holder."""
 
 
 class Resource(NamedTuple):
@@ -52,6 +56,20 @@ class Resource(NamedTuple):
     expired: tuple[Holder, ...] = ()
     """Holders whose lease has ended: they hold nothing. One that is only late may renew it if no other client comes."""
 
+    @property
+    def busy(self) -> bool:
+        """True if it is held, waited for, damaged, or kept by a lease that has ended and was not taken by another."""
+        return bool(self.holders or self.queue or self.expired) or self.kind == "damaged"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain dicts and lists, ready for JSON."""
+        return {
+            **self._asdict(),
+            "holders": [one._asdict() for one in self.holders],
+            "queue": [one._asdict() for one in self.queue],
+            "expired": [one._asdict() for one in self.expired],
+        }
+
 
 class Snapshot(NamedTuple):
     """The state of a store at one moment of its clock."""
@@ -60,6 +78,10 @@ class Snapshot(NamedTuple):
     now: float
     """The store's clock, in seconds."""
     resources: tuple[Resource, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain dicts and lists, ready for JSON."""
+        return {"store": self.store, "now": self.now, "resources": [r.as_dict() for r in self.resources]}
 
 
 async def snapshot(session: Session, pattern: str) -> Snapshot:
@@ -108,11 +130,13 @@ def _kind(record: LockState) -> ResourceKind:
 
 
 def _holder(e: Entry, now: int) -> Holder:
-    return Holder(e.owner, e.note, short(e.ticket), e.fence, e.weight, (now - e.since) / 1e6, (e.expires - now) / 1e6)
+    since, left, thread = (now - e.since) / 1e6, (e.expires - now) / 1e6, thread_in(e.ticket)
+    return Holder(e.owner, e.note, short(e.ticket), e.fence, e.weight, since, left, thread)
 
 
 def _waiter(e: Entry, now: int) -> Waiter:
-    return Waiter(e.owner, e.note, short(e.ticket), e.weight, (now - e.since) / 1e6, (e.expires - now) / 1e6)
+    since, left, thread = (now - e.since) / 1e6, (e.expires - now) / 1e6, thread_in(e.ticket)
+    return Waiter(e.owner, e.note, short(e.ticket), e.weight, since, left, thread)
 
 
 async def refused_now(session: Session, request: LockRequest) -> bool:

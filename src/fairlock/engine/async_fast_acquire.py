@@ -12,7 +12,7 @@ from typing import Any
 
 from ..rules.locks import Acquire
 from .acquire import accept_grant
-from .events import heeded
+from .events import heeded, tell_acquired, tell_released
 from .fast_acquire import goes
 from .grant import Grant, LeaseBase
 from .release import over
@@ -29,7 +29,7 @@ def knock(session: Session, hold: LeaseBase) -> Awaitable[Any] | None:
         return None
     if request.key in session.grants or session.closing or session.down:
         return None
-    ticket = session.ticket()
+    ticket = session.ticket(hold._who)
     grant = hold._grant = Grant(request, ticket, 0.0, request.key)
     grant.leader = hold
     session.grants[grant.filed] = grant
@@ -78,7 +78,7 @@ def sit(session: Session, hold: LeaseBase, found: Any) -> bool:
     if renew_at < session.wake_at:
         session.occupied(grant)
     if session.on_event is not None or heeded("acquired"):
-        session.tell("acquired", request.name, grant.ticket, found)
+        tell_acquired(session, hold)
     return True
 
 
@@ -86,7 +86,11 @@ def go(session: Session, hold: LeaseBase) -> Awaitable[Any] | None:
     """Send Release. Returns what to await, for `gone`; None: it is released, or go on with `release`."""
     soon = hold._request.soon
     grant = hold._grant
-    if soon is None or soon.of is not session.backend or grant.doubtful or not goes(session, hold, grant):
+    if soon is None or soon.of is not session.backend or grant.doubtful:
+        return None
+    if not goes(session, hold, grant):
+        if hold._released and not hold._reason:
+            tell_released(session, hold)  # it was passed on
         return None
     asked = soon.leave(grant.ticket, hold.fence)
     if asked is None:
@@ -114,5 +118,5 @@ def gone(session: Session, hold: LeaseBase, found: Any) -> bool:
         session.drop_grant(grant)
     over(hold)
     if session.on_event is not None or heeded("released"):
-        session.tell("released", grant.name, grant.ticket, hold.fence)
+        tell_released(session, hold)
     return True

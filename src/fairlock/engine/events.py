@@ -1,51 +1,209 @@
-"""Events: a client reports to `on_event` and to the logger `fairlock`.
+"""Events: a client reports to `on_event` and to the logger `fairlock`. All of them go through one function: `deliver`.
+
+The functions `tell_…` below it describe what happened to one hold. Each hold has exactly one last event (given_up,
+released, lost, evicted or detached), and a "waiting" exactly if that event, or its "acquired", has a place. So a
+counter that reads the stream is never wrong by more than the events that are still to come.
 
 The logger is imported only when there is something worth a warning or the program uses logging anyway: start-up time
 counts in cron.
 """
 
+from __future__ import annotations
+
 import sys
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..errors import LossReason
+
+if TYPE_CHECKING:
+    from .grant import Grant, LeaseBase
+    from .session import Session
 
 EventKind = Literal[
-    "waiting", "acquired", "released", "renewed", "lost", "place_lost", "evicted", "store_down", "store_up"
-]
+    "waiting", "acquired", "given_up", "released", "renewed", "lost", "evicted", "attached", "detached", "place_lost",
+    "store_down", "store_up",
+]  # fmt: skip
+Outcome = Literal["", "acquired", "timeout", "cancelled", "error", "released", "lost", "evicted"]
 
 silent = False
 """Set by the command-line tool, which prints its own messages."""
 
 LEVELS = {"lost": 30, "place_lost": 30, "evicted": 30, "store_down": 30, "store_up": 20}
-QUIET = frozenset(("waiting", "acquired", "released", "renewed"))  # not logged in a program that has not set up logging
+QUIET = frozenset(  # not logged in a program that has not set up logging
+    ("waiting", "acquired", "given_up", "released", "renewed", "attached", "detached")
+)
 
 
 class Event(NamedTuple):
-    """One event: its kind, the name and the hold."""
+    """One event: its kind, the name, the hold and how it went."""
 
     kind: EventKind
     name: str = ""
+    """The lock or the pool; '' for store_down and store_up."""
     ticket: str = ""
     """Shortened: it shows people which hold is meant, and cannot be used to release it."""
     fence: int = 0
     detail: str = ""
+    """A text for people; for an item of a pool its key."""
+    owner: str = ""
+    """The owner of this client, as others see it."""
+    seconds: float = 0.0
+    """acquired, given_up: how long it waited. released, lost, evicted, detached: how long it was held. renewed: how
+    long the store took to reply."""
+    outcome: Outcome = ""
+    """How the wait ended (acquired, timeout, cancelled, error) or the hold (released, lost, evicted)."""
+    contended: bool = False
+    """acquired, given_up: another one held it or was before it in the queue."""
+    place: int = 0
+    """waiting, acquired, given_up: the position in the queue at first, 1 = the next; 0 = it was never in a queue."""
+    margin: float = 0.0
+    """renewed: how many seconds were left until the lease would have counted as lost."""
+    reason: LossReason | Literal[""] = ""
+    """lost, evicted: expired, evicted, unreachable, max_hold, forked or store_reset."""
+
+
+_last = ("", "")  # a ticket and its short form: the events of a hold come one after the other
 
 
 def short(ticket: str) -> str:
-    return f"{ticket[:6]}-{ticket[24:].lstrip('0')}"
+    global _last
+    known, form = _last
+    if ticket is known:
+        return form
+    form = ticket[:6] + "-" + ticket[24:].lstrip("0") if ticket else ""
+    _last = ticket, form
+    return form
 
+
+def thread_in(ticket: str) -> str:
+    """Return the number of the thread or task in this ticket; '' if it has none: Session.ticket()."""
+    mark = ticket[18:24]
+    return mark if mark.strip("0") and not ticket[:32].strip("0123456789abcdef") and len(ticket) >= 32 else ""
+
+
+Measured = tuple[str, str, float, str, bool, int, float, str]
+"""The fields of an event that metrics read: kind, name, seconds, outcome, contended, place, margin, reason. To make no
+more than these for a lock that is free takes half the time: `fairlock.metrics` has a function for them."""
 
 _logger: Any = None
+_is_enabled: Callable[[int], bool] = bool  # before the first event of a program that uses logging: look closely
+_make = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
 def heeded(kind: str) -> Any:
     """Return True if events of this kind are logged. For a quiet kind alone `logging` is not imported."""
-    global _logger
+    global _logger, _is_enabled
     if _logger is None:
         if silent or (kind in QUIET and "logging" not in sys.modules):
             return False
         import logging
 
         _logger = logging.getLogger("fairlock")
-    return _logger.isEnabledFor(LEVELS.get(kind, 10)) and not silent
+        _is_enabled = _logger.isEnabledFor
+    return _is_enabled(LEVELS.get(kind, 10)) and not silent
+
+
+def emit(
+    session: Session,
+    kind: EventKind,
+    name: str = "",
+    ticket: str = "",
+    fence: int = 0,
+    detail: str = "",
+    seconds: float = 0.0,
+    outcome: Outcome = "",
+    contended: bool = False,
+    place: int = 0,
+    margin: float = 0.0,
+    reason: LossReason | Literal[""] = "",
+) -> None:
+    """Make one event, if anything reads it."""
+    if session.on_event is not None or heeded(kind):
+        deliver(session, _make(Event, (
+            kind, name, short(ticket), fence, detail, session.owner, seconds, outcome, contended, place, margin, reason,
+        )))  # fmt: skip
+
+
+def deliver(session: Session, event: Event) -> None:
+    """Give one event to the logger and to `on_event`: everything that reads events reads them from here."""
+    if heeded(event[0]):
+        log(event)
+    on_event = session.on_event
+    if on_event is not None:
+        try:
+            on_event(event)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # sys.exit() in it must not end the keeper, nor the acquire that it reports
+            stumbled("on_event raised; the lock goes on")
+
+
+# -- what happened to one hold. Never under the session's mutex: `on_event` may use the client.
+
+
+def tell_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, detail: str) -> None:
+    """Report that this hold waits. Only the first time: from one queue it may come into another."""
+    if not hold._place:
+        hold._place = place
+        emit(session, "waiting", hold.name, ticket, detail=detail, contended=True, place=place)
+
+
+def tell_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
+    grant, place, measure = hold._grant, hold._place, session.measure
+    if measure is not None and not place and not (_is_enabled(10) and heeded("acquired")):
+        measure(("acquired", grant.name, hold._since - (hold._began or grant.asked), "acquired", False, 0, 0.0, ""))
+    elif session.on_event is not None or heeded("acquired"):
+        waited = hold._since - (hold._began or grant.asked)
+        deliver(session, _make(Event, (
+            "acquired", grant.name, short(grant.ticket), hold.fence, detail, session.owner, waited, "acquired",
+            place > 0, place, 0.0, "",
+        )))  # fmt: skip
+
+
+def tell_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
+    """Report that this hold will not be acquired. Only once, and not for one that was acquired."""
+    if not hold._ended and not hold._since:
+        hold._ended = True
+        waited, place = session.clock() - hold._began if hold._began else 0.0, hold._place
+        refused = place > 0 or outcome == "timeout"
+        emit(session, "given_up", hold.name, hold.ticket, 0, "", waited, outcome, refused, place)
+
+
+def tell_released(session: Session, hold: LeaseBase, detail: str = "", kind: EventKind = "released") -> None:
+    """Report that this hold is over. Only once: a release may be repeated."""
+    if not hold._ended:
+        hold._ended = True
+        grant, measure = hold._grant, session.measure
+        if measure is not None and not (_is_enabled(10) and heeded(kind)):
+            measure((kind, grant.name, session.clock() - hold._since, "released", False, 0, 0.0, ""))
+        elif session.on_event is not None or heeded(kind):
+            held = session.clock() - hold._since
+            deliver(session, _make(Event, (
+                kind, grant.name, short(grant.ticket), hold.fence, detail, session.owner, held, "released",
+                False, 0, 0.0, "",
+            )))  # fmt: skip
+
+
+def tell_lost(session: Session, hold: LeaseBase, reason: LossReason, story: str) -> None:
+    if not hold._ended:
+        hold._ended = True
+        held = session.clock() - hold._since
+        how: Literal["evicted", "lost"] = "evicted" if reason == "evicted" else "lost"
+        emit(session, how, hold.name, hold.ticket, hold.fence, story, held, how, reason=reason)
+
+
+def tell_renewed(session: Session, grant: Grant, sent: float, margin: float, detail: str = "") -> None:
+    took = session.clock() - sent
+    emit(session, "renewed", grant.name, grant.ticket, grant.fence, detail, took, margin=margin)
+
+
+def outcome_of(error: BaseException | None) -> Outcome:
+    """Return how a wait ended that this exception has ended: a cancelled task, Ctrl-C, or an error."""
+    return "error" if error is None or isinstance(error, Exception) else "cancelled"
+
+
+# -- the log
 
 
 def log(event: Event) -> None:

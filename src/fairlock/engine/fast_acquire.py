@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..rules.locks import Granted, Release, Released
 from ..stores.base import OutcomeUnknown
 from .acquire import accept_grant, acquire_message, named
-from .events import heeded
+from .events import heeded, tell_released
 from .grant import NOWHERE, Grant, LeaseBase
 from .local_queue import may_pass_on, pass_on
 from .release import over
@@ -28,7 +28,7 @@ def enter(session: Session, hold: LeaseBase, trying: bool) -> bool:
     if grant.leader is not hold:
         if request.key in session.grants:
             return False
-        grant = hold._grant = Grant(request, session.ticket(), session.backend.skew, request.key)
+        grant = hold._grant = Grant(request, session.ticket(hold._who), session.backend.skew, request.key)
         grant.leader = hold
         if session.grants.setdefault(grant.filed, grant) is not grant:
             hold._grant = NOWHERE  # another thread was faster
@@ -55,7 +55,10 @@ def leave(session: Session, hold: LeaseBase) -> bool:
     """Return True if released; False: nothing has happened. Then, and on any exception, the caller must `release`."""
     grant = hold._grant
     if not goes(session, hold, grant):
-        return hold._released and not hold._reason
+        passed_on = hold._released and not hold._reason
+        if passed_on and (session.on_event is not None or heeded("released")):
+            tell_released(session, hold)
+        return passed_on
     command = named(Release, (grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence, None))
     try:
         answer = session.backend.call_nowait(grant.name, command)
@@ -76,7 +79,7 @@ def leave(session: Session, hold: LeaseBase) -> bool:
         session.drop_grant(grant)
     over(hold)
     if session.on_event is not None or heeded("released"):
-        session.tell("released", grant.name, grant.ticket, hold.fence)
+        tell_released(session, hold)
     return True
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..rules.pools import Finish, Finished, Give, Given, On, Remove, Removed, Taken
 from ..stores.base import OutcomeUnknown
 from .acquire import named
-from .events import heeded
+from .events import heeded, tell_released
 from .grant import LeaseBase
 from .pool_acquire import Seeker, have, seek_message
 from .release import over
@@ -72,5 +72,5 @@ def let_go(session: Session, hold: LeaseBase, command: Finish | Give | Remove) -
     session.grants.pop(grant.ticket, None)
     over(hold)
     if session.on_event is not None or heeded("released"):
-        session.tell("released", grant.name, grant.ticket, hold.fence, grant.key)
+        tell_released(session, hold, grant.key)
     return True

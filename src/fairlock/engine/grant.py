@@ -175,11 +175,14 @@ class LeaseBase(NotPickled):
 
     __slots__ = (
         "__weakref__",
+        "_began",
         "_by",
+        "_ended",
         "_entered",
         "_event",
         "_grant",
         "_home",
+        "_place",
         "_reason",
         "_released",
         "_request",
@@ -196,6 +199,9 @@ class LeaseBase(NotPickled):
         self._who = who  # the thread or task
         self._grant = NOWHERE
         self._since = 0.0
+        self._began = 0.0  # the client's clock when it began to wait; 0: it was acquired at once
+        self._place = 0  # its first position in a queue; 0: it has not waited in one
+        self._ended = False  # its last event was emitted
         self.fence = 0
         """Greater than every number given out before for this name. Hand it to what you protect: docs/fences.md."""
         self._released = False

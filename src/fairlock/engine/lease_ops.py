@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
+from .events import emit, tell_released
 from .grant import NEVER, Attached, LeaseBase
 from .release import over
 from .renewal_messages import renew as renew_grant
@@ -84,6 +85,7 @@ async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
     grant.left = True
     session.drop_grant(grant)
     over(hold)
+    tell_released(session, hold, kind="detached")
     return grant.ticket
 
 
@@ -107,4 +109,5 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     grant.give(hold, reply.fence, session.clock())
     session.grants[ticket] = grant
     session.occupied(grant)
+    emit(session, "attached", name, ticket, reply.fence)
     return hold

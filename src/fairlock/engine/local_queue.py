@@ -49,6 +49,7 @@ def pass_on(grant: Grant, clock: float) -> None:
     queue = grant.queue
     assert queue
     heir = queue[0]
+    heir._session.passed_on = True
     grant.given += 1
     grant.give(heir, grant.fence + grant.given, clock)
     queue.popleft()
@@ -68,6 +69,7 @@ def let_in(grant: Grant, clock: float) -> None:
     """Give the grant to all readers that waited together."""
     while grant.queue:
         other = grant.queue[0]
+        other._session.passed_on = True
         grant.give(other, grant.fence, clock, grant.holds)
         _call(grant, other)
 

@@ -12,7 +12,8 @@ A held item is a grant, like a held lock: the same keeper renews it, and it is l
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import sys
+from collections.abc import Coroutine, Hashable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, LockTimeout, StoreError
@@ -34,7 +35,7 @@ from ..rules.pools import (
 )
 from ..rules.pools.queue import sleep_span
 from .acquire import QUICKLY, RETRY_FIRST, RETRY_MOST, named
-from .events import heeded
+from .events import Outcome, emit, heeded, outcome_of, tell_acquired
 from .grant import NEVER, Grant, LeaseBase
 from .release import flush_release
 from .request import LockRequest
@@ -68,6 +69,9 @@ class Seeker:
     answer: PoolAnswer | None = None  # a reply that is not handled yet
     hold: LeaseBase | None = None
     place: int | None = None
+    first_place = 0  # its first position in the queue; 0: it has not waited in it
+    began = 0.0  # the client's clock when it began to wait; 0: not yet
+    given_up = False
     who: Hashable = None
 
     def __init__(self, pool_request: PoolRequest) -> None:
@@ -117,16 +121,17 @@ class ItemGrant(Grant):
 async def seek(session: Session, seeker: Seeker, until: float | None) -> LeaseBase | None:
     """Return a hold on an item, or None when the time is over. `until` is the client's clock: None forever, 0 only try.
 
-    On any exception the caller must `withdraw(session, seeker)`.
+    On any exception the caller must `undo(session, seeker)`.
     """
     pool_request = seeker.pool_request
     pools = session.pools()
+    seeker.began = session.clock()
     doubt = seeker.sent and seeker.answer is None  # fast_item has sent it already, and it may have arrived
     heard = False
     retry = RETRY_FIRST
     while True:
         if session.called_off and seeker in session.called_off:
-            await withdraw(session, seeker)
+            await withdraw(session, seeker, "cancelled")
             return None
         again = seeker.sent
         answer, seeker.answer = seeker.answer, None
@@ -154,7 +159,12 @@ async def seek(session: Session, seeker: Seeker, until: float | None) -> LeaseBa
             raise ConfigError(f"{what} is done. To process it again, remove it and then add it.")
         elif isinstance(reply, Queued):
             if seeker.place is None:
-                session.tell("waiting", pool_request.pool, seeker.ticket, detail=f"{reply.ahead} ahead in the queue")
+                seeker.first_place = reply.ahead + 1
+                ahead = f"{reply.ahead} ahead in the queue"
+                emit(
+                    session, "waiting", pool_request.pool, seeker.ticket, 0, ahead,
+                    contended=True, place=seeker.first_place,
+                )  # fmt: skip
             seeker.place = reply.ahead + 1
             nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
         else:
@@ -164,7 +174,7 @@ async def seek(session: Session, seeker: Seeker, until: float | None) -> LeaseBa
         if until is not None and clock >= until:
             if until == 0 and not doubt and not answer.again and isinstance(reply, Nothing | Busy | Absent):
                 seeker.sent = False  # it left nothing behind
-            await withdraw(session, seeker)
+            await withdraw(session, seeker, "timeout")
             return None
         if nap:
             nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
@@ -204,6 +214,7 @@ def have(session: Session, seeker: Seeker, reply: Taken, at: float) -> LeaseBase
     hold._grant = grant
     hold._since = clock
     hold.fence = fence
+    hold._began, hold._place = seeker.began, seeker.first_place
     grant.holds = [hold]
     seeker.hold = hold
     session.grants[grant.ticket] = grant
@@ -211,11 +222,17 @@ def have(session: Session, seeker: Seeker, reply: Taken, at: float) -> LeaseBase
     if grant.renew_at < session.wake_at:
         session.occupied(grant)
     if session.on_event is not None or heeded("acquired"):
-        session.tell("acquired", pool_request.pool, grant.ticket, fence, key)
+        tell_acquired(session, hold, key)
     return hold  # type: ignore[no-any-return]
 
 
-async def withdraw(session: Session, seeker: Seeker) -> None:
+def undo(session: Session, seeker: Seeker) -> Coroutine[Any, Any, None]:
+    """Undo a search that has ended with an exception. Call it where the exception is handled; what it returns may run
+    in another task."""
+    return withdraw(session, seeker, outcome_of(sys.exception()))
+
+
+async def withdraw(session: Session, seeker: Seeker, outcome: Outcome) -> None:
     """Undo what a search that ends without an item has done. Never raises an error of the store."""
     if seeker.hold is not None:
         from .pool_release import give
@@ -232,6 +249,11 @@ async def withdraw(session: Session, seeker: Seeker) -> None:
             )
         await flush_release(session, seeker.ticket, session.clock() + QUICKLY)
     session.seeking.pop(seeker.ticket, None)
+    if seeker.hold is None and not seeker.given_up:
+        seeker.given_up = True
+        waited, place = session.clock() - seeker.began if seeker.began else 0.0, seeker.first_place
+        refused = place > 0 or outcome == "timeout"
+        emit(session, "given_up", seeker.pool_request.pool, seeker.ticket, 0, "", waited, outcome, refused, place)
     if session.ended is not None:
         session.ended.set()
 

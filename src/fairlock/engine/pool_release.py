@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import NotHeld, StoreError
 from ..rules.pools import Finish, Finished, Give, Given, Remove, Removed
-from .events import warn
+from .events import tell_lost, tell_released, warn
 from .grant import LeaseBase
 from .pool_acquire import ItemGrant
 from .release import over
@@ -64,6 +64,7 @@ async def let_go(session: Session, hold: LeaseBase, command: Give | Finish | Rem
         if not quiet:
             raise
         over(hold)
+        tell_released(session, hold, grant.key)
         warn(f"Letting go of {hold._what} did not reach the store ({error}); it is tried again until the lease ends.")
         return
     except BaseException:
@@ -80,12 +81,12 @@ async def let_go(session: Session, hold: LeaseBase, command: Give | Finish | Rem
     if (answer.again or not first) and grant.going < grant.deadline:
         kept = True  # an earlier try has done it, or the keeper, or another thread
     if kept:
-        session.tell("released", grant.name, grant.ticket, hold.fence, grant.key)
+        tell_released(session, hold, grant.key)
         return
     if not grant.reason:
         grant.reason = hold._reason = "expired"
         grant.story = "its lease had ended, and someone else has had it meanwhile"
-        session.tell("lost", grant.name, grant.ticket, hold.fence, grant.story)
+        tell_lost(session, hold, "expired", grant.story)
     if not quiet:
         raise hold._loss()
 

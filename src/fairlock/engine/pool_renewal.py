@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import ConfigError, StoreError
 from ..rules.pools import On, Touch, Touched
+from .events import tell_renewed
 from .grant import NEVER, Grant, LeaseBase
 from .pool_acquire import ItemGrant
 from .session import Session
@@ -57,11 +58,12 @@ def judge(session: Session, grant: Grant, reply: object, at: float, in_time: boo
     """Handle the reply to the renewal of an item: it lasts longer, or it is lost."""
     assert isinstance(grant, ItemGrant)
     if isinstance(reply, Touched):
+        margin = grant.deadline - session.clock()
         with session.mutex:
             if grant.longer(reply.left):
                 grant.lengthen(at, reply.left)
             grant.confirm(at, reply.left)
-        session.tell("renewed", grant.name, grant.ticket, grant.fence, grant.key)
+        tell_renewed(session, grant, at, margin, grant.key)
     elif in_time:
         session.lose(
             grant, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now"

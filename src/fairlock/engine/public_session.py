@@ -84,7 +84,7 @@ class ClientSession:
 
     def use_ticket(self, ticket: str) -> None:
         """Use this ticket for what the client acquires from now on, so that a repeated acquire is the same acquire."""
-        self._session.ticket = lambda: ticket  # type: ignore[method-assign]
+        self._session.ticket = lambda who=None: ticket  # type: ignore[method-assign]
 
     async def call(self, name: str, command: Command) -> Reply:
         """Send one command and return the reply. It is repeated while its outcome is unknown; then StoreError."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..errors import ConfigError, RecordDamaged, StoreError
 from ..rules.locks import Detach, Granted, Release, Released
 from ..stores import deadline
-from .events import warn
+from .events import tell_lost, tell_released, warn
 from .grant import Grant, LeaseBase
 from .local_queue import may_pass_on, pass_on, passed_on
 from .session import FORGET, PendingRelease, Session
@@ -23,25 +23,18 @@ async def release(session: Session, hold: LeaseBase, quiet: bool = False) -> Non
     Raises LeaseLost if it was lost, StoreError if the store cannot be reached (the keeper goes on trying, and this may
     be called again). quiet: neither; it is reported and kept as a pending release.
     """
-    grant = hold._grant
     with session.mutex:
         if hold._released:
             return
-        lost = bool(hold._reason)
+        grant, lost = hold._grant, bool(hold._reason)
         if not lost and not grant.leaving:
-            if passed_on(grant, hold):
+            if _leave_to_others(session, grant, hold):
                 over(hold)
-                return
-            if len(grant.holds) > 1:
-                grant.holds.remove(hold)  # readers that share a grant: the last one releases it
-                over(hold)
-                return
-            clock = session.clock()
-            if not session.closing and may_pass_on(grant, clock):
-                pass_on(grant, clock)
-                over(hold)
-                return
-            grant.leaving = True
+            else:
+                grant.leaving = True
+    if hold._released:
+        tell_released(session, hold)
+        return
     if lost:
         over(hold)
         session.leave_soon(grant)
@@ -49,6 +42,20 @@ async def release(session: Session, hold: LeaseBase, quiet: bool = False) -> Non
             raise hold._loss()
         return
     await _leave(session, grant, hold, quiet)
+
+
+def _leave_to_others(session: Session, grant: Grant, hold: LeaseBase) -> bool:
+    """Under the mutex: return True if the grant stays with others of this client, so that nothing is sent."""
+    if passed_on(grant, hold):
+        return True
+    if len(grant.holds) > 1:
+        grant.holds.remove(hold)  # readers that share a grant: the last one releases it
+        return True
+    clock = session.clock()
+    if not session.closing and may_pass_on(grant, clock):
+        pass_on(grant, clock)
+        return True
+    return False
 
 
 def over(hold: LeaseBase) -> None:
@@ -99,6 +106,7 @@ async def _leave(session: Session, grant: Grant, hold: LeaseBase, quiet: bool) -
         if not quiet:
             raise
         over(hold)
+        tell_released(session, hold, "it did not reach the store and is tried again")
         warn(
             f"The release of {grant.name!r} did not reach the store ({error}); it is tried again until the lease ends."
         )
@@ -123,12 +131,12 @@ async def _leave(session: Session, grant: Grant, hold: LeaseBase, quiet: bool) -
         kept = True  # it ended while the request was under way
     over(hold)
     if kept:
-        session.tell("released", grant.name, grant.ticket, hold.fence)
+        tell_released(session, hold)
         return
     if not grant.reason:  # else the loss was reported while the request was under way
         grant.reason = hold._reason = "expired"
         grant.story = "it had ended before it was released. Someone else may have held it meanwhile"
-        session.tell("lost", grant.name, grant.ticket, hold.fence, grant.story)
+        tell_lost(session, hold, "expired", grant.story)
     if not quiet:
         raise hold._loss()
 

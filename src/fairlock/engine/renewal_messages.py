@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import ConfigError, LockError, RecordDamaged, StoreError
 from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
 from ..stores.base import Answer, OutcomeUnknown
+from .events import tell_renewed
 from .grant import Grant
 from .recheck_leases import look_up, suspect
 from .session import Session
@@ -168,13 +169,14 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
         judge_item(session, grant, reply, answer.at, in_time)
         return
     if isinstance(reply, Granted) and reply.fence == grant.fence:
+        margin = grant.deadline - session.clock()
         with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
             if grant.longer(reply.left) and not (grant.left or grant.leaving):
                 if grant.weight == EXCLUSIVE:
                     session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
                 grant.lengthen(answer.at, reply.left)
             grant.confirm(answer.at, reply.left)
-        session.tell("renewed", grant.name, grant.ticket, grant.fence)
+        tell_renewed(session, grant, answer.at, margin)
         return
     why = reply.why if isinstance(reply, NotHolder) else None
     if why is not None and why.kind == "evicted":

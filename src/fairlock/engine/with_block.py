@@ -5,14 +5,17 @@ Written once, like the rest of the engine; the two faces differ only in how they
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import sys
+from collections.abc import Coroutine, Hashable, Iterable
 from types import FrameType
+from typing import Any
 
 from ..errors import AlreadyHeld, LockTimeout, StoreError
 from ..rules.locks import EXCLUSIVE
 from ..stores import deadline
 from .acquire import QUICKLY, acquire, withdraw
 from .admin import duration, in_the_way, resource
+from .events import tell_given_up
 from .grant import LeaseBase
 from .release import flush_release, release
 from .request import LockRequest
@@ -21,13 +24,16 @@ from .session import Session
 
 async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant: bool) -> bool:
     """Return True if acquired within `limit` seconds (None: forever, 0: only a try). On any exception call `undo`."""
+    hold._began = hold._began or session.clock()
     if reentrant and await _again(session, hold):
         return True
     if limit is None and hold._who in session.entered:
         await _not_for_oneself(session, hold)
     until = limit if not limit else session.clock() + limit
     had = await acquire(session, hold, until)
-    if had and reentrant:
+    if not had:
+        tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
+    elif reentrant:
         session.nested[hold._request.name, hold._who] = hold
     return had
 
@@ -51,6 +57,7 @@ async def _again(session: Session, hold: LeaseBase) -> bool:
                 return False
             hold._grant, hold._since, hold.fence = grant, clock, first.fence
             grant.holds = [*grant.holds, hold]
+            hold._ended = True  # it has no events: the first one has
             return True
         del session.nested[request.name, who]
     if mine and not (grant.leaving or grant.left):
@@ -59,10 +66,15 @@ async def _again(session: Session, hold: LeaseBase) -> bool:
     return False
 
 
-async def undo(session: Session, hold: LeaseBase) -> None:
-    """Undo everything so far: the hold is neither entered nor held nor waited for."""
+def undo(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
+    """Undo everything so far: the hold is neither entered nor held nor waited for. Call it where the exception is
+    handled; what it returns may run in another task."""
+    return _undo(session, hold, sys.exception())
+
+
+async def _undo(session: Session, hold: LeaseBase, error: BaseException | None) -> None:
     no_longer_entered(session, hold)
-    await withdraw(session, hold)
+    await withdraw(session, hold, error)
 
 
 async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
@@ -153,8 +165,15 @@ async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTime
         held = in_the_way(found)
     waited = f"; you waited {duration(limit)}" if limit else ""
     number = f", position {place} in the queue" if place is not None and limit else ""
-    error = LockTimeout(f"{request.name!r} {held or 'could not be acquired'}{waited}{number}.")
+    deadlock = ""
+    if held and limit:
+        from .own_deadlock import find_own_ring  # here, because most programs have no timeout
+
+        deadlock = str(await find_own_ring(session, hold, limit) or "")
+    also = f" This is a {deadlock}." if deadlock else ""
+    error = LockTimeout(f"{request.name!r} {held or 'could not be acquired'}{waited}{number}.{also}")
     error.name, error.holders, error.place, error.waited = request.name, holders, place, limit
+    error.deadlock = deadlock
     return error
 
 

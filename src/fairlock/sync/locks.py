@@ -122,7 +122,7 @@ class Lock(NotPickled, Generic[T]):
     def _waits(self, lease: Lease, limit: float | None) -> bool:
         """Acquire by waiting. Return True if acquired in time. On any exception the caller must undo it."""
         session = self._session
-        began = session.clock()
+        began = lease._began = session.clock()
         follows = limit != 0 and lease._grant.leader is not lease
         if follows and not self._reentrant and lease._who not in session.entered:
             if behind(session, lease, limit):

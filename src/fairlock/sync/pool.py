@@ -117,7 +117,7 @@ def _leave_surely(item: Item, error: BaseException | None) -> None:
 
 
 def _withdraw_surely(session: Session, seeker: Seeker) -> None:
-    surely(lambda: run(pool_acquire.withdraw(session, seeker)))
+    surely(lambda: run(pool_acquire.undo(session, seeker)))
 
 
 class Pool(NotPickled):

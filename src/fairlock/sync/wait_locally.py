@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..engine.acquire import called
-from ..engine.events import heeded
+from ..engine.events import heeded, tell_acquired, tell_waiting
 from ..engine.fast_acquire import enter
 from ..engine.local_queue import stand_by
 from ..engine.session import Session
@@ -31,8 +31,7 @@ def behind(session: Session, lease: Lease, limit: float | None) -> bool:
         if grant is None:
             return False
         stand_by(grant, lease, event)
-    if session.on_event is not None or heeded("waiting"):
-        session.tell("waiting", lease._request.name, detail="behind others of this client")
+    tell_waiting(session, lease, len(grant.queue or ()) or 1, "", "behind others of this client")
     if not event.block(LONGEST if limit is None or limit > LONGEST else limit):
         return False
     grant = lease._grant
@@ -43,5 +42,5 @@ def behind(session: Session, lease: Lease, limit: float | None) -> bool:
     if grant.renew_at < session.wake_at or grant.watched or grant.cap < session.wake_at:
         session.occupied(grant)
     if session.on_event is not None or heeded("acquired"):
-        session.tell("acquired", lease._request.name, grant.ticket, lease.fence)
+        tell_acquired(session, lease)
     return True

@@ -7,8 +7,6 @@ number, `fresh_until`, which is kept beside them.
 Where all waiters are decoded after all, those that were seen before are looked up.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]

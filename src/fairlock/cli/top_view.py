@@ -1,0 +1,191 @@
+"""What `fairlock top` shows: from a snapshot to lines of text. Pure: no terminal, no store."""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import output, sentences
+
+if TYPE_CHECKING:
+    from fairlock import Holder, Resource, Waiter
+    from fairlock.engine.deadlocks import Ring
+
+BOLD, DIM, REVERSE, RED, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m", "\x1b[0m"
+
+
+def waiting_caused(resource: "Resource") -> float:
+    """Return how many seconds all of its waiters together have waited."""
+    return sum(one.waited for one in resource.queue)
+
+
+def held_for(resource: "Resource") -> float:
+    return max((one.held_for for one in resource.holders), default=-1.0)
+
+
+def lease_left(resource: "Resource") -> float:
+    return min((one.expires_in for one in (*resource.holders, *resource.expired)), default=float("inf"))
+
+
+# What the table can be sorted by: the key that sorts, smallest first.
+SORTS: dict[str, Callable[["Resource"], Any]] = {
+    "waiting": lambda r: -waiting_caused(r),
+    "queue": lambda r: -len(r.queue),
+    "held": lambda r: -held_for(r),
+    "lease": lease_left,
+    "name": lambda r: r.name,
+}
+
+
+def arrange(resources: Sequence["Resource"], sort: str, filter_text: str = "") -> list["Resource"]:
+    """Return the busy ones that contain this text in a name, an owner or a note, sorted; equal ones by name."""
+    found = [r for r in resources if r.busy and matches(r, filter_text)]
+    return sorted(found, key=lambda r: (SORTS[sort](r), r.name))
+
+
+def matches(resource: "Resource", text: str) -> bool:
+    if not text:
+        return True
+    everyone: list[Holder | Waiter] = [*resource.holders, *resource.queue, *resource.expired]
+    where = [resource.name, *(one.owner for one in everyone), *(one.note for one in everyone)]
+    return any(text.casefold() in each.casefold() for each in where)
+
+
+HEAD = ("NAME", "HELD BY", "FOR", "LEASE", "QUEUE", "WAITED", "NOTE")
+
+
+def row(resource: "Resource") -> tuple[str, ...]:
+    """Return the cells of one name: WAITED is the sum over its queue."""
+    shown = resource.holders or resource.expired
+    queue = str(len(resource.queue) or "")
+    waited = output.short_duration(waiting_caused(resource)) if resource.queue else ""
+    if not shown:
+        return resource.name, "damaged" if resource.kind == "damaged" else "", "", "", queue, waited, ""
+    first = shown[0]
+    slots = f"{len(resource.holders)}/{resource.capacity} " if resource.kind == "semaphore" else ""
+    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
+    lease = output.short_duration(first.expires_in) if first.expires_in > 0 else "expired"
+    held = output.short_duration(first.held_for)
+    return resource.name, f"{slots}{sentences.owner(first)}{more}", held, lease, queue, waited, first.note
+
+
+def widths(columns: int) -> tuple[int, ...]:
+    """Return the width of each column; 0: it is not shown."""
+    fixed = (6, 7, 5, 7)
+    rest = columns - sum(fixed) - 2 * 5
+    note = 0 if rest < 60 else min(rest // 3, 60)
+    rest -= note + 2 if note else 0
+    name = max(rest * 55 // 100, 4)
+    return name, max(rest - name, 4), *fixed, note
+
+
+def cells(texts: Sequence[str], columns: int) -> str:
+    parts = [fit(text, width) for text, width in zip(texts, widths(columns), strict=True) if width]
+    return "  ".join(parts)
+
+
+def fit(text: str, width: int) -> str:
+    """Return the text with exactly this width on a terminal: cut with an ellipsis, or filled with spaces."""
+    text = output.plain(text)
+    if text.isascii() and len(text) <= width:
+        return text.ljust(width)
+    total = sum(map(char_width, text))
+    if total > width:
+        room, kept = width - 1, ""
+        for char in text:
+            room -= char_width(char)
+            if room < 0:
+                break
+            kept += char
+        text = kept + "…"
+        total = sum(map(char_width, text))
+    return text + " " * (width - total)
+
+
+def char_width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def summary(store: str, resources: Sequence["Resource"]) -> str:
+    held = sum(bool(one.owner) for r in resources for one in r.holders)
+    waiting = [one.waited for r in resources for one in r.queue]
+    stale = sum(bool(r.expired) for r in resources)
+    parts = [f"{held} held", f"{len(waiting)} waiting"]
+    parts += [f"longest wait {output.short_duration(max(waiting))}"] if waiting else []
+    parts += [f"{stale} stale"] if stale else []
+    return f"{', '.join(parts)} in {store}"
+
+
+def ring_line(rings: Sequence["Ring"]) -> str:
+    """Return one line about the first ring: 'DEADLOCK: a waits for b's 'x', …'; '' if there is none."""
+    if not rings:
+        return ""
+    ring = rings[0]
+    title = "DEADLOCK" if ring.certain else "possible deadlock"
+    chain = " -> ".join(f"{one.owner} ({one.waits_for})" for one in ring.members)
+    more = f" and {len(rings) - 1} more" if len(rings) > 1 else ""
+    return f"{title}{more}: {chain} -> {ring.members[0].owner}"
+
+
+class View:
+    """What the user has chosen, and the frame that follows from it."""
+
+    def __init__(self, sort: str = "waiting") -> None:
+        self.sort = sort
+        self.filter = ""
+        self.paused = False
+        self.selected = ""  # by its name: a row may move
+        self.first = 0  # the row at the top
+        self.shown: list[Resource] = []
+
+    def move(self, by: int) -> None:
+        if self.shown:
+            names = [r.name for r in self.shown]
+            at = names.index(self.selected) if self.selected in names else 0
+            self.selected = names[min(max(at + by, 0), len(names) - 1)]
+
+    def current(self) -> "Resource | None":
+        return next((r for r in self.shown if r.name == self.selected), self.shown[0] if self.shown else None)
+
+    def frame(
+        self,
+        columns: int,
+        rows: int,
+        store: str,
+        resources: Sequence["Resource"],
+        rings: Sequence["Ring"],
+        footer: str,
+        error: str = "",
+    ) -> list[str]:
+        """Return the lines of the screen."""
+        self.shown = arrange(resources, self.sort, self.filter)
+        current = self.current()
+        self.selected = current.name if current is not None else ""
+        state = [f"sorted by {self.sort}"]
+        state += [f"filter {self.filter!r}"] if self.filter else []
+        state += ["PAUSED"] if self.paused else []
+        lines = [
+            BOLD + fit("fairlock top: " + summary(store, resources), columns),
+            fit(", ".join(state), columns),
+        ]
+        ring = ring_line(rings)
+        if ring:
+            lines.append(RED + BOLD + fit(ring, columns))
+        if error:
+            lines.append(RED + fit(error, columns))
+        lines.append(REVERSE + fit(cells(HEAD, columns), columns))
+        space = max(rows - len(lines) - 1, 1)
+        at = next((n for n, r in enumerate(self.shown) if r.name == self.selected), 0)
+        self.first = max(min(self.first, at, len(self.shown) - space), at - space + 1, 0)
+        in_ring = {name for each in rings for name in each.names}
+        for resource in self.shown[self.first : self.first + space]:
+            text = fit(cells(row(resource), columns), columns)
+            red = resource.name in in_ring or resource.kind == "damaged" or (resource.expired and not resource.holders)
+            lines.append((REVERSE if resource.name == self.selected else "") + (RED if red else "") + text)
+        if not self.shown:
+            what = "no name matches the filter" if self.filter else "nothing is held or waited for"
+            lines.append(DIM + fit(what, columns))
+        lines = lines[: rows - 1]
+        lines += [""] * (rows - 1 - len(lines))
+        return [*lines, fit(footer, columns)]

@@ -1,0 +1,370 @@
+"""`fairlock top` on a real terminal: it draws, sorts, filters, evicts, follows the window, and restores the screen."""
+
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fairlock import Locks, connect
+from fairlock.cli.terminal_screen import ENTER, LEAVE
+from fairlock.cli.top_view import HEAD
+from tests.cli.conftest import TOOL, Tool
+from tests.cli.test_terminal import CTRL_Z, Terminal
+
+UP, DOWN, ESC = "\x1b[A", "\x1b[B", "\x1b"
+
+
+class TopProcess:
+    """`fairlock top` on a pty. `lines` is the last frame that it has drawn."""
+
+    def __init__(self, tool: Tool, *args: str, columns: int = 80, rows: int = 24) -> None:
+        self.master, self.slave = os.openpty()
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen(
+            [*TOOL, *tool.always, "top", "--every", "0.2", *args], cwd=tool.folder, env={**tool.env, "TERM": "xterm"},
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        self.seen = ""
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while select.select([self.master], [], [], max(end - time.monotonic(), 0))[0]:
+            self.seen += os.read(self.master, 65536).decode()
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    @property
+    def lines(self) -> list[str]:
+        frames = self.seen.split("\x1b[H")
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frames[-1])
+        return [line.rstrip() for line in text.split("\r\n")]
+
+    def until(self, check: Callable[[list[str]], object], seconds: float = 20) -> list[str]:
+        """Wait until a frame is as it should be, and return it."""
+        end = time.monotonic() + seconds
+        while not check(self.lines):
+            assert time.monotonic() < end, "\n".join(self.lines)
+            self.read(0.05)
+        return self.lines
+
+    def names(self) -> list[str]:
+        """Return the first column of the table."""
+        head = next((n for n, line in enumerate(self.lines) if line.startswith("NAME")), None)
+        return [] if head is None else [line.split()[0] for line in self.lines[head + 1 : -1] if line]
+
+    def end(self) -> int:
+        """Wait for its end and return its exit code."""
+        end = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+        self.read(0.05)
+        return self.process.wait(1)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+Start = Callable[..., TopProcess]
+
+
+@pytest.fixture
+def top(fairlock: Tool) -> Iterator[Start]:
+    started = []
+
+    def start(*args: str, columns: int = 80, rows: int = 24) -> TopProcess:
+        it = TopProcess(fairlock, *args, columns=columns, rows=rows)
+        started.append(it)
+        return it
+
+    yield start
+    for it in started:
+        it.close()
+
+
+class Crowd:
+    """Holders and waiters, each with a client of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.cancel = threading.Event()
+        self.clients: list[Locks] = []
+        self.threads: list[threading.Thread] = []
+
+    def client(self, owner: str) -> Locks:
+        self.clients.append(connect(self.url, owner=owner))
+        return self.clients[-1]
+
+    def hold(self, owner: str, name: str, note: str = "") -> None:
+        self.client(owner).lock(name, note=note).acquire()
+
+    def wait(self, owner: str, name: str) -> None:
+        locks = self.client(owner)
+        thread = threading.Thread(target=lambda: locks.lock(name).acquire(cancel=self.cancel))
+        thread.start()
+        self.threads.append(thread)
+        end = time.monotonic() + 20
+        while not any(w.owner == owner for r in locks.snapshot(name).resources for w in r.queue):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def crowd(fairlock: Tool) -> Iterator[Crowd]:
+    it = Crowd(fairlock.url)
+    yield it
+    it.cancel.set()
+    for thread in it.threads:
+        thread.join(20)
+    for client in it.clients:
+        client.close()
+
+
+def fill(crowd: Crowd) -> None:
+    crowd.hold("alice:1", "quiet", "nothing to see")
+    crowd.hold("bob:2", "busy", "long work")
+    crowd.hold("carol:3", "calm")
+    for number in (1, 2):
+        crowd.wait(f"waiter:{number}", "busy")
+
+
+def test_it_draws_the_table_sorted_by_the_waiting_caused(top: Start, crowd: Crowd, fairlock: Tool) -> None:
+    fill(crowd)
+    with crowd.client("x").lock("idle"):
+        pass
+    it = top()
+    lines = it.until(lambda lines: it.names() == ["busy", "calm", "quiet"])
+    assert lines[0].startswith("fairlock top: 3 held, 2 waiting, longest wait ")
+    assert lines[1] == "sorted by waiting"
+    assert lines[2].split() == ["NAME", "HELD", "BY", "FOR", "LEASE", "QUEUE", "WAITED"]
+    assert re.fullmatch(r"busy +bob:2 +\S+s +\d+s +2 +\S+s", lines[3])
+    assert len(lines) == 24
+    assert lines[-1].endswith("q quit")
+    assert max(map(len, lines)) <= 80
+
+
+def test_it_follows_the_store(top: Start, crowd: Crowd) -> None:
+    it = top()
+    it.until(lambda lines: "nothing is held or waited for" in lines)
+    crowd.hold("alice:1", "x")
+    it.until(lambda _: it.names() == ["x"])
+    crowd.clients[0].close()
+    it.until(lambda lines: "nothing is held or waited for" in lines)
+
+
+def test_it_sorts(top: Start, crowd: Crowd) -> None:
+    fill(crowd)
+    it = top()
+    it.until(lambda _: it.names() == ["busy", "calm", "quiet"])
+    for sort, first in (("queue", "busy"), ("held", "quiet"), ("lease", None), ("name", "busy"), ("waiting", "busy")):
+        it.type("s")
+        it.until(lambda lines, sort=sort: lines[1] == f"sorted by {sort}")  # type: ignore[misc]
+        assert first in (None, it.names()[0])
+    other = top("--sort", "held")
+    other.until(lambda _: other.names() == ["quiet", "busy", "calm"])
+
+
+def test_it_filters_by_name_owner_and_note(top: Start, crowd: Crowd) -> None:
+    fill(crowd)
+    it = top()
+    it.until(lambda _: len(it.names()) == 3)
+    for text, found in (("CALM", ["calm"]), ("waiter:2", ["busy"]), ("nothing to", ["quiet"]), ("zzz", [])):
+        it.type("/" + text)
+        it.until(lambda lines, text=text: lines[-1] == f"filter: {text}_")  # type: ignore[misc]
+        it.type("\r")
+        lines = it.until(lambda lines, text=text: f"filter {text!r}" in lines[1] and "quit" in lines[-1])  # type: ignore[misc]
+        assert it.names() == found or (not found and "no name matches the filter" in lines)
+    it.type("/")
+    it.type(ESC)
+    it.until(lambda _: len(it.names()) == 3)
+
+
+def test_it_pauses(top: Start, crowd: Crowd) -> None:
+    it = top()
+    it.until(lambda lines: "nothing is held or waited for" in lines)
+    it.type("p")
+    it.until(lambda lines: "PAUSED" in lines[1])
+    crowd.hold("alice:1", "x")
+    it.read(1)
+    assert "nothing is held or waited for" in it.lines
+    it.type(" ")
+    it.until(lambda _: it.names() == ["x"])
+
+
+def test_it_shows_one_name(top: Start, crowd: Crowd) -> None:
+    fill(crowd)
+    it = top()
+    it.until(lambda _: it.names() == ["busy", "calm", "quiet"])
+    it.type(DOWN + DOWN + UP)
+    it.type("\r")
+    it.until(lambda lines: lines[0].startswith("calm: lock, last fence") and "carol:3" in " ".join(lines))
+    it.type(" ")
+    it.until(lambda _: len(it.names()) == 3)
+    it.type("k\r")
+    lines = it.until(lambda lines: lines[0].startswith("busy: lock"))
+    assert [line.split()[:2] for line in lines if line.startswith(("  1", "  2"))] == [
+        ["1", "waiter:1"], ["2", "waiter:2"],
+    ]  # fmt: skip
+    it.type("\r?")
+    it.until(lambda lines: any("evict at once" in line for line in lines))
+
+
+def test_it_evicts_after_the_reason_and_the_typed_name(top: Start, crowd: Crowd, fairlock: Tool) -> None:
+    crowd.hold("alice:1", "x")
+    it = top()
+    it.until(lambda _: it.names() == ["x"])
+    it.type("E")
+    it.until(lambda lines: lines[-1].startswith("Reason to evict AT ONCE alice:1"))
+    it.type("it hangs\r")
+    it.until(lambda lines: lines[-1] == "Type 'x' to evict AT ONCE: _")
+    it.type("y\r")
+    it.until(lambda lines: lines[-1] == "That is not the name; nothing was changed.")
+    assert fairlock.holders("x") == ["alice:1"]
+    it.type("E\r")
+    it.until(lambda lines: lines[-1].startswith("Nothing was changed: evict needs a reason"))
+    it.type("Eit hangs\r" + ESC)
+    it.until(lambda lines: lines[-1].endswith("q quit"))
+    assert fairlock.holders("x") == ["alice:1"]
+    it.type("Eit hangs\rx\r")
+    it.until(lambda lines: lines[-1] == "'x' is taken from its holder and is free now.")
+    assert fairlock.holders("x") == []
+    it.until(lambda lines: "nothing is held or waited for" in lines)
+
+
+def test_it_evicts_only_the_holder_that_it_shows(top: Start, crowd: Crowd, fairlock: Tool) -> None:
+    crowd.hold("alice:1", "x")
+    it = top()
+    it.until(lambda _: it.names() == ["x"])
+    it.type("pEit hangs\r")
+    it.until(lambda lines: lines[-1].startswith("Type 'x'"))
+    crowd.clients[0].close()
+    crowd.hold("bob:2", "x")
+    it.type("x\r")
+    it.until(lambda lines: "nothing was changed" in lines[-1])
+    assert fairlock.holders("x") == ["bob:2"]
+
+
+def test_it_follows_the_size_of_the_window(top: Start, crowd: Crowd) -> None:
+    fill(crowd)
+    it = top()
+    it.until(lambda _: len(it.names()) == 3)
+    it.resize(120, 10)
+    lines = it.until(lambda lines: len(lines) == 10 and "NOTE" in lines[2])
+    assert "long work" in lines[3]
+    it.resize(40, 6)
+    lines = it.until(lambda lines: len(lines) == 6)
+    assert max(map(len, lines)) <= 40
+    it.resize(3, 2)
+    it.until(lambda lines: len(lines) == 2)
+    it.resize(80, 24)
+    it.until(lambda lines: len(lines) == 24 and len(it.names()) == 3)
+
+
+def test_a_deadlock_is_shown(top: Start, crowd: Crowd) -> None:
+    cancel = threading.Event()
+    threads = []
+    both = threading.Barrier(2)
+    for owner, first, second in (("one", "a", "b"), ("two", "b", "a")):
+        locks = crowd.client(owner)
+
+        def work(locks: Locks = locks, first: str = first, second: str = second) -> None:
+            with locks.lock(first):
+                both.wait(20)
+                locks.lock(second).acquire(cancel=cancel)
+
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+    it = top()
+    lines = it.until(lambda lines: len(lines) > 2 and lines[2].startswith("DEADLOCK"))
+    assert re.fullmatch(r"DEADLOCK: (one \(b\) -> two \(a\) -> one|two \(a\) -> one \(b\) -> two)", lines[2])
+    cancel.set()
+    for thread in threads:
+        thread.join(20)
+    it.until(lambda lines: not lines[2].startswith("DEADLOCK"))
+
+
+@pytest.mark.parametrize("how", ["q", "ctrl-c", "SIGTERM", "SIGHUP"])
+def test_the_terminal_is_as_it_was(top: Start, crowd: Crowd, how: str) -> None:
+    crowd.hold("alice:1", "x")
+    it = top()
+    it.until(lambda _: it.names() == ["x"])
+    assert it.seen.startswith(ENTER)
+    assert termios.tcgetattr(it.slave) != it.before
+    if how.startswith("SIG"):
+        it.process.send_signal(getattr(signal, how))
+    else:
+        it.type("q" if how == "q" else "\x03")
+    assert it.end() == (128 + getattr(signal, how) if how.startswith("SIG") else 0)
+    assert it.seen.endswith(LEAVE)
+    assert it.seen.count(LEAVE) == 1
+    assert termios.tcgetattr(it.slave) == it.before
+
+
+def test_an_interrupt_in_the_middle_of_a_question_restores_it(top: Start, crowd: Crowd) -> None:
+    crowd.hold("alice:1", "x")
+    it = top()
+    it.until(lambda _: it.names() == ["x"])
+    it.type("ebecause\x03")
+    assert it.end() == 0
+    assert it.seen.endswith(LEAVE)
+    assert termios.tcgetattr(it.slave) == it.before
+
+
+def test_a_stop_gives_the_terminal_back_and_a_continue_takes_it_again(fairlock: Tool) -> None:
+    shell = Terminal(fairlock)
+    try:
+        shell.type("fairlock top\n")
+        shell.expect("nothing is held or waited for")
+        shell.type(CTRL_Z)
+        assert LEAVE in shell.expect("ready> ")
+        assert " icanon" in shell.do("stty -a")
+        shell.type("fg\n")
+        assert ENTER in shell.expect("nothing is held or waited for")
+        shell.type("q")
+        assert LEAVE in shell.expect("ready> ")
+        assert " echo " in shell.do("stty -a")
+    finally:
+        shell.close()
+        shell.shell.wait(10)
+
+
+def test_once_needs_no_terminal(crowd: Crowd, fairlock: Tool) -> None:
+    fill(crowd)
+    done = fairlock("top", "--once")
+    assert done.returncode == 0
+    head, busy, *others, last = done.stdout.splitlines()
+    assert tuple(re.split(r"\s{2,}", head)) == HEAD
+    assert busy.startswith("busy  ")
+    assert [line.split()[0] for line in others] == ["calm", "quiet"]
+    assert last.startswith("3 held, 2 waiting, longest wait ")
+    assert "\x1b" not in done.stdout
+    found = json.loads(fairlock("--json", "top", "--once", "--sort", "name").stdout)
+    assert [one["name"] for one in found["resources"]] == ["busy", "calm", "quiet"]
+    assert found["rings"] == []
+    assert fairlock("top", "--once", "q*").stdout.splitlines()[1].startswith("quiet")
+
+
+def test_without_a_terminal_it_names_the_cure(fairlock: Tool) -> None:
+    done = fairlock("top")
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "fairlock top --once" in done.stderr
+    assert fairlock("--json", "top").returncode == 64
