@@ -37,10 +37,10 @@ def signature(name: str, function: Callable[..., Any]) -> str:
 
 def expected(cls: type) -> set[str]:
     """Return what a section must name: methods with their parameters, everything else by its name."""
-    inherited = set(two_faces.members(cls.__mro__[1])) if cls.__mro__[1].__name__ == "Lock" else set()
+    lock = next((base for base in cls.__mro__[1:] if base.__name__ == "Lock"), object)  # a Semaphore is a Lock, too
     found = set()
     for name, member in two_faces.members(cls).items():
-        if name.startswith("_") or (name in inherited and name not in vars(cls)):
+        if name.startswith("_") or inspect.getattr_static(cls, name, cls) is inspect.getattr_static(lock, name, lock):
             continue
         function = two_faces.function_of(member)
         found.add(signature(name, function) if function else name)

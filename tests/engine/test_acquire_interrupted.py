@@ -1,4 +1,4 @@
-"""Ctrl-C before any line of an acquire, or of taking an item, leaves nothing behind."""
+"""Ctrl-C before any line of an acquire, of a release, or of taking an item, leaves nothing behind."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,9 +48,27 @@ def test_before_any_line_of_acquiring(locks: fairlock.Locks, kind: str, timeout:
             lease.release()
         settled(locks)
         assert not locks._session.grants, ctrl_c.at
-        assert not locks._session.seeking, ctrl_c.at
         assert not [r for r in locks.snapshot().resources if r.holders or r.queue], ctrl_c.at
         assert locks.pool("jobs").counts().taken == 0, ctrl_c.at
         if lease is not None:
             break
     assert 15 < nth < 999
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pool"])
+def test_before_any_line_of_releasing(locks: fairlock.Locks, kind: str) -> None:
+    """It is released, or still held if the release had not begun; never lost, and nothing is left behind."""
+    wanted = KINDS[kind](locks)
+    for nth in range(1, 400):
+        lease = wanted.acquire()
+        ctrl_c = CtrlC(nth)
+        ctrl_c.run(lease.release)
+        settled(locks)
+        assert not lease.lost, ctrl_c.at
+        if lease.held:
+            lease.release()
+        assert not locks._session.grants and not wanted._holds, ctrl_c.at
+        assert not [r for r in locks.snapshot().resources if r.holders or r.queue], ctrl_c.at
+        if not ctrl_c.at:
+            break
+    assert 15 < nth < 399

@@ -55,7 +55,7 @@ PLANTED = [
         "a stopped holder believes for longer than its lease", GRANT,
         "deadline = at + seconds - margin", "deadline = at + seconds * 3",
         "believe", ("pause",), jobs=("lock",), long=0.5, processes=((1, 0), (0, 1), (1, 0)),
-        too=((RENEWAL, "    if grant.leaving or grant.reason:\n        return\n    reply", "    return\n    reply"),),
+        too=((RENEWAL, "    if grant.state is not HELD:\n        return\n    reply", "    return\n    reply"),),
     ),
     Planted(
         "a fence does not rise", RULES, "fence = max(self.fence + 1, self.now)", "fence = self.now // 3_000_000",
@@ -93,13 +93,13 @@ PLANTED = [
     ),
     Planted(
         "a closed client raises what nobody expects", "engine/acquire.py",
-        "                raise session.over()\n", "                raise KeyError('closed')\n",
+        "            raise session.over()\n", "            raise KeyError('closed')\n",
         "undocumented: KeyError", ("close",), jobs=("handoff",), long=0.3,
     ),
     Planted(
         "a holder that was evicted at once goes on to believe", RENEWAL,
         "    why = reply.why if isinstance(reply, NotHolder) else None\n",
-        "    return grant.confirm(answer.at, grant.request.lease_us)\n", "too many believe", ("evict at once",),
+        "    return grant.confirm(answer.at, grant.request.lease_us, 0.0)\n", "too many believe", ("evict at once",),
         jobs=("lock",), long=1.0, processes=((2, 0), (0, 2)),
     ),
     Planted(
@@ -113,8 +113,8 @@ PLANTED = [
         processes=((2, 0),), visits=(5.0,),
     ),
     Planted(
-        "a timeout is not kept", "engine/acquire.py", "            if until is not None and clock >= until:\n",
-        "            if False:\n", "with a timeout of", jobs=("lock",), long=1.0,
+        "a timeout is not kept", "engine/acquire.py", "over = trying or (until is not None and clock >= until)\n",
+        "over = trying\n", "with a timeout of", jobs=("lock",), long=1.0,
     ),
 ]  # fmt: skip
 

@@ -40,7 +40,7 @@ from fairlock.rules.pools import (
 from fairlock.rules.pools.step import apply, step
 from fairlock.stores.redis import pool_encoding
 from fairlock.stores.redis.pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, FAST_TOUCH, READ_ITEMS, READ_QUEUE, STEP
-from fairlock.stores.redis.scripts import Script, script
+from fairlock.stores.redis.scripts import Script, fold, read, script
 from tests.pool_rules.walkthrough import SECOND, Rack
 from tests.redis.differential import CHANNELS, MARK, difference, good, replaced
 
@@ -77,15 +77,17 @@ class Scripts(NamedTuple):
 
 
 TRUE = Scripts(FAST_TAKE, FAST_TOUCH, FAST_FINISH, STEP, COUNT)
+STEPS = ("pool_step_1_read.lua", "pool_step_2_queue.lua", "pool_step_3_command.lua", "pool_step_4_write.lua")
+SOURCES = {name: read(*(STEPS if name == "step" else [f"pool_{name}.lua"])) for name in Scripts._fields}
 
 
 def hooked(name: str = "", words: str = "", others: str = "") -> Scripts:
     """The scripts with time and listeners as an argument; in the one with this name, other words instead of these."""
     found = {}
-    for each, true in TRUE._asdict().items():
-        text = replaced(true.text, words, others) if each == name else true.text
+    for each, source in SOURCES.items():
+        text = replaced(source, words, others) if each == name else source
         text = replaced(text, *TIME) if each != "fast_finish" else text
-        found[each] = script(replaced(text, *SUBSCRIBERS) if each == "step" else text)
+        found[each] = script(fold(replaced(text, *SUBSCRIBERS) if each == "step" else text))
     return Scripts(**found)
 
 

@@ -11,7 +11,7 @@ from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Granted, Renew
 from fairlock.stores.base import OutcomeUnknown
 from fairlock.stores.redis import lock_renewals, many_steps
-from fairlock.stores.redis.scripts import STEP, Script, load, script
+from fairlock.stores.redis.scripts import STEP, read
 from tests.engine.test_renewals_in_batches import each_has_its_own_outcome, hold
 from tests.servers.groups import Cluster
 from tests.servers.server import Server
@@ -57,13 +57,13 @@ def test_the_scenario(redis_alone: Server) -> None:
 def test_a_mistake_in_the_script_is_noticed(
     mistake: str, words: str, others: str, redis_alone: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = load("batch_step.lua").text
+    frame = read("batch_step.lua")
     assert frame.count(words) == 1
 
-    def mutated(*names: str) -> Script:
-        return script(frame.replace(words, others)) if names == ("batch_step.lua",) else load(*names)
+    def mutated(*names: str) -> str:
+        return frame.replace(words, others) if names == ("batch_step.lua",) else read(*names)
 
-    monkeypatch.setattr(many_steps, "load", mutated)
+    monkeypatch.setattr(many_steps, "read", mutated)
     good = lock_renewals.BATCH_STEP
     monkeypatch.setattr(lock_renewals, "BATCH_STEP", many_steps.BatchScript(STEP, good._key_count, good._arg_count))
 

@@ -189,7 +189,7 @@ def test_a_forged_wakeup_without_ticket_and_place_grants_nothing(redis_alone: Se
             waiter = Waiter("threads", redis_alone.url, holders)
             until(lambda: any(r.queue for r in locks.snapshot("x").resources), "it is in the queue")
             (listener,) = redis_alone.call("PUBSUB", "CHANNELS", "fairlock:listener:*")
-            ticket = redis_alone.call("ZRANGE", "fairlock:{x}:queue", 0, 0)[0].lstrip(":")
+            ticket = redis_alone.call("ZRANGE", "fairlock:{x}:queue", 1, 1)[0].removeprefix("t")
             fence = lease.fence + 1
             nobody = "0" * 32
             for text in (f"{nobody} 1 {fence}", f"{ticket} 0 {fence}", f"{ticket} 2 {fence}", f"{ticket} 1 0", "junk"):

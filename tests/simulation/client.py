@@ -29,7 +29,7 @@ class Client:
         self.backend = store.client(self.process)
         self.events: list[Any] = []
         self.session = engine.session.Session(self.backend, self.runtime, name, self.events.append)
-        self.session._prefix = name.ljust(24, "-")
+        self.session.ticket = engine.session.tickets(name.ljust(24, "-"))
         self.ledger_wire = Wire(world)
         self.slack = store.slack
         self.going: set[str] = set()  # being released
@@ -65,9 +65,7 @@ class Client:
         hold = self.session.hold(self.session, request, task)
         self.asking[hold] = None
         try:
-            had = not reentrant and self.engine.fast_acquire.enter(self.session, hold, limit == 0)
-            if not had:
-                had = await self.engine.with_block.get(self.session, hold, limit, reentrant)
+            had = await self._exchange(hold, limit, reentrant)
         except GeneratorExit:
             raise  # a crash: nothing more is done
         except BaseException as error:
@@ -82,6 +80,43 @@ class Client:
             self.world.note(self.process.name, "did not get it in time")
             return None
         return self.witness.got(self, hold, request.capacity, asked)
+
+    async def _exchange(self, hold: Any, limit: float | None, reentrant: bool) -> bool:
+        """Begin, one exchange with the store, finish; then wait if that is needed: as a thread does."""
+        session, engine = self.session, self.engine
+        if reentrant:
+            return await engine.with_block.get(session, hold, limit, True)  # type: ignore[no-any-return]
+        until = session.clock() + limit if limit else None
+        message = engine.acquire.begin_acquire(session, hold, limit == 0)
+        answer = None
+        if message is not None:
+            try:
+                answer = self.backend.call_nowait(hold.name, message)
+            except (engine.base.OutcomeUnknown, engine.errors.StoreError):
+                pass
+            else:
+                if answer is None:
+                    hold._grant.doubtful = False
+                elif engine.acquire.finish_acquire(session, hold, answer):
+                    return True
+        return await engine.with_block.wait(session, hold, until, limit == 0, answer)  # type: ignore[no-any-return]
+
+    async def let_go(self, hold: Any) -> None:
+        session, engine = self.session, self.engine
+        message = None
+        if hold._grant.state is engine.grant_state.HELD:
+            message = engine.release.begin_release(session, hold)
+            if message is None:
+                return
+            try:
+                answer = self.backend.call_nowait(hold.name, message)
+            except (engine.base.OutcomeUnknown, engine.errors.StoreError):
+                await self.runtime.shield(engine.release.release(session, hold, False, message, True))
+                return
+            if answer is not None:
+                engine.release.finish_release(session, hold, answer)
+                return
+        await self.runtime.shield(engine.release.release(session, hold, False, message))
 
     def _in_time(self, asked: float, limit: float | None) -> None:
         """Every acquire ends: with its time-out, plus what a silent store costs."""
@@ -105,8 +140,7 @@ class Client:
         self.world.note(self.process.name, "gives back the fence {}", stay.fence)
         for _ in range(4):
             try:
-                if not self.engine.fast_acquire.leave(self.session, stay.hold):
-                    await self.runtime.shield(self.engine.release.release(self.session, stay.hold))
+                await self.let_go(stay.hold)
                 if taken:
                     raise Violation(f"somebody had it meanwhile, and it was not told: {stay}")
                 return

@@ -7,9 +7,9 @@ from tests.simulation.world import Violation
 
 ACQUIRE, RELEASE, RENEWAL = "engine/acquire.py", "engine/release.py", "engine/renewal.py"
 SESSION, GRANT, LOCAL_QUEUE = "engine/session.py", "engine/grant.py", "engine/local_queue.py"
-LEASE_OPS, WITH_BLOCK, FAST_ACQUIRE = "engine/lease_ops.py", "engine/with_block.py", "engine/fast_acquire.py"
+LEASE_OPS, WITH_BLOCK, REQUEST = "engine/lease_ops.py", "engine/with_block.py", "engine/request.py"
+WITHDRAW, RENEWAL_MESSAGES = "engine/withdraw.py", "engine/renewal_messages.py"
 CAS, SHARED_STEPS = "stores/cas.py", "stores/merged_steps.py"
-RENEWAL_MESSAGES = "engine/renewal_messages.py"
 
 
 class Mutant(NamedTuple):

@@ -25,7 +25,7 @@ MUTANTS = [
     Mutant(
         "damage in a message is a failure that passes",
         batches.a_damaged_record_in_a_message_is_about_one_lease, RENEWAL_MESSAGES,
-        "if isinstance(error, RecordDamaged) and grant.order is None:",
+        "if isinstance(error, RecordDamaged) and not grant.request.pool:",
         "if False:",
     ),
     Mutant(

@@ -10,7 +10,9 @@ from tests.simulation.mutant import (
     RELEASE,
     RENEWAL,
     RENEWAL_MESSAGES,
+    REQUEST,
     SESSION,
+    WITHDRAW,
     Mutant,
 )
 
@@ -18,14 +20,14 @@ MUTANTS = [
     Mutant(
         "the deadline counts from the reply",
         time.a_deadline_counts_from_the_request_not_from_the_reply, ACQUIRE,
-        "accept_grant(session, hold, grant, reply.fence, answer.at, reply.left)",
-        "accept_grant(session, hold, grant, reply.fence, session.clock(), reply.left)",
+        "grant.confirm(at, left, backend.skew)",
+        "grant.confirm(session.clock(), left, backend.skew)",
     ),
     Mutant(
         "a renewal counts from its reply",
         time.a_slow_renewal_counts_from_its_request, RENEWAL_MESSAGES,
-        "grant.confirm(answer.at, reply.left)",
-        "grant.confirm(session.clock(), reply.left)",
+        "grant.confirm(answer.at, reply.left, session.backend.skew)",
+        "grant.confirm(session.clock(), reply.left, session.backend.skew)",
     ),
     Mutant(
         "no margin",
@@ -42,15 +44,15 @@ MUTANTS = [
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "accept_grant(session, hold, grant, pushed.fence, at, window)",
-        "accept_grant(session, hold, grant, pushed.fence, session.clock(), window)",
+        "(Granted(pushed.fence, window), at, doubt)",
+        "(Granted(pushed.fence, window), session.clock(), doubt)",
         (ACQUIRE, "if session.clock() < at + window / 4e6:", "if window:"),
     ),
     Mutant(
         "a row that shows the grant counts from the moment when it has come",
         time.a_row_that_shows_us_inside_grants_only_what_is_left, ACQUIRE,
-        "at = pushed.until - window / 1e6 if pushed.until else answer.at",
-        "at = session.clock() if pushed.until else answer.at",
+        "at = pushed.until - window / 1e6 if pushed.until else at",
+        "at = session.clock() if pushed.until else at",
     ),
     Mutant(
         "what a row shows counts from its answer",
@@ -61,26 +63,26 @@ MUTANTS = [
     Mutant(
         "a push grants a whole lease",
         time.a_push_grants_only_the_window, ACQUIRE,
-        "window = min(grant.request.lease_us, CONFIRM_WINDOW)",
-        "window = grant.request.lease_us",
+        "window = min(request.lease_us, CONFIRM_WINDOW)",
+        "window = request.lease_us",
     ),
     Mutant(
         "a push for another place is taken as the grant",
         time.a_push_for_another_place_is_no_grant, ACQUIRE,
-        "pushed.fence and pushed.place == grant.place and",
-        "pushed.fence and",
+        " and grant.place is not None and pushed.place == grant.place[1]",
+        "",
     ),
     Mutant(
         "a wake-up is taken as a grant",
         time.a_hint_is_no_grant, ACQUIRE,
-        "if pushed is not None and pushed.fence and pushed.place == grant.place and backend.pushes_grants:",
+        "if pushed is not None and pushed.fence and _is_ours(session, grant, pushed):",
         "if pushed is not None:",
     ),
     Mutant(
         "renewed too late",
         time.a_renewal_comes_in_time, GRANT,
-        "self.renew_at = at + seconds / 3",
-        "self.renew_at = at + seconds",
+        "self.renew_at = at + seconds / 3 if",
+        "self.renew_at = at + seconds if",
     ),
     Mutant(
         "the keeper is not woken for a grant that is due sooner",
@@ -97,8 +99,8 @@ MUTANTS = [
     Mutant(
         "nobody watches the clock while the store hangs",
         time.a_hung_store_does_not_keep_a_loss_from_being_told, GRANT,
-        "            self.watched = True",
-        "            pass",
+        "self._watched = request.on_lost is not None",
+        "self._watched = False",
     ),
     Mutant(
         "a silent store is asked five times, whatever the time-out",
@@ -109,14 +111,14 @@ MUTANTS = [
     Mutant(
         "slow answers are asked for without end",
         time.a_time_out_holds_when_answers_are_slower_than_the_lease, ACQUIRE,
-        "if until is None or session.clock() < until:",
-        "if True:",
+        "            if not over:\n",
+        "            if True:\n",
     ),
     Mutant(
         "a new ticket with every poll",
         doubt.a_poll_keeps_its_ticket, ACQUIRE,
-        "    grant.sent = grant.doubtful = True\n",
-        "    grant.sent = grant.doubtful = True\n    grant.ticket = session.ticket()\n",
+        "    grant.doubtful = True  # from here on the store may know the ticket\n",
+        "    grant.doubtful = True\n    grant.ticket = session.ticket()\n",
     ),
     Mutant(
         "a new ticket after an unknown outcome",
@@ -133,43 +135,39 @@ MUTANTS = [
     ),
     Mutant(
         "no tombstone for a request that is withdrawn while its Acquire is under way",
-        doubt.a_late_enter_finds_a_tombstone, ACQUIRE,
-        "            leave_tombstone = grant.doubtful or session.backend.may_duplicate",
-        "            leave_tombstone = session.backend.may_duplicate",
+        doubt.a_late_enter_finds_a_tombstone, SESSION,
+        "            leave_tombstone = grant.doubtful or self.backend.may_duplicate",
+        "            leave_tombstone = self.backend.may_duplicate",
     ),
     Mutant(
         "a later answer makes an earlier Acquire forgotten",
         doubt.a_late_enter_finds_a_tombstone_after_a_release_too, ACQUIRE,
-        "grant.doubtful = doubt or answer.again",
+        "grant.doubtful = doubt or again or backend.may_duplicate",
         "grant.doubtful = False",
     ),
     Mutant(
         "no tombstone for a grant whose first Acquire is still under way",
         doubt.a_late_enter_finds_a_tombstone_after_a_release_too, RELEASE,
-        "    leave_tombstone = grant.doubtful or session.backend.may_duplicate\n",
-        "    leave_tombstone = session.backend.may_duplicate\n",
+        "(grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence, None)",
+        "(grant.ticket, session.backend.may_duplicate, hold.fence, None)",
     ),
     Mutant(
         "a refusal ends the matter, although an earlier Acquire is under way",
         doubt.a_late_try_finds_a_tombstone, ACQUIRE,
-        "grant.sent = grant.waited or grant.doubtful or backend.may_duplicate",
-        "grant.sent = False",
+        "            grant.doubtful = doubt  # an earlier message may still arrive\n",
+        "            grant.doubtful = False\n",
     ),
     Mutant(
         "no pending release for a request that is withdrawn",
-        doubt.a_cancelled_wait_leaves_the_queue_when_the_store_replies_again, ACQUIRE,
-        "            session.schedule_release(\n"
-        "                PendingRelease(grant.name, grant.ticket, leave_tombstone, clock + 1.0, "
-        "clock + max(grant.lease, FORGET))\n            )\n",
+        doubt.a_cancelled_wait_leaves_the_queue_when_the_store_replies_again, WITHDRAW,
+        "            session.give_up(grant, session.clock() + 1.0)\n",
         "            pass\n",
     ),
     Mutant(
         "no pending release for a release that found the store down",
         doubt.a_release_that_finds_the_store_down_is_made_good, RELEASE,
-        "            session.schedule_release(\n"
-        "                PendingRelease(grant.name, grant.ticket, leave_tombstone, clock + max(stay, 0.1), until)\n"
-        "            )\n",
-        "",
+        "            session.give_up(grant, clock + max(request.stay(hold, clock), 0.1))\n",
+        "            pass\n",
     ),
     Mutant(
         "pending releases are never sent",
@@ -180,32 +178,32 @@ MUTANTS = [
     Mutant(
         "what may have left is still held",
         doubt.a_release_that_finds_the_store_down_is_made_good, GRANT,
-        "return not self._released and not self._grant.leaving and not self.lost",
+        "return not self._released and self._grant.state is not RELEASING and not self.lost",
         "return not self._released and not self.lost",
     ),
     Mutant(
         "a release that is repeated is a loss",
         doubt.a_release_that_finds_the_store_down_is_made_good, RELEASE,
-        "(answer.again or not first or session.backend.may_duplicate)",
-        "(answer.again or session.backend.may_duplicate)",
+        "kept = again or repeated or session",
+        "kept = again or session",
     ),
     Mutant(
         "a Release whose reply was lost is a loss",
         doubt.a_release_whose_reply_is_lost_is_no_loss, RELEASE,
-        "(answer.again or not first or session.backend.may_duplicate)",
-        "(not first or session.backend.may_duplicate)",
+        "kept = again or repeated or session",
+        "kept = repeated or session",
     ),
     Mutant(
         "a release that is slow is a loss",
         doubt.a_release_that_takes_longer_than_the_lease_is_no_loss, RELEASE,
-        "if grant.going < grant.deadline <= session.clock():",
-        "if False:",
+        " or grant.deadline <= session.clock()\n",
+        "\n",
     ),
     Mutant(
         "what ended before it was released is no loss",
         doubt.the_first_leave_tells_of_a_loss, RELEASE,
-        "if grant.going < grant.deadline <= session.clock():",
-        "if grant.deadline <= session.clock():",
+        "        if grant.since < grant.deadline:\n",
+        "        if grant.since < grant.deadline or grant.deadline <= session.clock():\n",
     ),
     Mutant(
         "the engine does not say that it had to ask again",
@@ -215,40 +213,43 @@ MUTANTS = [
     ),
     Mutant(
         "Released(held=False) is ignored",
-        doubt.the_first_leave_tells_of_a_loss, RELEASE,
-        "(isinstance(answer.reply, Released) and answer.reply.held)",
-        "isinstance(answer.reply, Released)",
+        doubt.the_first_leave_tells_of_a_loss, REQUEST,
+        "(isinstance(reply, Released) and reply.held)",
+        "isinstance(reply, Released)",
     ),
     Mutant(
         "a loss noticed during the release is kept quiet",
         doubt.a_loss_that_is_noticed_during_the_release_is_told, RELEASE,
-        "    over(hold)\n    if kept:\n",
-        "    over(hold)\n    if kept or grant.reason:\n",
+        "    if kept:\n",
+        "    if kept or noticed:\n",
     ),
     Mutant(
         "an evicted one stays where it was let in",
-        doubt.a_waiter_that_was_let_in_and_evicted_moves_out, ACQUIRE,
-        "        session.schedule_release(\n"
-        "            PendingRelease(grant.name, grant.ticket, False, clock + 1.0, clock + max(grant.lease, FORGET))\n"
-        "        )\n",
+        doubt.a_waiter_that_was_let_in_and_evicted_moves_out, WITHDRAW,
+        "        session.give_up(grant, session.clock() + 1.0, leave_tombstone=False)\n",
         "",
     ),
     Mutant(
         "a downgrade counts from its answer",
         doubt.a_downgrade_counts_from_its_first_sending, LEASE_OPS,
-        "        grant.weight = 1\n        grant.lowered = True\n",
-        "        grant.lowered = True\n",
+        "    with session.mutex:\n        grant.weight = 1\n",
+        "    with session.mutex:\n",
+        (
+            LEASE_OPS,
+            "grant)\n    hold.ensure_held()\n\n\nasync def detach",
+            "grant)\n    grant.weight = 1\n    hold.ensure_held()\n\n\nasync def detach",
+        ),
     ),
     Mutant(
         "a downgrade is sent once",
         doubt.a_downgrade_is_repeated_until_it_arrives, RENEWAL_MESSAGES,
-        "weight, span = grant.weight if grant.lowered else None,",
-        "weight, span = grant.weight if grant.lowered and not grant.failed else None,",
+        "weight = grant.weight if grant.weight != grant.request.weight else None",
+        "weight = grant.weight if grant.weight != grant.request.weight and not grant.failed else None",
     ),
     Mutant(
         "a shorter lease counts from its answer",
         doubt.a_shorter_lease_counts_from_its_first_sending, LEASE_OPS,
-        "            grant.shorten(session.clock(), lease)\n",
+        "            grant.shorten(session.clock(), lease, session.backend.skew)\n",
         "",
     ),
     Mutant(
@@ -260,7 +261,7 @@ MUTANTS = [
     Mutant(
         "detached although it was lost meanwhile",
         doubt.what_was_lost_while_it_was_detached_is_not_handed_over, LEASE_OPS,
-        "    if grant.reason:  # a loss is final",
+        "    if grant.state is LOST:  # a loss is final",
         "    if False:  # a loss is final",
     ),
     Mutant(
@@ -272,25 +273,25 @@ MUTANTS = [
     Mutant(
         "a lost wake-up is waited for",
         doubt.a_lost_wake_up_costs_a_second_at_most, ACQUIRE,
-        "nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6",
+        "nap: float = min(due, sleep_span(ahead)) / 1e6",
         "nap = 10.0",
     ),
     Mutant(
         "a client that cannot listen gives up",
         time.a_client_that_cannot_listen_polls, ACQUIRE,
-        "            except StoreError:  # it cannot listen",
-        "            except ZeroDivisionError:  # it cannot be listened to",
+        "        except StoreError:  # it cannot listen",
+        "        except ZeroDivisionError:  # it cannot be listened to",
     ),
     Mutant(
         "a client that cannot listen polls all the time",
         time.a_client_that_cannot_listen_polls, ACQUIRE,
-        "                await session.runtime.sleep(min(nap, RETRY_MOST))\n",
+        "            await session.runtime.sleep(min(nap, RETRY_MOST))\n",
         "",
     ),
     Mutant(
         "a queued client gives up when the store is down",
         time.a_store_that_is_down_for_a_while_costs_nobody_its_wait, ACQUIRE,
-        "if not grant.waited or error.refused or",
+        "if grant.state is not QUEUED or error.refused or",
         "if True or",
     ),
 ]

@@ -5,13 +5,14 @@ from tests.simulation import scene_rows as rows
 from tests.simulation.mutant import (
     ACQUIRE,
     CAS,
-    FAST_ACQUIRE,
     LOCAL_QUEUE,
     RELEASE,
     RENEWAL,
     RENEWAL_MESSAGES,
+    REQUEST,
     SESSION,
     WITH_BLOCK,
+    WITHDRAW,
     Mutant,
 )
 
@@ -19,25 +20,25 @@ MUTANTS = [
     Mutant(
         "one fence for all local holders",
         local.each_local_holder_has_a_fence_of_its_own, LOCAL_QUEUE,
-        "grant.give(heir, grant.fence + grant.given, clock)",
+        "grant.give(heir, grant.holds[0].fence + 1, clock)",
         "grant.give(heir, grant.fence, clock)",
     ),
     Mutant(
         "no block of fences is reserved",
-        local.passing_on_ends_after_32_times, ACQUIRE,
-        "not trying, request.fair, request.block,",
-        "not trying, request.fair, 1,",
+        local.passing_on_ends_after_32_times, REQUEST,
+        "self.between: tuple[Any, ...] = fair, self.block",
+        "self.between: tuple[Any, ...] = fair, 1",
     ),
     Mutant(
         "passed on as often as anybody likes",
         local.passing_on_ends_after_32_times, LOCAL_QUEUE,
-        "        and grant.given + 1 < grant.request.block\n",
+        "        and grant.holds[0].fence + 1 < grant.fence + grant.request.block\n",
         "",
     ),
     Mutant(
         "passed on for as long as anybody likes",
         local.passing_on_ends_after_a_tenth_of_a_second, LOCAL_QUEUE,
-        "        and clock - grant.admitted < PASSING\n",
+        "        and clock - grant.since < PASSING\n",
         "",
     ),
     Mutant(
@@ -48,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "a leader that gives up takes the ticket with it",
-        local.a_leader_that_gives_up_leaves_an_heir, ACQUIRE,
+        local.a_leader_that_gives_up_leaves_an_heir, WITHDRAW,
         "            lead(grant, grant.queue[0])\n",
         "            grant.ticket = session.ticket()\n            lead(grant, grant.queue[0])\n",
     ),
@@ -67,11 +68,12 @@ MUTANTS = [
     Mutant(
         "readers who come later share the grant of earlier ones",
         local.readers_do_not_starve_a_writer, ACQUIRE,
-        "        else:\n            stand_by(",
-        "        elif grant.fence and request.weight != EXCLUSIVE and not grant.leaving:\n"
+        "        stand_by(",
+        "        if grant.state is HELD and request.together:\n"
         "            grant.give(hold, grant.fence, session.clock(), grant.holds)\n"
         "            hold._event = session.runtime.event()\n"
-        "        else:\n            stand_by(",
+        "            return NOWHERE\n"
+        "        stand_by(",
         (ACQUIRE, "            session.set_apart(grant)\n", ""),
     ),
     Mutant(
@@ -114,14 +116,14 @@ MUTANTS = [
     Mutant(
         "a lost place is not reported",
         local.a_place_that_was_lost_is_reported, ACQUIRE,
-        "reply.place != grant.place and reply.ahead > grant.ahead",
-        "reply.place == grant.place and reply.ahead > grant.ahead",
+        "number != before[1] and ahead > before[0]",
+        "number == before[1] and ahead > before[0]",
     ),
     Mutant(
         "closing passes the grant on",
         local.closing_leaves_nothing_held, RELEASE,
-        "if not session.closing and may_pass_on(",
-        "if may_pass_on(",
+        "if grant.queue and not session.closing and may_pass_on(",
+        "if grant.queue and may_pass_on(",
     ),
     Mutant(
         "refused from memory",
@@ -156,15 +158,15 @@ MUTANTS = [
         "        settle = False\n",
     ),
     Mutant(
-        "a conflict on the short way counts as written",
-        rows.a_conflict_on_the_short_way_is_no_grant, CAS,
+        "a conflict without waiting counts as written",
+        rows.a_conflict_without_waiting_is_no_grant, CAS,
         "if result is not None and not isinstance(result, RowSnapshot):",
         "if key:",
     ),
     Mutant(
-        "the short way out does not look at what it is told",
-        rows.the_short_way_out_tells_of_a_loss_too, FAST_ACQUIRE,
-        " or not answer.reply.held:",
-        ":",
+        "a release without waiting does not look at its reply",
+        rows.a_release_without_waiting_tells_of_a_loss, RELEASE,
+        "kept = reply == RELEASED_NOW or request.gave_up(reply)",
+        "kept = True",
     ),
 ]

@@ -72,10 +72,10 @@ def an_unknown_write_is_settled_by_the_next_step_if_not_by_this(engine: EngineUn
     stage.result(waiting)
 
 
-# -- the short way: steps that need no waiting
+# -- steps that need no waiting
 
 
-def a_conflict_on_the_short_way_is_no_grant(engine: EngineUnderTest) -> None:
+def a_conflict_without_waiting_is_no_grant(engine: EngineUnderTest) -> None:
     """The client's cached row is recent and wrong; half of the writes, at random, need no wire."""
     for seed in range(8):
         stage = Stage(engine, "embedded", 2, seed)
@@ -89,7 +89,7 @@ def a_conflict_on_the_short_way_is_no_grant(engine: EngineUnderTest) -> None:
         stage.expect(stage.result(refused) is None, "b holds it")
 
 
-def the_short_way_out_tells_of_a_loss_too(engine: EngineUnderTest) -> None:
+def a_release_without_waiting_tells_of_a_loss(engine: EngineUnderTest) -> None:
     for seed in range(8):
         stage = Stage(engine, "embedded", 1, seed)
         (a,) = stage.clients
@@ -100,11 +100,10 @@ def the_short_way_out_tells_of_a_loss_too(engine: EngineUnderTest) -> None:
         told: list[bool] = []
 
         async def release(stay: Any = stay, a: Any = a, told: list[bool] = told) -> None:
-            if not engine.fast_acquire.leave(a.session, stay.hold):
-                try:
-                    await engine.release.release(a.session, stay.hold)
-                except engine.errors.LeaseLost:
-                    told.append(True)
+            try:
+                await a.let_go(stay.hold)
+            except engine.errors.LeaseLost:
+                told.append(True)
 
         task = stage.go(a, release())
         stage.until(0.2)

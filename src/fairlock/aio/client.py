@@ -7,19 +7,16 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from ..engine import admin, handle_secrets, lease_ops, validate
 from ..engine.admin import Snapshot
-from ..engine.close import close, close_at_exit, warn_dropped
-from ..engine.decorator_names import CallNames, fill
+from ..engine.client_base import ClientBase
+from ..engine.close import close, close_at_exit
 from ..engine.events import Event
-from ..engine.pickling import NotPickled
-from ..engine.request import LockRequest
 from ..engine.session import Session
 from ..engine.validate import Seconds
 from ..errors import ConfigError
-from ..rules.locks import EXCLUSIVE
 from ..stores.base import Backend
 from .decorator import P, R, guarded
 from .lease import Lease
@@ -28,16 +25,24 @@ from .locks import Lock, RWLock, Semaphore
 from .runtime import TaskRuntime, running_loop
 
 if TYPE_CHECKING:
-    from ..engine.option_types import LockOptions, SemaphoreOptions
-    from ..engine.public_session import ClientSession
     from .pool import Pool
 
-PLAIN = (None, None, None, True, True, "", None, None)
-KNOWN = 4096  # plain locks that are kept in mind
 
-
-class Locks(NotPickled):
+class Locks(
+    ClientBase[
+        Lease,
+        Lock[Lease],
+        Lock,
+        RWLock[Lease],
+        RWLock,
+        Semaphore[Lease],
+        Semaphore,
+        AbstractAsyncContextManager[Mapping[str, Lease]],
+    ]
+):
     """A client of one store: makes locks, renews their leases, shows who holds what. A context manager."""
+
+    _lock_type, _rwlock_type, _semaphore_type, _all_type = Lock, RWLock, Semaphore, HoldingAll
 
     def __init__(
         self,
@@ -49,9 +54,7 @@ class Locks(NotPickled):
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         self._runtime = runtime
-        self._session = Session(backend, runtime, owner, on_event, Lease)
-        self._lease = lease
-        self._plain: dict[str, LockRequest] = {}  # those of the locks without options, by name
+        super().__init__(Session(backend, runtime, owner, on_event, Lease), lease)
         runtime.at_end = partial(_close_at_the_end, weakref.ref(self._session), backend)
         try:
             runtime.loop()  # from now on its end is watched, also if nothing is ever acquired
@@ -63,166 +66,6 @@ class Locks(NotPickled):
         """Return the session, for a call in the loop of this client. ConfigError if another loop runs, or none."""
         self._runtime.check_loop()
         return self._session
-
-    @property
-    def store(self) -> str:
-        """The name of the store, without credentials."""
-        return self._session.backend.where
-
-    @property
-    def session(self) -> ClientSession:
-        """The public session: single messages and the client's settings, for code that is built on this client."""
-        from ..engine.public_session import ClientSession
-
-        return ClientSession(self._session, self._lease)
-
-    @overload
-    def lock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> Lock[Lease]: ...
-
-    @overload
-    def lock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> Lock: ...
-
-    def lock(
-        self,
-        name: str,
-        *,
-        timeout: Seconds | None = None,
-        lease: Seconds | None = None,
-        max_hold: Seconds | None = None,
-        at_least: Seconds | None = None,
-        fair: bool = True,
-        local_handoff: bool = True,
-        reentrant: bool = False,
-        note: str = "",
-        on_lost: Callable[[Lease], object] | None = None,
-        handle: str | None = None,
-    ) -> Lock:
-        """A lock: one holder at a time.
-
-        timeout: how long to wait (None: forever). lease: how long others wait if this process dies; it renews
-        itself. max_hold: the longest time that anyone may hold it. at_least: it stays closed for this long after it was
-        acquired, even if it is released sooner. fair=False may overtake the queue. on_lost is called when it is lost
-        while held. handle: a secret by which another process may release or extend it: `release`, `extend`.
-        """
-        if (lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle) == PLAIN:
-            request = self._plain.get(name) if type(name) is str else None
-            if request is None:
-                if len(self._plain) >= KNOWN:
-                    self._plain.clear()
-                request = self._plain[name] = LockRequest(validate.name(name), EXCLUSIVE, EXCLUSIVE, self._lease)
-        else:
-            request = self._request(
-                name, EXCLUSIVE, EXCLUSIVE, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle
-            )
-        return Lock(self, request, None if timeout is None else validate.timeout(timeout), reentrant)
-
-    @overload
-    def rwlock(self, name: str, *, timeout: None = None, **options: Unpack[LockOptions[Lease]]) -> RWLock[Lease]: ...
-
-    @overload
-    def rwlock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> RWLock: ...
-
-    def rwlock(
-        self,
-        name: str,
-        *,
-        timeout: Seconds | None = None,
-        lease: Seconds | None = None,
-        max_hold: Seconds | None = None,
-        at_least: Seconds | None = None,
-        fair: bool = True,
-        local_handoff: bool = True,
-        reentrant: bool = False,
-        note: str = "",
-        on_lost: Callable[[Lease], object] | None = None,
-        handle: str | None = None,
-    ) -> RWLock:
-        """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
-        request = self._request(
-            name, EXCLUSIVE, EXCLUSIVE, lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle
-        )
-        return RWLock(self, request, validate.timeout(timeout), reentrant)
-
-    @overload
-    def semaphore(
-        self, name: str, slots: int | None, *, timeout: None = None, **options: Unpack[SemaphoreOptions[Lease]]
-    ) -> Semaphore[Lease]: ...
-
-    @overload
-    def semaphore(
-        self, name: str, slots: int | None, *, timeout: Seconds | None, **options: Unpack[SemaphoreOptions[Lease]]
-    ) -> Semaphore: ...
-
-    def semaphore(
-        self,
-        name: str,
-        slots: int | None,
-        *,
-        timeout: Seconds | None = None,
-        lease: Seconds | None = None,
-        max_hold: Seconds | None = None,
-        at_least: Seconds | None = None,
-        fair: bool = True,
-        note: str = "",
-        on_lost: Callable[[Lease], object] | None = None,
-        handle: str | None = None,
-    ) -> Semaphore:
-        """At most `slots` in use at once (None: the number that is stored). Options as for `lock`.
-
-        While it is in use, another number is a ConfigError. After `resize` the number that was set there applies.
-        """
-        capacity = 0 if slots is None else validate.slots(slots)
-        request = self._request(name, capacity, 1, lease, max_hold, at_least, fair, False, note, on_lost, handle)
-        return Semaphore(self, request, validate.timeout(timeout), False)
-
-    def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
-        """A set of named items of which each worker takes any that is free. lease: how long an item stays taken when
-        its worker dies; it renews itself. ConfigError if this store keeps no pools."""
-        from .pool import Item, Pool
-
-        self._session.item = Item
-        self._session.pools()  # or ConfigError
-        return Pool(self, validate.name(name), validate.lease(lease))
-
-    def _request(
-        self,
-        name: str,
-        capacity: int,
-        weight: int,
-        lease: Seconds | None,
-        max_hold: Seconds | None,
-        at_least: Seconds | None,
-        fair: bool,
-        handoff: bool,
-        note: str,
-        on_lost: Callable[[Lease], object] | None,
-        handle: str | None,
-    ) -> LockRequest:
-        return LockRequest(
-            validate.name(name),
-            capacity,
-            weight,
-            self._lease if lease is None else validate.lease(lease),
-            bool(fair),
-            bool(handoff),
-            validate.label(note, "A note") if note else "",
-            validate.optional(max_hold, "max_hold"),
-            validate.optional(at_least, "at_least"),
-            validate.callback(on_lost, "on_lost"),
-            "" if handle is None else handle_secrets.mark(name, validate.handle(handle)),
-        )
-
-    def lock_all(
-        self, *names_or_locks: str | Lock, timeout: Seconds | None = None
-    ) -> AbstractAsyncContextManager[Mapping[str, Lease]]:
-        """Hold all of these at once, or none. They are acquired in the order of their names, under one deadline.
-
-        Returns a context manager for one use. It enters with a mapping from name to Lease, or raises LockTimeout.
-        """
-        locks = [x if isinstance(x, Lock) else self.lock(validate.of_lock_all(x)) for x in names_or_locks]
-        if len({x.name for x in locks}) != len(locks):
-            raise ConfigError("lock_all() was given the same name twice; it would wait for itself.")
-        return HoldingAll(locks, validate.timeout(timeout))
 
     @overload
     def guard(self, name_or_function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]: ...
@@ -243,15 +86,15 @@ class Locks(NotPickled):
         skip=True: if the lock is taken, the call does nothing and returns None. Other options as for `lock`. Bare
         `@locks.guard` uses the function's own name.
         """
-        if callable(name_or_function):
-            own_name = CallNames(name_or_function).full_name
-            lock = self.lock(own_name)
-            return guarded(name_or_function, lambda _: lock)
-        template = validate.name(name_or_function)
-        self.lock("x", **options)  # bad options are an error where they are written, not in the first call
-        return lambda function: guarded(
-            function, lambda arguments: self.lock(fill(template, arguments), **options), skip
-        )
+        return self._guard(guarded, name_or_function, skip, options)
+
+    def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
+        """A set of named items of which each worker takes any that is free. lease: how long an item stays taken when
+        its worker dies; it renews itself. ConfigError if this store keeps no pools."""
+        from .pool import Pool
+
+        self._session.pools()  # or ConfigError
+        return Pool(self, validate.name(name), validate.lease(lease))
 
     async def attach(self, name: str, ticket: str) -> Lease:
         """Take over a detached lease by its ticket; it is renewed from now on. NotHeld if it has ended."""
@@ -308,11 +151,6 @@ class Locks(NotPickled):
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         await self.close()
-
-    def __del__(self) -> None:
-        session = getattr(self, "_session", None)
-        if session is not None and session.holders() and not session.closed:
-            warn_dropped(session)
 
     def __repr__(self) -> str:
         return f"<fairlock.aio.Locks {self.store}>"

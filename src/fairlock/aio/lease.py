@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable
-from types import FrameType, TracebackType
+from collections.abc import Coroutine
+from types import TracebackType
 from typing import Any, Self
 
-from ..engine import async_fast_acquire, lease_ops, validate, with_block
+from ..engine import lease_ops, validate, with_block
 from ..engine.grant import LeaseBase
-from ..engine.release import release
+from ..engine.grant_state import HELD
+from ..engine.release import begin_release, finish_release, release
 from ..engine.validate import Seconds
+from ..engine.with_block import raise_loss
+from ..errors import StoreError
 from ..stores.base import OutcomeUnknown
 
 
@@ -26,7 +29,7 @@ class Held(LeaseBase):
         self._cancelling = task.cancelling() if task is not None else 0
         self._cancelled = False
         grant, session = self._grant, self._session
-        grant.watched = True
+        self._watched = True
         if not session.watching or grant.deadline < session.watch_at or grant.cap < session.watch_at:
             with session.mutex:
                 session.watch(grant.end())
@@ -44,38 +47,51 @@ class Held(LeaseBase):
             self._cancelled = True
             task.cancel()
 
-    async def _leave(self, error: BaseException | None) -> None:
-        ours = False
+    def _leave(self, error: BaseException | None) -> Coroutine[Any, Any, None]:
+        """Leave `async with`. A loss is raised only if the body was clean, else noted on its exception."""
         try:
             task, self._task = self._task, None
             if self._cancelled and task is not None:
                 # Whatever the body has made of it: our own cancellation is taken back, or a later TaskGroup or timeout
                 # of this task mistakes it for a cancellation from outside.
-                ours = task.uncancel() <= self._cancelling and isinstance(error, asyncio.CancelledError)
+                if task.uncancel() <= self._cancelling and isinstance(error, asyncio.CancelledError):
+                    error = None
         except AttributeError:
             pass  # it was left without having been entered: an exit stack was given an acquired one
-        session = self._session
-        going = self._going()
-        if going is not None:
-            try:
-                if async_fast_acquire.gone(session, self, await going):
-                    return
-            except OutcomeUnknown:
-                self._grant.leaving = False  # it is going all the same: `release` knows that it is not the first
-            except BaseException:
-                self._grant.leaving = False
-                await session.runtime.shield(self._let_go(None if ours else error))
-                raise
-        elif self._released and not self._reason:
-            return  # passed on
-        await session.runtime.shield(self._let_go(None if ours else error))
+        self._ends(error)
+        grant = self._grant
+        clock = self._session.clock()
+        if (clock >= grant.deadline or clock >= grant.cap) and not self._released:
+            self.lost  # noqa: B018  # the body went on after its end: that is a loss even if no other client came
+        return self._give_back(True, error)
 
-    def _going(self) -> Awaitable[Any] | None:
-        """Send the release now if it is one message, and return its reply to be awaited."""
-        return None
+    def _ends(self, error: BaseException | None) -> None:
+        """The block has ended, by this exception."""
 
-    async def _let_go(self, error: BaseException | None) -> None:
-        raise NotImplementedError
+    async def _give_back(self, leaving: bool, error: BaseException | None = None) -> None:
+        """Release it: begin, one exchange with the store, finish. It waits in another task, which no cancellation
+        reaches, if that is not possible. leaving: an `async with` block, so a store that is down raises nothing."""
+        session, request = self._session, self._request
+        message, answer, repeated = None, None, False
+        if self._grant.state is HELD:
+            message = begin_release(session, self, leaving)
+            if message is not None:
+                target: Any = session.pools() if request.pool else session.backend
+                asked = target.call_soon(request.name, message)
+                if asked is not None:
+                    try:
+                        answer = await asked
+                    except (OutcomeUnknown, StoreError):
+                        repeated = True
+                    except BaseException:
+                        await session.runtime.shield(release(session, self, True, message, True))
+                        raise
+        if answer is not None:
+            finish_release(session, self, answer, leaving)
+        elif not self._released:
+            await session.runtime.shield(release(session, self, leaving, message, repeated))
+        if leaving and self._reason:
+            raise_loss(self, error)
 
 
 class Lease(Held):
@@ -97,19 +113,7 @@ class Lease(Held):
         LeaseLost if it had been lost. StoreError if the store cannot be reached: it may be called again, and the
         keeper keeps trying until the lease ends.
         """
-        session = self._session
-        going = async_fast_acquire.go(session, self)
-        if going is not None:
-            try:
-                if async_fast_acquire.gone(session, self, await going):
-                    return
-            except OutcomeUnknown:
-                self._grant.leaving = False
-            except BaseException:
-                self._grant.leaving = False
-                await session.runtime.shield(release(session, self, quiet=True))
-                raise
-        await session.runtime.shield(release(session, self))
+        await self._give_back(False)
 
     async def extend(self, seconds: Seconds) -> None:
         """Let it last for at least this many seconds from now, even if this process never renews it again: its lease
@@ -124,20 +128,13 @@ class Lease(Held):
         """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""
         return await lease_ops.detach(self._session, self, validate.lease(lease))
 
-    def _enter(self, frame: FrameType) -> None:
-        with_block.enter(self._session, self, frame)
-        self._watch()
-
-    def _going(self) -> Awaitable[Any] | None:
+    def _ends(self, error: BaseException | None) -> None:
         with_block.no_longer_entered(self._session, self)
-        return async_fast_acquire.go(self._session, self)
-
-    async def _let_go(self, error: BaseException | None) -> None:
-        await with_block.leave(self._session, self, error)
 
     async def __aenter__(self) -> Self:
         self.ensure_held()
-        self._enter(sys._getframe(1))
+        with_block.enter(self._session, self, sys._getframe(1))
+        self._watch()
         return self
 
     async def __aexit__(

@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from ..engine import with_block
-from ..engine.grant import LeaseBase
+from ..engine.lock_base import HoldingAllBase
 from .lease import Lease
 
 if TYPE_CHECKING:
-    from .locks import Lock
+    pass
 
 
-class HoldingAll:
+class HoldingAll(HoldingAllBase):
     """One use of several locks as a context manager. It enters with a mapping from name to Lease; else LockTimeout."""
-
-    def __init__(self, locks: Sequence[Lock], limit: float | None) -> None:
-        self._locks = locks
-        self._limit = limit
-        self._holds: list[LeaseBase] | None = None
 
     def __aenter__(self) -> Coroutine[Any, Any, Mapping[str, Lease]]:
         return self._enter(sys._getframe(1))
 
     async def _enter(self, frame: FrameType) -> Mapping[str, Lease]:
-        if self._holds is not None:
-            raise RuntimeError("lock_all() is for one use; call it again for another.")
-        self._holds = []
+        requests = self._begin()
         if not self._locks:
             return {}
         session = self._locks[0]._session
         who = self._locks[0]._locks._runtime.task()
-        requests = [(lock._request, lock._reentrant) for lock in self._locks]
         try:
             granted = await with_block.get_all(session, requests, self._limit, who, self._holds)
             leases = cast("dict[str, Lease]", granted)
             for lease in leases.values():
-                lease._enter(frame)
+                with_block.enter(session, lease, frame)
+                lease._watch()
             return leases
         except BaseException:
             await session.runtime.shield(with_block.put_back(session, self._holds))

@@ -1,11 +1,17 @@
-"""The client's half of every call, written once as coroutines for threads and asyncio, for any runtime and store.
+"""The client's half of every call, written once for threads and asyncio, for locks and items, for any store.
+
+Every call has the same shape: `begin_…` is pure bookkeeping and returns the message to send; one exchange with the
+store; `finish_…` says what the reply means. The exchange is a plain call for a thread (`call_nowait`) and a future for
+a task (`call_soon`). Only what has to wait is a coroutine.
 
 In reading order:
 
-    request       what is asked for: the numbers that make a kind of lock
+    request       what is asked for: the numbers that make a kind of lock, and its messages
+    grant_state   the states of a grant, and which may follow which
     grant         what a client knows about one grant, and LeaseBase, a hold on it
     session       one client: its grants, its pending releases, its calls to the store
     acquire       from a request to a hold
+    withdraw      from a request to nothing
     release       from a hold to nothing; pending releases
     renewal       the keeper renews leases and sends pending releases
     renewal_messages   many leases renewed by one message, each reply judged by itself
@@ -13,17 +19,18 @@ In reading order:
     with_block    `with` around a hold: reentrancy, deadlock with oneself, timeouts as sentences
     lease_ops     renew, extend, downgrade and detach a lease
 
-    pool_acquire, pool_release, pool_renewal   the same for the items of pools
+    pool_request  the messages of an item of a pool; everything else is the same
+    pool_renewal  renew an item, or change its body
     pool_admin    add, remove, list and count items
     admin         snapshot, evict, resize
     deadlocks     rings of holders that wait for each other, in a snapshot; own_deadlock: that of one wait
 
-    fast_acquire, async_fast_acquire, fast_item   shortcuts for a lock or an item that is free
-    cancellation  `acquire(cancel=event)`
-    handles       leases that another process may release or extend
-    close, fork, store_reset   the end of a client, the child of a fork, a store that lost its data
+    client_base, lock_base, pool_base   what the two faces share: options, names, context managers
+    cancel_event  `acquire(cancel=event)`
+    handle_secrets   leases that another process may release or extend
+    close, fork, recheck_leases   the end of a client, the child of a fork, a store that lost its data
 
     events        everything that is reported goes through here: to `on_event` and to the log
-    validate, refusals, option_types, safe_name, call_names, owner, pickling   input, errors and names
-    run_sync, clock   how threads run a coroutine; the clock of a client
+    validate, refusals, option_types, name_from_text, decorator_names, owner, pickling   input, errors and names
+    run_sync, boot_clock   how threads run a coroutine; the clock of a client
 """

@@ -1,114 +1,274 @@
-"""Acquire: from a request to a hold.
+"""Acquire: from a request to a hold, for locks and for items of pools.
 
-    acquire   joins a local queue of this client that waits for the same grant, or starts one and leads it
-    _lead     sends Acquire until it is granted; between two of them it waits for a wake-up, at most as long as the
-              rules allow
-    withdraw  undoes what a cancelled or interrupted acquire has done so far
+    begin_acquire    joins a local queue of this client that waits for the same grant, or leads: then it returns the
+                     message to send
+    finish_acquire   what the reply means: accepts the grant, or leaves the rest to `acquire`
+    acquire          everything that has to wait: sends the message until it is granted; between two of them it waits
+                     for a wake-up, at most as long as the rules allow
 
-fast_acquire.py acquires a lock that is free, without waiting and so without coroutines; release.py gives a hold back.
+withdraw.py undoes what an acquire has done that ends without a grant.
 
-A request that ends early, for any reason (time, cancellation, Ctrl-C, an error), leaves nothing behind: its Release is
-recorded as a pending release first and then tried, so that the keeper sends it if this attempt is interrupted, too.
+Between the first two there is one exchange with the store: a plain call for a thread, a future for a task. Only where
+something has to wait is there a coroutine, because one that never waits costs as much as ten lines of its work.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from ..errors import StoreError
-from ..rules.locks import EXCLUSIVE, Acquire, Granted, Queued, Refused, Revoked
+from ..rules.locks import Granted, Revoked
 from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
 from ..stores.base import Event
+from . import events
 from .boot_clock import jitter
-from .events import heeded, outcome_of, tell_acquired, tell_given_up, tell_waiting, warn
-from .grant import NEVER, Grant, LeaseBase
-from .local_queue import lead, let_in, stand_by
-from .refusals import refusal
-from .release import flush_release, release
-from .session import FORGET, SOON, PendingRelease, Session
+from .events import tell_acquired, tell_given_up, tell_waiting, warn
+from .grant import NEVER, NOWHERE, Grant, LeaseBase
+from .grant_state import HELD, QUEUED
+from .local_queue import let_in, stand_by
+from .request import named
+from .session import SOON, Session
+from .withdraw import called, move_out, stand_aside, step_down
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
 LOOK_AGAIN = 5.0
 SPREAD = 0.02
-QUICKLY = 0.2  # a request that gives up waits no longer than this for a silent store: the keeper sends its Release
 
-named = tuple.__new__  # makes a named tuple in half the time of its own constructor
+modules = sys.modules
 
 
-async def acquire(session: Session, hold: LeaseBase, until: float | None) -> bool:
-    """Return True if acquired, False if the time is over. `until` is the client's clock: None = forever, 0 = only try.
+def begin_acquire(session: Session, hold: LeaseBase, trying: bool) -> Any:
+    """Lead for a new grant, and return the message to send; or join the local queue of one that this client has, or
+    asks for already. Once it leads: return the message again, for a poll.
 
-    On any exception the caller must `withdraw(session, hold)`.
+    None: nothing is sent now, and `acquire` goes on. On any exception the caller must `withdraw`.
     """
-    trying = until == 0
-    if hold._grant.leader is not hold and hold._event is None:  # else fast_acquire has done this much
-        if not _join(session, hold, trying):
-            return False
-    if hold._event is not None:
-        await _stand_by(session, hold, hold._event, until)
-        if hold in hold._grant.holds:
-            session.occupied(hold._grant)
-            tell_acquired(session, hold)
-            return True
-        if hold._grant.leader is not hold:
-            if session.closing:
-                raise session.over()
-            return False
-    return await _lead(session, hold, hold._grant, until, trying)
+    request, grant = hold._request, hold._grant
+    if grant is NOWHERE:
+        key = request.key
+        if key not in session.grants and not session.closing:
+            grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
+            if session.grants.setdefault(key or grant.ticket, grant) is not grant:
+                grant = hold._grant = NOWHERE  # another thread was faster
+        if grant is NOWHERE:
+            grant = _join(session, hold, trying)
+            if grant is NOWHERE:
+                return None
+    again = request.pool and grant.known
+    grant.doubtful = True  # from here on the store may know the ticket
+    message = named(request.message, (
+        grant.ticket, *request.before, not trying, *request.between, session.backend.open_listener(), session.owner,
+        *request.after,
+    ))  # fmt: skip
+    return message._replace(again=True) if again else message
 
 
-def _join(session: Session, hold: LeaseBase, trying: bool) -> bool:
-    """Join the local queue for the same grant, or lead. False: no use trying, because this client itself holds it."""
+def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
+    """Join the local queue for the same grant, and return NOWHERE. A try does not wait: either it is no use, because
+    this client itself holds the lock, or it gets a grant of its own, which is returned."""
     request = hold._request
     with session.mutex:
+        if session.closing:
+            return NOWHERE
         key: object = request.key
         grant = session.grants.get(key)
         if grant is not None and trying:
             if grant.fence and session.clock() < grant.deadline:
-                return False
+                return NOWHERE
             grant = key = None
         if grant is None:
-            hold._grant = grant = Grant(request, session.ticket(hold._who), session.backend.skew, key)
-            grant.leader = hold
-            session.grants[grant.filed] = grant
-        else:
-            stand_by(grant, hold, session.runtime.event())
-    if hold._event is not None:
-        tell_waiting(session, hold, len(grant.queue or ()) or 1, "", "behind others of this client")
+            grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
+            session.grants[key or grant.ticket] = grant
+            return grant
+        stand_by(grant, hold, session.runtime.event())
+    tell_waiting(session, hold, len(grant.queue or ()) or 1, "", "behind others of this client")
+    return NOWHERE
+
+
+def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, bool], doubt: bool = False) -> bool:
+    """Return True if the reply grants it, and its time is not over yet; False: `acquire` goes on with this reply.
+
+    doubt: an earlier request may still be under way. On any exception the caller must `withdraw`.
+    """
+    reply, at, again = answer
+    grant, request, backend = hold._grant, hold._request, session.backend
+    session.heard = at
+    if session.down:
+        session.answered(at)
+    if not isinstance(reply, request.granted):
+        return False
+    fence, left = reply[0], reply[1]
+    grant.fence = fence  # from here on the store knows it, whatever comes
+    grant.doubtful = doubt or again or backend.may_duplicate
+    grant.confirm(at, left, backend.skew)
+    clock = session.clock()
+    if clock >= grant.deadline or session.closing:
+        return False
+    if request.pool:
+        request.accept(hold, reply)
+    if left < request.lease_us:  # it is not confirmed yet, and most are released before that is due
+        grant.renew_at = clock + min((grant.deadline - clock) / 3, SOON)
+        session.hurried = clock
+    if request.max_hold is not None:
+        grant.cap = clock + request.max_hold
+    grant.since = hold._since = clock
+    hold.fence = fence
+    grant.state = HELD
+    if request.together:
+        with session.mutex:
+            let_in(grant, clock)
+            session.set_apart(grant)
+    if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
+        session.occupied(grant)
+    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+        tell_acquired(session, hold, hold._detail)
     return True
+
+
+async def acquire(
+    session: Session,
+    hold: LeaseBase,
+    until: float | None,
+    trying: bool = False,
+    answer: tuple[Any, float, bool] | None = None,
+) -> bool:
+    """Go on after `begin_acquire`, and after `finish_acquire` if there was a reply: wait as long as it takes.
+
+    Return True if acquired, False if the time is over. `until` is the client's clock: None = forever; trying: no wait.
+    On any exception the caller must `withdraw`.
+    """
+    hold._began = hold._began or (session.clock() if answer is None else answer[1])
+    had = await _acquire(session, hold, until, trying, answer)
+    if not had:
+        tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
+    return had
+
+
+async def _acquire(
+    session: Session, hold: LeaseBase, until: float | None, trying: bool, answer: tuple[Any, float, bool] | None
+) -> bool:
+    if hold._event is not None:
+        await _stand_by(session, hold, hold._event, until)
+        if hold._has:
+            session.occupied(hold._grant)
+            if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+                session.tell("acquired", hold.name, hold.ticket, hold.fence)
+            return True
+    if not hold._leads:
+        if session.closing:
+            raise session.over()
+        return False
+    grant, request = hold._grant, hold._request
+    target = session.target(request)
+    retry = RETRY_FIRST
+    doubt = False
+    while True:
+        if session.called_off and hold in session.called_off:
+            await step_down(session, hold)
+            return False
+        if answer is None:
+            doubt = grant.doubtful
+            message = begin_acquire(session, hold, trying)
+            try:
+                answer = await session.call(request.name, message, until, target if request.pool else None)
+            except StoreError as error:
+                left = NEVER if until is None else until - session.clock()
+                if grant.state is not QUEUED or error.refused or left <= 0:
+                    raise
+                await session.runtime.sleep(min(retry, left))
+                retry = min(retry * 2, RETRY_MOST)
+                continue
+            retry = RETRY_FIRST
+            if finish_acquire(session, hold, answer, doubt):
+                return True
+        reply, at, again = answer
+        answer = None
+        doubt = doubt or again or session.backend.may_duplicate
+        clock = session.clock()
+        over = trying or (until is not None and clock >= until)
+        if isinstance(reply, request.granted):
+            if not over:
+                continue  # the reply took longer than the lease: ask if the grant is still ours; or the client closes
+            await step_down(session, hold)
+            return False
+        if not request.waits_after(reply, trying):
+            grant.doubtful = doubt  # an earlier message may still arrive
+            if isinstance(reply, Revoked):
+                await move_out(session, grant)
+            else:
+                await step_down(session, hold)
+            error_for_reply = request.refusal(reply)
+            if error_for_reply is None:
+                return False
+            raise error_for_reply
+        _note_place(session, hold, grant, reply)
+        grant.doubtful = doubt
+        if over:
+            await step_down(session, hold)
+            return False
+        nap = _nap(session, hold, reply)
+        nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
+        try:
+            pushed = await target.wait_for_wakeup(request.name, grant.ticket, nap)
+        except StoreError:  # it cannot listen; the next message shows if the store can be reached
+            pushed = None
+            await session.runtime.sleep(min(nap, RETRY_MOST))
+        if pushed is not None and pushed.fence and _is_ours(session, grant, pushed):
+            # Sent after the grant was made, and for the place we hold since our last answered poll.
+            window = min(request.lease_us, CONFIRM_WINDOW)
+            at = pushed.until - window / 1e6 if pushed.until else at  # the grant was made then, or later
+            if session.clock() < at + window / 4e6:  # else little of it may be left: send Acquire
+                if finish_acquire(session, hold, (Granted(pushed.fence, window), at, doubt), doubt):
+                    return True
+
+
+def _is_ours(session: Session, grant: Grant, pushed: Any) -> bool:
+    """Return True if this wake-up proves the grant: it names the place that the store gave us."""
+    return session.backend.pushes_grants and grant.place is not None and pushed.place == grant.place[1]
+
+
+def _nap(session: Session, hold: LeaseBase, reply: Any) -> float:
+    """Return how long to wait for a wake-up after this reply, at most."""
+    ahead = getattr(reply, "ahead", 0)
+    due = getattr(reply, "retry_in", getattr(reply, "due_in", NEVER))
+    nap: float = min(due, sleep_span(ahead)) / 1e6
+    if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
+        nap += jitter() * min(SPREAD * ahead, 0.2)
+    return nap if hold._warn_at is None else min(nap, _warn(session, hold))
+
+
+def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Any) -> None:
+    ahead, number = getattr(reply, "ahead", -1), getattr(reply, "place", 0)
+    if ahead < 0:  # it waits for a named item, beside the queue
+        grant.state = QUEUED
+        return
+    before, grant.place = grant.place, (ahead, number)
+    grant.state = QUEUED
+    if before is None:
+        tell_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
+    elif number != before[1] and ahead > before[0]:
+        detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
+        session.tell("place_lost", grant.name, grant.ticket, detail=detail)
 
 
 async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: float | None) -> None:
     """Wait until the leader has the grant, or until this one must lead. The event only wakes."""
     while True:
-        with session.mutex:
-            over = session.closing or hold in session.called_off or (until is not None and session.clock() >= until)
-            if called(session, hold) or over:
-                _stand_aside(session, hold)
-                return
         rest = LOOK_AGAIN if until is None else min(until - session.clock(), LOOK_AGAIN)
         if hold._warn_at is not None:
             rest = min(rest, _warn(session, hold))
         if await event.wait(max(rest, 0)):
+            if hold._has:
+                return  # it was passed on
             event.clear()
-
-
-def called(session: Session, hold: LeaseBase) -> bool:
-    """Under the mutex: return True if this one has the grant that it waited for, or must now ask for it."""
-    if hold in hold._grant.holds:
-        return True
-    grant = session.grants.get(hold._request.key)
-    if grant is None or grant.leader is not hold:
-        return False
-    hold._grant = grant
-    return True
-
-
-def _stand_aside(session: Session, hold: LeaseBase) -> None:
-    """Under the mutex: leave the local queue, also if a caller was interrupted before it could."""
-    grant = session.grants.get(hold._request.key)
-    if grant is not None and grant.queue and hold in grant.queue:
-        grant.queue.remove(hold)
+        with session.mutex:
+            over = session.closing or hold in session.called_off or (until is not None and session.clock() >= until)
+            if called(session, hold) or over:
+                stand_aside(session, hold)
+                return
 
 
 def _warn(session: Session, hold: LeaseBase) -> float:
@@ -121,162 +281,3 @@ def _warn(session: Session, hold: LeaseBase) -> float:
     kind = "thread" if session.runtime.blocking else "task"
     warn(f"A {kind} waits for {hold.name!r}, which it holds itself. Unless another one releases it, it waits forever.")
     return NEVER
-
-
-async def _lead(session: Session, hold: LeaseBase, grant: Grant, until: float | None, trying: bool) -> bool:
-    name = grant.name
-    backend = session.backend
-    retry = RETRY_FIRST
-    while True:
-        if session.called_off and hold in session.called_off:
-            await _step_down(session, hold)
-            return False
-        doubt = grant.doubtful
-        answer, grant.answer = grant.answer, None
-        try:
-            if answer is None:
-                answer = await session.call(name, acquire_message(session, grant, trying), until or None)
-        except StoreError as error:
-            left = NEVER if until is None else until - session.clock()
-            if not grant.waited or error.refused or left <= 0:
-                raise
-            await session.runtime.sleep(min(retry, left))
-            retry = min(retry * 2, RETRY_MOST)
-            continue
-        grant.doubtful = doubt or answer.again
-        retry = RETRY_FIRST
-        reply = answer.reply
-        if isinstance(reply, Granted):
-            if accept_grant(session, hold, grant, reply.fence, answer.at, reply.left):
-                return True
-            if until is None or session.clock() < until:
-                continue  # the reply took longer than the lease: ask if the grant is still ours; or the client closes
-            await _step_down(session, hold)
-            return False
-        if isinstance(reply, Queued):
-            _note_place(session, hold, grant, reply)
-            clock = session.clock()
-            if until is not None and clock >= until:
-                await _step_down(session, hold)
-                return False
-            nap = min(reply.retry_in, sleep_span(reply.ahead)) / 1e6
-            if reply.ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
-                nap += jitter() * min(SPREAD * reply.ahead, 0.2)
-            if hold._warn_at is not None:
-                nap = min(nap, _warn(session, hold))
-            nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
-            try:
-                pushed = await backend.wait_for_wakeup(name, grant.ticket, nap)
-            except StoreError:  # it cannot listen; the next Acquire shows if the store can be reached
-                pushed = None
-                await session.runtime.sleep(min(nap, RETRY_MOST))
-            if pushed is not None and pushed.fence and pushed.place == grant.place and backend.pushes_grants:
-                # Sent after the grant was made, and for the place we hold since our last answered poll.
-                window = min(grant.request.lease_us, CONFIRM_WINDOW)
-                at = pushed.until - window / 1e6 if pushed.until else answer.at  # the grant was made then, or later
-                if session.clock() < at + window / 4e6:  # else little of it may be left: send Acquire
-                    if accept_grant(session, hold, grant, pushed.fence, at, window):
-                        return True
-            continue
-        if isinstance(reply, Revoked):
-            await _move_out(session, grant)
-            raise refusal(hold._request, reply)
-        grant.sent = grant.waited or grant.doubtful or backend.may_duplicate  # an earlier Acquire may still arrive
-        await _step_down(session, hold)
-        if isinstance(reply, Refused):
-            return False
-        raise refusal(hold._request, reply)
-
-
-def acquire_message(session: Session, grant: Grant, trying: bool) -> Acquire:
-    """Return the message that the leader sends for its local queue. From here on the store may know the ticket."""
-    request = grant.request
-    grant.sent = grant.doubtful = True
-    return named(Acquire, (
-        grant.ticket, request.capacity, request.weight, request.lease_us, not trying, request.fair, request.block,
-        session.backend.open_listener(), session.owner, request.note,
-    ))  # fmt: skip
-
-
-def accept_grant(session: Session, hold: LeaseBase, grant: Grant, fence: int, at: float, left: int) -> bool:
-    """Accept the grant, unless its time is over already."""
-    request = hold._request
-    grant.confirm(at, left)
-    clock = session.clock()
-    if clock >= grant.deadline or session.closing:
-        return False
-    if left < request.lease_us:  # it is not confirmed yet, and most are released before that is due
-        grant.renew_at = clock + min((grant.deadline - clock) / 3, SOON)
-        session.hurried = clock
-    grant.admitted = clock
-    grant.fence = fence
-    grant.give(hold, fence, clock)
-    grant.leader = None
-    if request.weight != EXCLUSIVE:
-        with session.mutex:
-            let_in(grant, clock)
-            session.set_apart(grant)
-    if grant.renew_at < session.wake_at or grant.watched or grant.cap < session.wake_at:
-        session.occupied(grant)
-    if session.on_event is not None or heeded("acquired"):
-        tell_acquired(session, hold)
-    return True
-
-
-def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Queued) -> None:
-    if not grant.waited:
-        grant.waited = True
-        tell_waiting(session, hold, reply.ahead + 1, grant.ticket, f"{reply.ahead} ahead in the queue")
-    elif reply.place != grant.place and reply.ahead > grant.ahead:
-        detail = f"silent for too long: {grant.ahead} stood ahead before, {reply.ahead} now"
-        session.tell("place_lost", grant.name, grant.ticket, detail=detail)
-    grant.place, grant.ahead = reply.place, reply.ahead
-
-
-async def _move_out(session: Session, grant: Grant) -> None:
-    """This ticket will never be granted again: the next leader needs another one. A grant that it had is released."""
-    with session.mutex:
-        clock = session.clock()
-        session.schedule_release(
-            PendingRelease(grant.name, grant.ticket, False, clock + 1.0, clock + max(grant.lease, FORGET))
-        )
-        grant.leader = None
-    session.drop_grant(grant)
-    await flush_release(session, grant.ticket, session.clock() + QUICKLY)
-
-
-async def _step_down(session: Session, hold: LeaseBase) -> None:
-    """The leader gives up: another one of its local queue leads with the same ticket, or the ticket is released."""
-    grant = hold._grant
-    with session.mutex:
-        if grant.leader is not hold:
-            return
-        if grant.queue:
-            lead(grant, grant.queue[0])
-            return
-        if grant.sent:
-            clock = session.clock()
-            leave_tombstone = grant.doubtful or session.backend.may_duplicate
-            session.schedule_release(
-                PendingRelease(grant.name, grant.ticket, leave_tombstone, clock + 1.0, clock + max(grant.lease, FORGET))
-            )
-        grant.leader = None
-        if session.grants.get(grant.filed) is grant:
-            del session.grants[grant.filed]
-    if grant.sent:
-        await flush_release(session, grant.ticket, session.clock() + QUICKLY)
-
-
-async def withdraw(session: Session, hold: LeaseBase, error: BaseException | None = None) -> None:
-    """Undo what an acquire that ends with this exception has done so far. Never raises an error of the store."""
-    with session.mutex:
-        _stand_aside(session, hold)
-        called(session, hold)
-    if hold in hold._grant.holds:
-        hold._grant.leader = None
-        await release(session, hold, quiet=True)
-    else:
-        await _step_down(session, hold)
-        tell_given_up(session, hold, outcome_of(error))
-    if session.ended is not None:
-        session.ended.set()

@@ -6,14 +6,11 @@ calls the store, and only while a wait has one: without `cancel` this costs noth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..errors import ConfigError
 from .grant import LeaseBase
 from .session import Session
-
-if TYPE_CHECKING:
-    from .pool_acquire import Seeker
 
 LOOK = 0.05  # seconds between two checks
 
@@ -22,7 +19,7 @@ class Cancel(Protocol):
     def is_set(self) -> bool: ...
 
 
-def begin(session: Session, waiter: LeaseBase | Seeker, cancel: Cancel) -> None:
+def begin(session: Session, waiter: LeaseBase, cancel: Cancel) -> None:
     """Let this waiter be cancelled from here on until `end`. ConfigError if cancel is no such object."""
     if not callable(getattr(cancel, "is_set", None)):
         raise ConfigError(f"cancel must be an Event, or have is_set() as one has, not {type(cancel).__name__}.")
@@ -33,7 +30,7 @@ def begin(session: Session, waiter: LeaseBase | Seeker, cancel: Cancel) -> None:
         session.watch(session.clock() + LOOK)
 
 
-def end(session: Session, waiter: LeaseBase | Seeker) -> None:
+def end(session: Session, waiter: LeaseBase) -> None:
     session.cancels.pop(waiter, None)
     session.called_off.discard(waiter)
 
@@ -43,9 +40,6 @@ def look(session: Session) -> None:
     for waiter, cancel in list(session.cancels.items()):
         if cancel.is_set():
             session.called_off.add(waiter)
-            if isinstance(waiter, LeaseBase):
-                if waiter._event is not None:
-                    waiter._event.set()
-                session.backend.wake_here([waiter._grant.ticket])
-            else:
-                session.backend.wake_here([waiter.ticket])
+            if waiter._event is not None:
+                waiter._event.set()
+            session.backend.wake_here([waiter._grant.ticket])

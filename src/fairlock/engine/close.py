@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, StoreError
 from ..stores import deadline
 from .events import warn
 from .fork import remember, sessions
 from .grant import Grant
+from .grant_state import HELD
 from .release import flush_release, release
-from .session import FORGET, PendingRelease, Session
-
-if TYPE_CHECKING:
-    from .pool_acquire import Seeker
+from .session import Session
 
 RETRY_FOR = 2.0  # seconds in which acquires under way may end by themselves
 AT_EXIT = 0.5  # the same at the end of the interpreter: threads that wait are daemons, which it does not wait for
@@ -64,12 +61,7 @@ async def _give_up(session: Session) -> None:
         deadline.begin(until - session.clock(), 0.0)
         if deadline.over():
             return
-        if hold._grant.order is None:
-            await release(session, hold, quiet=True)
-        else:
-            from .pool_release import give
-
-            await give(session, hold, quiet=True)
+        await release(session, hold, quiet=True)
         if hold.ticket not in session.pending_releases:
             until = session.clock() + LIMIT
     for ticket in list(session.pending_releases):
@@ -92,28 +84,19 @@ async def _end_acquires(session: Session, until: float) -> None:
         if _under_way(session):
             await session.ended.wait(min(left, GLANCE))
     with session.mutex:
-        clock = session.clock()
         for each in under_way:
-            if each.sent and each.ticket:
-                lease = each.lease if isinstance(each, Grant) else each.pool_request.lease
-                name, quit = (each.name, None) if isinstance(each, Grant) else (each.pool_request.pool, each.quit())
-                session.schedule_release(
-                    PendingRelease(name, each.ticket, True, clock, clock + max(lease, FORGET), quit)
-                )
+            if each.known:
+                session.give_up(each, session.clock(), leave_tombstone=True)
 
 
-def _under_way(session: Session) -> list[Grant | Seeker]:
+def _under_way(session: Session) -> list[Grant]:
     """Return the acquires that have neither ended nor succeeded, and the releases without a reply."""
-    grants = list(session.grants.values())
-    return [
-        *(grant for grant in grants if grant.leader is not None or grant.queue or (grant.leaving and not grant.left)),
-        *list(session.seeking.values()),
-    ]
+    return [grant for grant in list(session.grants.values()) if grant.state is not HELD or grant.queue]
 
 
-def _call_off(session: Session, under_way: Iterable[Grant | Seeker]) -> None:
+def _call_off(session: Session, under_way: Iterable[Grant]) -> None:
     """Wake these acquires now."""
-    session.backend.wake_here([each.ticket for each in under_way if each.ticket])
+    session.backend.wake_here([each.ticket for each in under_way])
     with session.mutex:
         events = [hold._event for grant in session.grants.values() for hold in grant.queue or ()]
     for event in events:
@@ -142,11 +125,7 @@ def close_at_exit(session: Session) -> None:
 
 def _at_exit() -> None:
     for session in list(sessions):
-        if (
-            session.ends_with_process
-            and not session.closed
-            and (session.grants or session.seeking or session.pending_releases)
-        ):
+        if session.ends_with_process and not session.closed and (session.grants or session.pending_releases):
             try:
                 session.runtime.finish(_close_for_good(session))
             except Exception:

@@ -11,7 +11,6 @@ counts in cron.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import LossReason
@@ -87,21 +86,22 @@ Measured = tuple[str, str, float, str, bool, int, float, str]
 more than these for a lock that is free takes half the time: `fairlock.metrics` has a function for them."""
 
 _logger: Any = None
-_is_enabled: Callable[[int], bool] = bool  # before the first event of a program that uses logging: look closely
+quiet_levels: dict[int, bool] = {}
+"""What the logger has found out about its levels, until they change: False means that nothing of it is logged."""
 _make = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
 def heeded(kind: str) -> Any:
     """Return True if events of this kind are logged. For a quiet kind alone `logging` is not imported."""
-    global _logger, _is_enabled
+    global _logger, quiet_levels
     if _logger is None:
         if silent or (kind in QUIET and "logging" not in sys.modules):
             return False
         import logging
 
         _logger = logging.getLogger("fairlock")
-        _is_enabled = _logger.isEnabledFor
-    return _is_enabled(LEVELS.get(kind, 10)) and not silent
+        quiet_levels = getattr(_logger, "_cache", quiet_levels)
+    return _logger.isEnabledFor(LEVELS.get(kind, 10)) and not silent
 
 
 def emit(
@@ -151,12 +151,12 @@ def tell_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, det
 
 def tell_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
     grant, place, measure = hold._grant, hold._place, session.measure
-    if measure is not None and not place and not (_is_enabled(10) and heeded("acquired")):
-        measure(("acquired", grant.name, hold._since - (hold._began or grant.asked), "acquired", False, 0, 0.0, ""))
+    waited = hold._since - (hold._began or grant.asked)
+    if measure is not None and not place and not (quiet_levels.get(10, True) and heeded("acquired")):
+        measure(("acquired", hold._request.name, waited, "acquired", False, 0, 0.0, ""))
     elif session.on_event is not None or heeded("acquired"):
-        waited = hold._since - (hold._began or grant.asked)
         deliver(session, _make(Event, (
-            "acquired", grant.name, short(grant.ticket), hold.fence, detail, session.owner, waited, "acquired",
+            "acquired", hold._request.name, short(grant.ticket), hold.fence, detail, session.owner, waited, "acquired",
             place > 0, place, 0.0, "",
         )))  # fmt: skip
 
@@ -175,12 +175,12 @@ def tell_released(session: Session, hold: LeaseBase, detail: str = "", kind: Eve
     if not hold._ended:
         hold._ended = True
         grant, measure = hold._grant, session.measure
-        if measure is not None and not (_is_enabled(10) and heeded(kind)):
-            measure((kind, grant.name, session.clock() - hold._since, "released", False, 0, 0.0, ""))
+        if measure is not None and not (quiet_levels.get(10, True) and heeded(kind)):
+            measure((kind, hold._request.name, session.clock() - hold._since, "released", False, 0, 0.0, ""))
         elif session.on_event is not None or heeded(kind):
             held = session.clock() - hold._since
             deliver(session, _make(Event, (
-                kind, grant.name, short(grant.ticket), hold.fence, detail, session.owner, held, "released",
+                kind, hold._request.name, short(grant.ticket), hold.fence, detail, session.owner, held, "released",
                 False, 0, 0.0, "",
             )))  # fmt: skip
 

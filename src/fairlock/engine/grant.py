@@ -15,118 +15,92 @@ import time
 from collections import deque
 from collections.abc import Hashable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..errors import LeaseLost, LossReason, NotHeld
 from ..stores.base import NEVER as NEVER
-from ..stores.base import Answer, Event
+from ..stores.base import Event
+from .grant_state import LOST, QUEUED, RELEASED, RELEASING, REQUESTING
 from .pickling import NotPickled
 from .request import LockRequest
 
 if TYPE_CHECKING:
-    from ..rules.pools import On
     from .session import Session
+
+
+class Loss(NamedTuple):
+    reason: LossReason
+    story: str
 
 
 class Grant:
     """The grant of one ticket. It has slots, because its attributes are read often."""
 
     __slots__ = (
-        "admitted",
-        "ahead",
-        "answer",
-        "asked",
-        "cap",
-        "cut",
-        "deadline",
-        "doubtful",
-        "failed",
-        "fence",
-        "filed",
-        "given",
-        "going",
-        "holds",
-        "leader",
-        "lease",
-        "leaving",
-        "left",
-        "lowered",
-        "margin",
-        "name",
-        "order",
-        "place",
-        "queue",
-        "reason",
-        "renew_at",
-        "request",
-        "sent",
-        "story",
-        "ticket",
-        "waited",
-        "watched",
-        "weight",
+        "asked", "cap", "cut", "deadline", "doubtful", "failed", "fence", "holds", "lease", "loss", "place", "queue",
+        "renew_at", "request", "since", "state", "ticket", "weight",
     )  # fmt: skip
 
     hears = True  # the store knows where to send its wake-ups
 
-    def __init__(self, request: LockRequest, ticket: str, skew: float, filed: object = None) -> None:
+    def __init__(self, request: LockRequest, ticket: str, leader: LeaseBase | None = None) -> None:
         self.request = request
         self.ticket = ticket + request.handle if request.handle else ticket
-        self.name = request.name
-        self.weight = request.weight
-        self.lease = request.lease
-        self.margin = request.lease / 10 + skew
-        self.filed = filed or ticket  # its key in Session.grants: of the request if others may share it
-
-        # While it is asked for
-        self.leader: LeaseBase | None = None  # the hold that asks for it
+        self.state = REQUESTING
+        self.holds: list[LeaseBase] = [leader] if leader is not None else []  # the hold that asks, then those that hold
         self.queue: deque[LeaseBase] | None = None  # the holds that wait for the same grant, in the order of arrival
-        self.sent = False  # the store may know this ticket
-        self.doubtful = False  # an Acquire with this ticket may still be under way, even if a later one was answered
-        self.waited = False  # the store has put it in the queue
-        self.answer: Answer | None = None  # a reply that the leader has not handled yet
-        self.place = 0
-        self.ahead = 0
-
-        # While it is ours
-        self.holds: list[LeaseBase] = []
-        self.fence = 0  # the first of its block: renewals contain it. 0: not granted
-        self.given = 0  # how often it has been passed on
-        self.lowered = False  # by a downgrade, whose message may not have arrived: renewals repeat the weight
-        self.deadline = 0.0
-        self.asked = 0.0  # the client's clock before the last request whose reply showed the grant
-        self.renew_at = NEVER
-        self.cap = NEVER  # when the present holder's max_hold ends
+        self.doubtful = False  # a request with this ticket may still be under way, even if a later one was answered
+        self.place: tuple[int, int] | None = None  # in the queue of the store: how many are ahead, and its number
+        self.weight = request.weight  # lower than that of the request after a downgrade: renewals repeat it
+        self.lease = request.lease
         self.cut = False  # its lease may have become shorter: nothing makes it longer any more
+        self.fence = 0  # the first of its block: renewals contain it. 0: not granted
+        self.since = 0.0  # when it was granted; while it is RELEASING, when its Release was sent for the first time
+        self.deadline = 0.0
+        self.cap = NEVER  # when the present holder's max_hold ends
+        self.renew_at = NEVER
+        self.asked = 0.0  # the client's clock before the last request whose reply showed the grant
         self.failed = 0.0  # when the store could not be asked to renew it
-        self.admitted = 0.0
-        self.watched = False
-        self.leaving = False
-        self.going = 0.0  # when its Release was sent for the first time
-        self.left = False
-        self.reason: LossReason | Literal[""] = ""  # the reason of its loss
-        self.story = ""
-        self.order: On | None = None  # for an item of a pool: the command that gives it up
+        self.loss: Loss | None = None
 
-    def confirm(self, at: float, left: int) -> None:
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @property
+    def reason(self) -> LossReason | Literal[""]:
+        """The reason of its loss."""
+        return self.loss.reason if self.loss is not None else ""
+
+    @property
+    def watched(self) -> bool:
+        """True if one of its holds must learn of a loss in time."""
+        return any(hold._watched for hold in self.holds)
+
+    @property
+    def known(self) -> bool:
+        """True if the store may know this ticket."""
+        return self.doubtful or self.state is not REQUESTING or self.fence > 0
+
+    def confirm(self, at: float, left: int, skew: float) -> None:
         """Note that the reply to a request sent at `at` gave it this many microseconds."""
         self.asked = at
         seconds = left / 1e6
         if seconds > self.lease:
             seconds = self.lease
-        margin = self.margin
+        margin = self.lease / 10 + skew
         if margin > seconds / 4:
             margin = seconds / 4
         deadline = at + seconds - margin
         if deadline > self.deadline:
             self.deadline = deadline
-            self.renew_at = at + seconds / 3
+            self.renew_at = at + seconds / 3 if self.request.renews else NEVER
 
-    def shorten(self, at: float, lease: float) -> None:
+    def shorten(self, at: float, lease: float, skew: float) -> None:
         """Note that from `at` on its lease may be shorter: no other reply makes it longer."""
         self.cut = True
+        self.deadline = min(self.deadline, at + lease - min(self.lease / 10 + skew, lease / 2))
         self.lease = lease
-        self.deadline = min(self.deadline, at + lease - min(self.margin, lease / 2))
         self.renew_at = min(self.renew_at, at + lease / 3)
 
     def longer(self, left: int) -> bool:
@@ -135,11 +109,9 @@ class Grant:
 
     def lengthen(self, at: float, left: int) -> None:
         """Note that the reply to a request sent at `at` gave it a longer lease. A max_hold ends no sooner."""
-        lease = left / 1e6
-        self.margin += (lease - self.lease) / 10
-        self.lease = lease
+        self.lease = left / 1e6
         if self.cap != NEVER:
-            self.cap = max(self.cap, at + lease)
+            self.cap = max(self.cap, at + self.lease)
 
     def end(self) -> float:
         return min(self.deadline, self.cap)
@@ -154,8 +126,6 @@ class Grant:
         hold._since = clock
         hold.fence = fence
         self.cap = NEVER if request.max_hold is None else clock + request.max_hold
-        if request.on_lost is not None:
-            self.watched = True
         self.holds = [*beside, hold]
 
 
@@ -166,8 +136,9 @@ class Attached(Grant):
     hears = False
 
 
-NOWHERE = Grant(LockRequest("", 0, 1, 0.0), "", 0.0)
+NOWHERE = Grant(LockRequest("", 0, 1, 0.0), "")
 """The grant of a hold that has none yet."""
+NOWHERE.state = RELEASED
 
 
 class LeaseBase(NotPickled):
@@ -189,6 +160,7 @@ class LeaseBase(NotPickled):
         "_session",
         "_since",
         "_warn_at",
+        "_watched",
         "_who",
         "fence",
     )  # fmt: skip
@@ -211,6 +183,19 @@ class LeaseBase(NotPickled):
         self._by: object = None  # what it was entered by
         self._event: Event | None = None  # of a hold in the local queue
         self._warn_at: float | None = None  # it waits without limit for what it holds itself: when to warn
+        self._watched = request.on_lost is not None
+
+    @property
+    def _leads(self) -> bool:
+        """True if this is the hold that asks for its grant."""
+        grant = self._grant
+        return self in grant.holds and (grant.state is REQUESTING or grant.state is QUEUED)
+
+    @property
+    def _has(self) -> bool:
+        """True if its grant was given to it, whatever has become of it since."""
+        grant = self._grant
+        return grant.fence > 0 and self in grant.holds and grant.state is not REQUESTING and grant.state is not QUEUED
 
     @property
     def name(self) -> str:
@@ -220,6 +205,11 @@ class LeaseBase(NotPickled):
     def _what(self) -> str:
         """Return its name in a sentence."""
         return repr(self.name)
+
+    @property
+    def _detail(self) -> str:
+        """Return what events report beside its name."""
+        return ""
 
     @property
     def ticket(self) -> str:
@@ -252,7 +242,8 @@ class LeaseBase(NotPickled):
         if self._released:
             return False
         grant = self._grant
-        if not grant.reason and self._session.clock() < (grant.deadline if grant.deadline < grant.cap else grant.cap):
+        end = grant.deadline if grant.deadline < grant.cap else grant.cap
+        if grant.state is not LOST and self._session.clock() < end:
             return False
         self._session.lose(grant)
         self._reason = grant.reason
@@ -261,7 +252,7 @@ class LeaseBase(NotPickled):
     @property
     def held(self) -> bool:
         """True if it is neither released nor lost. False also after a release that may not have reached the store."""
-        return not self._released and not self._grant.leaving and not self.lost
+        return not self._released and self._grant.state is not RELEASING and not self.lost
 
     @property
     def reason(self) -> LossReason | None:
@@ -279,13 +270,14 @@ class LeaseBase(NotPickled):
 
     def ensure_held(self) -> None:
         """Raise LeaseLost if it is lost, NotHeld after a release. Call it before a step that must not happen twice."""
-        if self._released or (self._grant.leaving and not self._reason):
+        if self._released or (self._grant.state is RELEASING and not self._reason):
             raise NotHeld(f"The lease on {self._what} was released.")
         if self.lost:
             raise self._loss()
 
     def _loss(self) -> LeaseLost:
-        error = LeaseLost(f"The lease on {self._what} was lost: {self._grant.story or self._reason}.")
+        loss = self._grant.loss
+        error = LeaseLost(f"The lease on {self._what} was lost: {loss.story if loss is not None else self._reason}.")
         error.reason = self._reason or self._grant.reason or "expired"
         return error
 

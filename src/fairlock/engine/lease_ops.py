@@ -6,6 +6,7 @@ from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
 from .events import emit, tell_released
 from .grant import NEVER, Attached, LeaseBase
+from .grant_state import HELD, LOST, RELEASED
 from .release import over
 from .renewal_messages import renew as renew_grant
 from .request import LockRequest
@@ -58,7 +59,6 @@ async def downgrade(session: Session, hold: LeaseBase) -> None:
     grant = hold._grant
     with session.mutex:
         grant.weight = 1
-        grant.lowered = True
         session.set_apart(grant)  # the passing on ends: those who wait need a grant of their own
     await renew_grant(session, grant)
     hold.ensure_held()
@@ -75,17 +75,18 @@ async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
         raise NotHeld(f"Other readers of this client share this place in {grant.name!r}; detach needs one of its own.")
     with session.mutex:
         if lease < grant.lease:
-            grant.shorten(session.clock(), lease)
+            grant.shorten(session.clock(), lease, session.backend.skew)
             session.ring(grant.renew_at)
     answer = await session.call(grant.name, Detach(grant.ticket, grant.fence, int(lease * 1e6)))
     if not isinstance(answer.reply, Granted):
         session.lose(grant)
-    if grant.reason:  # a loss is final, and its Release is on the way: the ticket would be useless
+    if grant.state is LOST:  # a loss is final, and its Release is on the way: the ticket would be useless
         raise hold._loss()
-    grant.left = True
+    grant.state = RELEASED
     session.drop_grant(grant)
     over(hold)
     tell_released(session, hold, kind="detached")
+    grant.holds = []
     return grant.ticket
 
 
@@ -102,11 +103,13 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     assert isinstance(reply, Granted)
     request = LockRequest(name, 0, 1, reply.left / 1e6)
     hold = session.hold(session, request)
-    grant = Attached(request, ticket, session.backend.skew)
+    grant = Attached(request, ticket)
     grant.doubtful = True  # messages of its first holder may still be under way
     grant.fence = reply.fence
-    grant.confirm(answer.at, reply.left)
-    grant.give(hold, reply.fence, session.clock())
+    grant.confirm(answer.at, reply.left, session.backend.skew)
+    grant.since = session.clock()
+    grant.give(hold, reply.fence, grant.since)
+    grant.state = HELD
     session.grants[ticket] = grant
     session.occupied(grant)
     emit(session, "attached", name, ticket, reply.fence)

@@ -14,6 +14,7 @@ from collections import deque
 
 from ..stores.base import Event
 from .grant import Grant, LeaseBase
+from .grant_state import HELD
 
 PASSING = 0.1
 
@@ -28,18 +29,17 @@ def stand_by(grant: Grant, hold: LeaseBase, event: Event) -> None:
 
 def lead(grant: Grant, heir: LeaseBase) -> None:
     """Make this hold of the local queue the leader from here on."""
-    grant.leader = heir
+    grant.holds = [heir]
     _call(grant, heir)
 
 
 def may_pass_on(grant: Grant, clock: float) -> bool:
     return (
         bool(grant.queue)
-        and not grant.reason
-        and not grant.leaving
-        and not grant.lowered
-        and grant.given + 1 < grant.request.block
-        and clock - grant.admitted < PASSING
+        and grant.state is HELD
+        and grant.weight == grant.request.weight
+        and grant.holds[0].fence + 1 < grant.fence + grant.request.block
+        and clock - grant.since < PASSING
         and clock < grant.deadline
     )
 
@@ -50,8 +50,7 @@ def pass_on(grant: Grant, clock: float) -> None:
     assert queue
     heir = queue[0]
     heir._session.passed_on = True
-    grant.given += 1
-    grant.give(heir, grant.fence + grant.given, clock)
+    grant.give(heir, grant.holds[0].fence + 1, clock)
     queue.popleft()
     assert heir._event is not None
     heir._event.set()

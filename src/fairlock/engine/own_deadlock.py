@@ -41,7 +41,7 @@ async def _is_in_the_way(session: Session, hold: LeaseBase) -> bool:
     mine = [grant for grant in session.holders() if any(h._who is hold._who for h in list(grant.holds))]
     if any(grant.queue for grant in mine):
         return True
-    for name in list(dict.fromkeys(grant.name for grant in mine if grant.order is None))[:LOOKS]:
+    for name in list(dict.fromkeys(grant.name for grant in mine if not grant.request.pool))[:LOOKS]:
         if (await session.backend.look(name))[0].queue:
             return True
     return False
@@ -85,7 +85,7 @@ def _local_queue(session: Session, grant: Grant, hold: LeaseBase) -> Iterator[Wa
 
 
 def _threads(session: Session, shown: Holder, grant: Grant | None) -> Iterator[Holder]:
-    if grant is None or not grant.holds:
+    if grant is None or not grant.holds or not grant.fence:
         yield shown
         return
     for each in grant.holds:
@@ -93,6 +93,6 @@ def _threads(session: Session, shown: Holder, grant: Grant | None) -> Iterator[H
 
 
 def _leader(session: Session, shown: Waiter, grant: Grant | None) -> Waiter:
-    if grant is None or grant.leader is None:
+    if grant is None or not grant.holds:
         return shown
-    return shown._replace(thread=session.thread(grant.leader._who))
+    return shown._replace(thread=session.thread(grant.holds[0]._who))

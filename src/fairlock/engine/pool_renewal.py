@@ -6,7 +6,7 @@ from ..errors import ConfigError, StoreError
 from ..rules.pools import On, Touch, Touched
 from .events import tell_renewed
 from .grant import NEVER, Grant, LeaseBase
-from .pool_acquire import ItemGrant
+from .grant_state import HELD
 from .session import Session
 
 
@@ -29,16 +29,14 @@ async def extend(session: Session, hold: LeaseBase, seconds: float) -> None:
 
 def is_renewed(grant: Grant) -> bool:
     """Return True if the keeper renews this item."""
-    assert isinstance(grant, ItemGrant)
-    if not grant.renews:
+    if not grant.request.renews:
         grant.renew_at = NEVER
-    return grant.renews
+    return grant.request.renews
 
 
 def renewal(grant: Grant, body: str | None = None, lease: int | None = None) -> On:
     """Return the message that renews this item."""
-    assert isinstance(grant, ItemGrant)
-    return On(grant.key, Touch(grant.ticket, grant.fence, body, lease))
+    return On(grant.holds[0]._detail, Touch(grant.ticket, grant.fence, body, lease))
 
 
 async def _touch(session: Session, grant: Grant, body: str | None = None, lease: int | None = None) -> None:
@@ -50,20 +48,19 @@ async def _touch(session: Session, grant: Grant, body: str | None = None, lease:
         if grant.failed >= grant.deadline:
             session.lose(grant)
         raise
-    if not (grant.leaving or grant.reason):
+    if grant.state is HELD:
         judge(session, grant, answer.reply, answer.at, in_time)
 
 
 def judge(session: Session, grant: Grant, reply: object, at: float, in_time: bool) -> None:
     """Handle the reply to the renewal of an item: it lasts longer, or it is lost."""
-    assert isinstance(grant, ItemGrant)
     if isinstance(reply, Touched):
         margin = grant.deadline - session.clock()
         with session.mutex:
             if grant.longer(reply.left):
                 grant.lengthen(at, reply.left)
-            grant.confirm(at, reply.left)
-        tell_renewed(session, grant, at, margin, grant.key)
+            grant.confirm(at, reply.left, session.backend.skew)
+        tell_renewed(session, grant, at, margin, grant.holds[0]._detail)
     elif in_time:
         session.lose(
             grant, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from ..rules.locks import Command, Entry, LockState, Reply
+from ..rules.locks import Command, Entry, LockState, Release, Reply
 from ..stores.base import Backend, Runtime
 from . import admin, handle_secrets, lease_ops, validate
 from .admin import Resource
@@ -100,7 +100,7 @@ class ClientSession:
         clock = session.clock()
         with session.mutex:
             until = clock + max(self.default_lease, FORGET)
-            session.schedule_release(PendingRelease(name, ticket, True, clock, until))
+            session.schedule_release(PendingRelease(name, ticket, Release(ticket, True), clock, until))
         await flush_release(session, ticket)
 
     # -- leases

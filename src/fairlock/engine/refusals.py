@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import ConfigError, LeaseLost
 from ..rules.locks import EXCLUSIVE, Mismatch, Revoked
-from .request import LockRequest
+
+if TYPE_CHECKING:
+    from .request import LockRequest
 
 
 def refusal(request: LockRequest, reply: object) -> Exception:

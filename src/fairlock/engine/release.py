@@ -1,66 +1,162 @@
-"""Release: from a hold to nothing.
+"""Release: from a hold to nothing, for locks and for items of pools.
 
-    release         passes the grant on to the next of the local queue, or sends Release
-    flush_release   sends a pending release
+    begin_release    passes the grant on to the next of the local queue, or returns the message to send
+    finish_release   what the reply means: it was held until then, or it had been lost
+    release          both, with everything that has to wait in between: repetitions, a store that is down
+    flush_release    sends a pending release
 
-fast_acquire.py releases a lock that no other waits for, without waiting and so without coroutines.
+Between the first two there is one exchange with the store, as in acquire.py.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from ..errors import ConfigError, RecordDamaged, StoreError
-from ..rules.locks import Detach, Granted, Release, Released
+from ..rules.locks import Release, Released
 from ..stores import deadline
+from . import events
 from .events import tell_lost, tell_released, warn
-from .grant import Grant, LeaseBase
+from .grant import Grant, LeaseBase, Loss
+from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .local_queue import may_pass_on, pass_on, passed_on
-from .session import FORGET, PendingRelease, Session
+from .request import named
+from .session import Session
+
+RELEASED_NOW = Released(True)
+modules = sys.modules
 
 
-async def release(session: Session, hold: LeaseBase, quiet: bool = False) -> None:
-    """Give the hold back: to the next of the local queue, or to the store. A second time does nothing.
+def begin_release(session: Session, hold: LeaseBase, quiet: bool = False) -> Any:
+    """Give the hold back to the next of the local queue, or return the message to send: from here on it is not held.
 
-    Raises LeaseLost if it was lost, StoreError if the store cannot be reached (the keeper goes on trying, and this may
-    be called again). quiet: neither; it is reported and kept as a pending release.
+    None: it is over. Raises LeaseLost if it was lost (quiet: not even then). On any other exception, and if the message
+    cannot be sent, the caller must `release`.
     """
+    grant = hold._grant
     with session.mutex:
         if hold._released:
-            return
-        grant, lost = hold._grant, bool(hold._reason)
-        if not lost and not grant.leaving:
-            if _leave_to_others(session, grant, hold):
+            return None
+        if not hold._reason:
+            clock = session.clock()
+            if grant.state is HELD and _leave_to_others(session, grant, hold, clock):
                 over(hold)
             else:
-                grant.leaving = True
-    if hold._released:
-        tell_released(session, hold)
-        return
-    if lost:
-        over(hold)
-        session.leave_soon(grant)
-        if not quiet and hold._reason != "forked":
-            raise hold._loss()
-        return
-    await _leave(session, grant, hold, quiet)
+                if grant.state is HELD:
+                    grant.since = clock
+                    grant.state = RELEASING
+                if hold._request.at_least is not None or hold._request.pool:
+                    return hold._request.release_message(session, grant, hold)
+                return named(Release, (grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence, None))
+    if not hold._reason:
+        tell_released(session, hold, hold._detail)
+        return None
+    over(hold)
+    session.leave_soon(grant)
+    if not quiet and hold._reason != "forked":
+        raise hold._loss()
+    return None
 
 
-def _leave_to_others(session: Session, grant: Grant, hold: LeaseBase) -> bool:
+def _leave_to_others(session: Session, grant: Grant, hold: LeaseBase, clock: float) -> bool:
     """Under the mutex: return True if the grant stays with others of this client, so that nothing is sent."""
-    if passed_on(grant, hold):
+    if len(grant.holds) != 1 or grant.holds[0] is not hold:
+        if not passed_on(grant, hold):
+            grant.holds.remove(hold)  # readers that share a grant: the last one releases it
         return True
-    if len(grant.holds) > 1:
-        grant.holds.remove(hold)  # readers that share a grant: the last one releases it
-        return True
-    clock = session.clock()
-    if not session.closing and may_pass_on(grant, clock):
+    if grant.queue and not session.closing and may_pass_on(grant, clock):
         pass_on(grant, clock)
         return True
     return False
 
 
+def finish_release(
+    session: Session, hold: LeaseBase, answer: tuple[Any, float, bool], quiet: bool = False, repeated: bool = False
+) -> None:
+    """Handle the reply. Raises LeaseLost if it shows that the hold had been lost (quiet: not even then).
+
+    repeated: an earlier message may have released it.
+    """
+    reply, at, again = answer
+    grant, request = hold._grant, hold._request
+    session.heard = at
+    if session.down:
+        session.answered(at)
+    kept = reply == RELEASED_NOW or request.gave_up(reply)
+    if not kept:
+        if grant.since < grant.deadline:
+            # An earlier try has done it, or the keeper, or another thread that released it, too; or it ended while the
+            # request was under way.
+            kept = again or repeated or session.backend.may_duplicate or grant.deadline <= session.clock()
+        if session.closing:
+            kept = True  # close() also releases what other threads are releasing: a missing grant proves nothing
+    key = request.key or grant.ticket
+    with session.mutex:
+        if session.pending_releases:
+            session.pending_releases.pop(grant.ticket, None)
+        noticed = grant.loss is not None  # while the request was under way
+        if not noticed:
+            grant.state = RELEASED if kept else LOST
+        alone = not (grant.queue or request.together) and session.grants.get(key) is grant
+        if alone:
+            del session.grants[key]
+    if not alone:
+        session.drop_grant(grant)
+    over(hold)
+    grant.holds = []  # or the two would keep each other alive until a garbage collection
+    if kept:
+        if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+            tell_released(session, hold, hold._detail)
+        return
+    if not noticed:
+        hold._reason = "expired"
+        grant.loss = Loss("expired", "it had ended before it was released. Someone else may have held it meanwhile")
+        tell_lost(session, hold, "expired", grant.loss.story)
+    if not quiet:
+        raise hold._loss()
+
+
+async def release(
+    session: Session, hold: LeaseBase, quiet: bool = False, message: Any = None, repeated: bool = False
+) -> None:
+    """Give the hold back: to the next of the local queue, or to the store. A second time does nothing.
+
+    Raises LeaseLost if it was lost, StoreError if the store cannot be reached (the keeper goes on trying, and this may
+    be called again). quiet: neither; it is reported and kept as a pending release. message: from `begin_release`;
+    repeated: it may have been sent already.
+    """
+    grant, request = hold._grant, hold._request
+    if message is None:
+        repeated = grant.state is not HELD
+        message = begin_release(session, hold, quiet)
+        if message is None:
+            return
+    try:
+        answer = await session.call(request.name, message, None, session.pools() if request.pool else None)
+    except (StoreError, ConfigError) as error:
+        if hold._released:  # by close() of this client
+            return
+        clock = session.clock()
+        with session.mutex:
+            session.give_up(grant, clock + max(request.stay(hold, clock), 0.1))
+        session.drop_grant(grant)
+        if not quiet:
+            raise
+        over(hold)
+        tell_released(session, hold, "it did not reach the store and is tried again")
+        warn(f"The release of {hold._what} did not reach the store ({error}); it is tried again until the lease ends.")
+        return
+    except BaseException:
+        with session.mutex:
+            session.give_up(grant, session.clock(), leave_tombstone=True)
+        session.drop_grant(grant)
+        raise
+    finish_release(session, hold, answer, quiet, repeated)
+
+
 def over(hold: LeaseBase) -> None:
-    """Mark the hold as over."""
-    hold._released = True
+    """Mark the hold as over. The last line is what counts: a Ctrl-C may come between any two, and this is repeated."""
     grant = hold._grant
     if hold._home is not None:
         try:
@@ -71,74 +167,12 @@ def over(hold: LeaseBase) -> None:
     if nested:
         key = hold._request.name, hold._who
         if nested.get(key) is hold:
-            rest = [h for h in grant.holds if h._who == hold._who and not h._released]
+            rest = [h for h in grant.holds if h._who == hold._who and not h._released and h is not hold]
             if rest:  # released in another order than acquired: the rest still counts
                 nested[key] = rest[0]
             else:
                 nested.pop(key, None)
-    if grant.left:
-        grant.holds = []  # or the two would keep each other alive until a garbage collection
-
-
-async def _leave(session: Session, grant: Grant, hold: LeaseBase, quiet: bool) -> None:
-    clock = session.clock()
-    request = hold._request
-    stay = 0.0
-    if request.at_least is not None:
-        stay = request.at_least - (clock - hold._since)
-    first = not grant.going
-    grant.going = grant.going or clock
-    leave_tombstone = grant.doubtful or session.backend.may_duplicate
-    command: Release | Detach = Release(grant.ticket, leave_tombstone, hold.fence)
-    if stay > 0:
-        command = Detach(grant.ticket, grant.fence, max(int(stay * 1e6), 1), closed=True)
-    try:
-        answer = await session.call(grant.name, command)
-    except (StoreError, ConfigError) as error:
-        if hold._released:  # by close() of this client
-            return
-        with session.mutex:
-            until = clock + max(grant.lease, FORGET)
-            session.schedule_release(
-                PendingRelease(grant.name, grant.ticket, leave_tombstone, clock + max(stay, 0.1), until)
-            )
-        session.drop_grant(grant)
-        if not quiet:
-            raise
-        over(hold)
-        tell_released(session, hold, "it did not reach the store and is tried again")
-        warn(
-            f"The release of {grant.name!r} did not reach the store ({error}); it is tried again until the lease ends."
-        )
-        return
-    except BaseException:
-        with session.mutex:
-            session.schedule_release(
-                PendingRelease(grant.name, grant.ticket, True, clock, clock + max(grant.lease, FORGET))
-            )
-        session.drop_grant(grant)
-        raise
-    grant.left = True
-    with session.mutex:
-        session.pending_releases.pop(grant.ticket, None)
-    session.drop_grant(grant)
-    kept = isinstance(answer.reply, Granted) or (isinstance(answer.reply, Released) and answer.reply.held)
-    if (answer.again or not first or session.backend.may_duplicate) and grant.going < grant.deadline:
-        kept = True  # an earlier try has done it, or the keeper, or another thread that released it, too
-    if session.closing:
-        kept = True  # close() also releases what other threads are releasing: a missing grant proves nothing
-    if grant.going < grant.deadline <= session.clock():
-        kept = True  # it ended while the request was under way
-    over(hold)
-    if kept:
-        tell_released(session, hold)
-        return
-    if not grant.reason:  # else the loss was reported while the request was under way
-        grant.reason = hold._reason = "expired"
-        grant.story = "it had ended before it was released. Someone else may have held it meanwhile"
-        tell_lost(session, hold, "expired", grant.story)
-    if not quiet:
-        raise hold._loss()
+    hold._released = True
 
 
 async def flush_release(session: Session, ticket: str, until: float | None = None) -> bool:
@@ -148,10 +182,7 @@ async def flush_release(session: Session, ticket: str, until: float | None = Non
         return False
     before = None if until is None else deadline.begin(until - session.clock(), 0.0)
     try:
-        if pending.order is not None:
-            await session.call_pool(pending.name, pending.order, until)
-        else:
-            await session.call(pending.name, Release(ticket, pending.leave_tombstone, None, pending.lease), until)
+        await session.call(pending.name, pending.command, until, session.pools() if pending.pool else None)
     except RecordDamaged:
         pass  # there is nothing to release: its repair empties it
     except (StoreError, ConfigError):

@@ -21,6 +21,7 @@ from . import cancel_event
 from .boot_clock import jitter
 from .events import stumbled
 from .grant import NEVER, Grant, LeaseBase
+from .grant_state import HELD
 from .release import flush_release
 from .renewal_messages import pause_after_failure, renew_all
 from .session import SOON, Session
@@ -77,7 +78,7 @@ async def _keep(session: Session) -> None:
 
 
 def _next_due(session: Session) -> float:
-    times = [s.renew_at if s.renew_at < s.cap else s.cap for s in session.holders() if not s.leaving]
+    times = [s.renew_at if s.renew_at < s.cap else s.cap for s in session.holders() if s.state is HELD]
     grants = min(times, default=NEVER)
     pending_releases = min((d.due for d in session.pending_releases.values()), default=NEVER)
     return min(grants, pending_releases)
@@ -126,10 +127,10 @@ async def _round(session: Session, attend: bool = True) -> float:
 def _due(session: Session, grants: Sequence[Grant], clock: float) -> list[Grant]:
     """Return the grants to be renewed now: those that are due, and, if one message renews many, those due soon."""
     soon = [s for s in grants if s.renew_at - s.lease * EARLY <= clock or s.cap <= clock]
-    due = [s for s in soon if (s.renew_at <= clock or s.cap <= clock) and not s.leaving]
+    due = [s for s in soon if (s.renew_at <= clock or s.cap <= clock) and s.state is HELD]
     if due and session.backend.batch_size > 1:
         # One that was acquired a moment ago may be released in a moment: it is renewed when it is due.
-        early = [s for s in soon if clock < s.renew_at and clock < s.cap and not s.leaving]
+        early = [s for s in soon if clock < s.renew_at and clock < s.cap and s.state is HELD]
         due += [s for s in early if clock - s.asked >= s.lease / 4]
     return due
 
@@ -144,11 +145,11 @@ def _spread(grants: Iterable[Grant]) -> None:
 async def _attend(session: Session, grants: Iterable[Grant]) -> None:
     """Receive wake-ups for these from here on. Earlier ones are not received, so these grants are renewed at once."""
     clock = session.clock()
-    held = [s for s in grants if clock - s.admitted >= BRIEF and not s.leaving]
+    held = [s for s in grants if clock - s.since >= BRIEF and s.state is HELD]
     if not held:
         return
-    locks = [s for s in held if s.order is None]
-    pools = {s.name for s in held if s.order is not None} if len(locks) < len(held) else ()
+    locks = [s for s in held if not s.request.pool]
+    pools = {s.name for s in held if s.request.pool} if len(locks) < len(held) else ()
     since = await session.backend.attend({s.name for s in locks}, pools)
     if since < NEVER:
         for grant in [s for s in locks if s.asked < since and s.hears]:
@@ -213,7 +214,7 @@ async def _watch(session: Session) -> None:
         if session.cancels:
             cancel_event.look(session)
         for grant in watched:
-            if grant.end() <= clock and not grant.left:
+            if grant.end() <= clock:
                 session.lose(grant)
 
 

@@ -15,6 +15,7 @@ from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
 from ..stores.base import Answer, OutcomeUnknown
 from .events import tell_renewed
 from .grant import Grant
+from .grant_state import HELD
 from .recheck_leases import look_up, suspect
 from .session import Session
 
@@ -41,8 +42,8 @@ async def renew_all(session: Session, grants: Sequence[Grant]) -> None:
 
     StoreError if a whole message fails: then the others would most likely fail, too.
     """
-    locks = [s for s in grants if s.order is None]
-    items = [s for s in grants if s.order is not None] if len(locks) < len(grants) else []
+    locks = [s for s in grants if not s.request.pool]
+    items = [s for s in grants if s.request.pool] if len(locks) < len(grants) else []
     messages = deque(_messages(locks, session.backend.batch_size))
     if items:
         messages += _messages(items, session.pools().batch_size)
@@ -104,12 +105,12 @@ async def _send(session: Session, message: _Message) -> _Message | None:
 
 def _is_renewed(session: Session, grant: Grant) -> bool:
     """Return True if this grant is still to be renewed. A grant whose time is over is lost."""
-    if grant.leaving or grant.left or grant.reason:
+    if grant.state is not HELD:
         return False
     if session.clock() >= grant.cap:
         session.lose(grant)
         return False
-    if grant.order is None:
+    if not grant.request.pool:
         return True
     from .pool_renewal import is_renewed
 
@@ -119,7 +120,7 @@ def _is_renewed(session: Session, grant: Grant) -> bool:
 async def _call_many(
     session: Session, grants: Sequence[Grant]
 ) -> Sequence[Answer | PoolAnswer | OutcomeUnknown | LockError]:
-    if grants[0].order is None:
+    if not grants[0].request.pool:
         return await session.backend.call_many([(grant.name, _renewal(grant)) for grant in grants])
     from .pool_renewal import renewal
 
@@ -127,13 +128,14 @@ async def _call_many(
 
 
 def _renewal(grant: Grant, lease: float | None = None) -> Renew:
-    weight, span = grant.weight if grant.lowered else None, None if lease is None else int(lease * 1e6)
+    weight = grant.weight if grant.weight != grant.request.weight else None
+    span = None if lease is None else int(lease * 1e6)
     return Renew(grant.ticket, grant.fence, weight, span)
 
 
 def _failed(session: Session, grant: Grant, error: LockError) -> bool:
     """Note that this grant could not be renewed. Return True if that is a reply about this grant and no failure."""
-    if isinstance(error, RecordDamaged) and grant.order is None:
+    if isinstance(error, RecordDamaged) and not grant.request.pool:
         lose_damaged(session, grant, error)
         return True
     grant.failed = session.clock()
@@ -160,10 +162,10 @@ async def renew(session: Session, grant: Grant, lease: float | None = None) -> N
 
 def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: bool) -> None:
     """Handle the reply to a renewal: it lasts longer, or it is lost. `in_time`: it was held when that was sent."""
-    if grant.leaving or grant.reason:
+    if grant.state is not HELD:
         return
     reply = answer.reply
-    if grant.order is not None:
+    if grant.request.pool:
         from .pool_renewal import judge as judge_item
 
         judge_item(session, grant, reply, answer.at, in_time)
@@ -171,11 +173,11 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
     if isinstance(reply, Granted) and reply.fence == grant.fence:
         margin = grant.deadline - session.clock()
         with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
-            if grant.longer(reply.left) and not (grant.left or grant.leaving):
+            if grant.longer(reply.left) and grant.state is HELD:
                 if grant.weight == EXCLUSIVE:
                     session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
                 grant.lengthen(answer.at, reply.left)
-            grant.confirm(answer.at, reply.left)
+            grant.confirm(answer.at, reply.left, session.backend.skew)
         tell_renewed(session, grant, answer.at, margin)
         return
     why = reply.why if isinstance(reply, NotHolder) else None

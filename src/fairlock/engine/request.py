@@ -1,28 +1,35 @@
-"""Requests: the numbers that make a kind of lock, and the options of a hold."""
+"""Requests: the numbers that make a kind of lock, the options of a hold, and the messages that are sent for it.
+
+Locks and items of pools have one engine. They differ in the messages that are made here and in pool_request.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..rules.locks import EXCLUSIVE
-from ..stores.base import Soon
+from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release, Released
+from .refusals import refusal
 
 if TYPE_CHECKING:
-    from .grant import LeaseBase
+    from .grant import Grant, LeaseBase
+    from .session import Session
 
 PASSES = 32
 BLOCK = PASSES + 1  # fences: one for the first holder, one for each to which it is passed on
 
-
-WORKED_OUT = ("block", "key", "plain", "soon", "lease_us")
+WORKED_OUT = ("after", "before", "between", "block", "key", "lease_us", "together")
+named: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
 class LockRequest:
     """A request for a lock. Made once for many acquires, so everything that follows from it is computed here."""
 
     __slots__ = (
+        "after",
         "at_least",
+        "before",
+        "between",
         "block",
         "capacity",
         "fair",
@@ -35,10 +42,14 @@ class LockRequest:
         "name",
         "note",
         "on_lost",
-        "plain",
-        "soon",
+        "together",
         "weight",
     )  # fmt: skip
+
+    pool = False
+    message: type[Any] = Acquire
+    granted: type[Any] = Granted
+    renews = True
 
     def __init__(
         self,
@@ -69,16 +80,51 @@ class LockRequest:
         self.key: tuple[str, int, float] | None = None
         """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own."""
         self.block = 1
-        self.plain = False  # exclusive, and without any option that needs more work
-        self.soon: Soon | None = None  # how tasks send it, if there is a shortcut
         shared = capacity == EXCLUSIVE and fair and handoff and at_least is None and not handle
         if shared and (weight == EXCLUSIVE or max_hold is None):
             self.key = name, weight, lease
             if weight == EXCLUSIVE:
                 self.block = BLOCK
-                self.plain = max_hold is None and on_lost is None
+        self.together = self.key is not None and weight != EXCLUSIVE  # those who wait for it get it together
+        # The fields of the message that are the same each time: after the ticket, after `wait`, after the owner.
+        self.before: tuple[Any, ...] = capacity, weight, self.lease_us
+        self.between: tuple[Any, ...] = fair, self.block
+        self.after: tuple[Any, ...] = (note,)
 
     def but(self, **changes: Any) -> LockRequest:
         """Return a copy with other values."""
         same = {word: getattr(self, word) for word in self.__slots__ if word not in WORKED_OUT}
         return LockRequest(**(same | changes))
+
+    # -- messages
+
+    def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> Any:
+        """Return the message that gives this grant up; with `at_least` it may have to stay closed for a while."""
+        if (stay := self.stay(hold, session.clock())) > 0:
+            return Detach(grant.ticket, grant.fence, max(int(stay * 1e6), 1), closed=True)
+        return Release(grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence)
+
+    def withdraw_message(self, grant: Grant, leave_tombstone: bool, lease: int | None = None) -> Any:
+        """Return the message for a pending release: the ticket is given up, whatever it has."""
+        return Release(grant.ticket, leave_tombstone, None, lease)
+
+    def stay(self, hold: LeaseBase, clock: float) -> float:
+        """Return for how many seconds it must stay closed after a release now."""
+        return 0.0 if self.at_least is None else self.at_least - (clock - hold._since)
+
+    # -- replies
+
+    def accept(self, hold: LeaseBase, reply: Any) -> None:
+        """Note what the reply that grants it contains beside fence and time."""
+
+    def waits_after(self, reply: Any, trying: bool) -> bool:
+        """Return True if this reply means that the request waits, False if it is over."""
+        return isinstance(reply, Queued)
+
+    def gave_up(self, reply: Any) -> bool:
+        """Return True if this reply to a release shows that the grant was held until then."""
+        return isinstance(reply, Granted) or (isinstance(reply, Released) and reply.held)
+
+    def refusal(self, reply: Any) -> Exception | None:
+        """Return the error for a request that is over; None: it was only not granted in time."""
+        return None if isinstance(reply, Refused) else refusal(self, reply)

@@ -15,26 +15,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Hashable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from ..errors import ConfigError, LockError, LossReason, StoreError
-from ..rules.locks import EXCLUSIVE, Acquire, Command
+from ..rules.locks import Acquire
 from ..stores import base
 from ..stores.base import Answer, Backend, OutcomeUnknown, Runtime, unanswered
 from ..stores.deadline import over
 from . import validate
 from .boot_clock import jitter
 from .events import Event, EventKind, Measured, emit, stumbled, tell_lost
-from .grant import NEVER, Grant, LeaseBase
+from .grant import NEVER, Grant, LeaseBase, Loss
+from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .local_queue import lead
 from .owner import salt, this_process
 from .recheck_leases import follow, look_up
+from .request import LockRequest
 
 if TYPE_CHECKING:
-    from ..rules.pools import On, Order, Quit
+    from ..rules.pools import Order
     from ..stores.base import PoolAnswer, Pools
     from .cancel_event import Cancel
-    from .pool_acquire import Seeker
 
 TRIES = 5
 BRIEF = 1.0  # seconds for which a request is repeated in any case: a connection that broke is soon back
@@ -46,13 +47,10 @@ FORGET = 60.0  # a pending release lasts this long, or a lease: the store's cloc
 class PendingRelease(NamedTuple):
     name: str
     ticket: str
-    leave_tombstone: bool
+    command: Any
     due: float  # not before this: a lost grant is released only when its holder had the margin to notice
     until: float  # after this the lease has ended it anyway
-    order: On | Quit | None = None  # for a pool: this, and no Release
-    lease: int | None = (
-        None  # microseconds: if the lease is longer, another client has extended it, and it is not released
-    )
+    pool: bool = False  # the command is for a pool
 
 
 class Session:
@@ -63,7 +61,6 @@ class Session:
         owner: str | None,
         on_event: Callable[[Event], object] | None = None,
         hold: type[LeaseBase] = LeaseBase,
-        item: type[LeaseBase] = LeaseBase,
     ) -> None:
         self.backend = backend
         self.runtime = runtime
@@ -73,15 +70,13 @@ class Session:
         self.on_event = validate.callback(on_event, "on_event")
         self.measure: Callable[[Measured], None] | None = getattr(on_event, "measure_uncontended", None)
         self.hold = hold
-        self.item = item
         self.mutex = runtime.mutex()
         self.grants: dict[object, Grant] = {}
         self.pending_releases: dict[str, PendingRelease] = {}
         self.entered: dict[Hashable, list[LeaseBase]] = {}  # by `with`, of each thread or task, the innermost last
         self.nested: dict[tuple[str, Hashable], LeaseBase] = {}  # reentrant holds, by thread or task
-        self.seeking: dict[str, Seeker] = {}  # searches for an item of a pool, by ticket
-        self.cancels: dict[LeaseBase | Seeker, Cancel] = {}  # waits that can be cancelled, and by what
-        self.called_off: set[LeaseBase | Seeker] = set()
+        self.cancels: dict[LeaseBase, Cancel] = {}  # waits that can be cancelled, and by what
+        self.called_off: set[LeaseBase] = set()
         self.ends_with_process = True  # grants are released at the normal end of the interpreter
         self.closing = False  # nothing is acquired or passed on any more
         self.closed = False
@@ -96,10 +91,9 @@ class Session:
         self.watch_bell = runtime.event()
         self.watching = False
         self.watch_at = 0.0
-        self._tickets = count(1)
         self.passed_on = False  # a lock was passed on between threads or tasks of this client
-        self._prefix = os.urandom(9).hex()
-        self._salt = salt()
+        self._number = map("%08x".__mod__, count(1)).__next__
+        self._prefix, self._salt = os.urandom(9).hex(), salt()
         follow(self)
 
     def ticket(self, who: Hashable = None) -> str:
@@ -108,12 +102,11 @@ class Session:
         The digits of the thread find deadlocks. They are 0 if it is not known: as soon as this client has passed on
         a lock from one thread or task to another, a ticket does not show any more which of them holds it.
         """
-        thread = 0 if who is None or self.passed_on else (hash(who) ^ self._salt) & 0xFFFFFF
-        return "%s%06x%08x" % (self._prefix, thread, next(self._tickets))  # noqa: UP031  # a tenth quicker
+        return self._prefix + ("000000" if who is None or self.passed_on else self.thread(who)) + self._number()
 
     def thread(self, who: Hashable) -> str:
         """Return the number of this thread or task as a ticket has it."""
-        return f"{(hash(who) ^ self._salt) & 0xFFFFFF:06x}"
+        return "%06x" % ((hash(who) ^ self._salt) & 0xFFFFFF)
 
     def over(self) -> BaseException:
         """Return the error of a closed client; for other threads and tasks at the end of the interpreter an exception
@@ -124,14 +117,16 @@ class Session:
 
     # -- calls to the store
 
-    async def call(self, name: str, command: Command, until: float | None = None) -> Answer:
+    async def call(self, name: str, command: Any, until: float | None = None, pools: Pools | None = None) -> Answer:
         """Make one step, repeated while its outcome is unknown. StoreError if that does not help until `until`."""
         turn, began = 0, self.clock()
+        target: Any = self.backend if pools is None else pools
+        acquires = type(command) is Acquire or type(command).__name__ == "Seek"  # most clients import no pools
         while True:
-            if self.closing and (self.closed or isinstance(command, Acquire)):
+            if self.closing and (self.closed or acquires):
                 raise self.over()
             try:
-                answer = await self.backend.call(name, command)
+                answer: Answer = await target.call(name, command)
                 break
             except StoreError as error:
                 self.failed(error)
@@ -140,6 +135,8 @@ class Session:
                 turn += 1
                 look_up(self)  # the backend may know more than this one request shows
                 await self.doubted(doubt, turn, began, until)
+                if acquires and pools is not None:
+                    command = command._replace(again=True)
         self.answered(answer.at)
         return answer if not turn else answer._replace(again=True)
 
@@ -150,28 +147,13 @@ class Session:
             raise ConfigError(f"{self.backend.where} keeps no pools. All stores that come with fairlock do.")
         return pools
 
+    def target(self, request: LockRequest) -> Any:
+        """Return what this request is sent to: the backend, or its pools."""
+        return self.pools() if request.pool else self.backend
+
     async def call_pool(self, pool: str, order: Order, until: float | None = None) -> PoolAnswer:
         """Like `call`, for a step of a pool."""
-        from ..rules.pools import Seek  # here, because most clients use no pools
-
-        pools = self.pools()
-        turn, began = 0, self.clock()
-        while True:
-            if self.closing and (self.closed or isinstance(order, Seek)):
-                raise self.over()
-            try:
-                answer = await pools.call(pool, order)
-                break
-            except StoreError as error:
-                self.failed(error)
-                raise
-            except OutcomeUnknown as doubt:
-                turn += 1
-                await self.doubted(doubt, turn, began, until)
-                if isinstance(order, Seek):
-                    order = order._replace(again=True)
-        self.answered(answer.at)
-        return answer if not turn else answer._replace(again=True)
+        return cast("PoolAnswer", await self.call(pool, order, until, self.pools()))
 
     def failed(self, error: StoreError) -> None:
         if not error.refused:
@@ -205,7 +187,7 @@ class Session:
 
     def holders(self) -> list[Grant]:
         """Return the grants that this client holds, whatever changes in the meantime."""
-        return [grant for grant in list(self.grants.values()) if grant.fence]
+        return [grant for grant in list(self.grants.values()) if grant.state is HELD or grant.state is RELEASING]
 
     def occupied(self, grant: Grant) -> None:
         """Let the keeper renew this grant from now on. It is filed already, and its times are set.
@@ -263,35 +245,31 @@ class Session:
         """Remove this grant. If others wait in its local queue, one of them asks for a new grant."""
         with self.mutex:
             # In an order that a Ctrl-C may interrupt between any two lines, and that may be repeated.
-            if self.grants.get(grant.filed) is grant:
-                if grant.queue:
-                    self.hand_down(grant)
-                else:
-                    del self.grants[grant.filed]
-            if grant.weight != EXCLUSIVE:
-                self.grants.pop(grant.ticket, None)
+            self.hand_down(grant)
+            if self.grants.get(grant.ticket) is grant:
+                del self.grants[grant.ticket]
 
     def set_apart(self, grant: Grant) -> None:
         """Under the mutex: keep this grant, but do not share it from here on."""
-        if grant.filed != grant.ticket:
+        if self.grants.get(grant.request.key) is grant:
             self.grants[grant.ticket] = grant
             self.hand_down(grant)
-            grant.filed = grant.ticket
 
     def hand_down(self, grant: Grant) -> None:
-        """Under the mutex: the first of the local queue leads from here on, for a new grant with a new ticket."""
-        if self.grants.get(grant.filed) is not grant:
+        """Under the mutex: this grant is shared no more. The first of its local queue, if there is one, leads from here
+        on, for a new grant with a new ticket."""
+        key = grant.request.key
+        if self.grants.get(key) is not grant:
             return
         if grant.queue:
             heir = grant.queue[0]
-            new = Grant(heir._request, self.ticket(heir._who), self.backend.skew, grant.filed)
+            new = Grant(heir._request, self.ticket(heir._who), heir)
             new.queue = grant.queue
-            new.leader = heir
-            self.grants[grant.filed] = new
+            self.grants[key] = new
             grant.queue = None
             lead(new, heir)
         else:
-            del self.grants[grant.filed]
+            del self.grants[key]
 
     def leave_soon(self, grant: Grant) -> None:
         """Release a lost grant now, before its margin is over, if all its holders know of the loss and released it."""
@@ -304,25 +282,21 @@ class Session:
     def lose(self, grant: Grant, reason: LossReason | Literal[""] = "", story: str = "") -> None:
         """Lose this grant, for all its holders, for good. Without a reason: its time is over."""
         with self.mutex:
-            if grant.reason or grant.left:
+            if grant.state is LOST or grant.state is RELEASED:
                 return
             clock = self.clock()
             if not reason:
                 reason, story = self._why(grant, clock)
-            grant.reason, grant.story = reason, story
+            grant.loss = Loss(reason, story)
             holds = list(grant.holds)
             for hold in holds:
                 hold._reason = reason
             if reason != "forked":
-                due = clock + grant.margin  # also of an evicted one, whose grant stays: its holder has not noticed yet
-                leave_tombstone = grant.doubtful or self.backend.may_duplicate
-                until = clock + max(grant.lease, FORGET)
-                own = (
-                    None if grant.order is not None or grant.cut or reason == "evicted" else int(grant.lease * 1e6) + 1
-                )
-                self.schedule_release(
-                    PendingRelease(grant.name, grant.ticket, leave_tombstone, due, until, grant.order, own)
-                )
+                due = clock + grant.lease / 10 + self.backend.skew
+                # Also of an evicted one, whose grant stays: its holder has not noticed yet.
+                own = None if grant.cut or reason == "evicted" else int(grant.lease * 1e6) + 1
+                self.give_up(grant, due, own)
+            grant.state = LOST
         self.drop_grant(grant)
         for hold in holds:
             tell_lost(self, hold, reason, story)
@@ -346,6 +320,17 @@ class Session:
 
     # -- pending releases
 
+    def give_up(self, grant: Grant, due: float, lease: int | None = None, leave_tombstone: bool | None = None) -> None:
+        """Under the mutex: record that the ticket of this grant must be given up, at `due` or as soon as possible.
+
+        With a lease: not if it is longer in the store, because then another client has extended it.
+        """
+        if leave_tombstone is None:
+            leave_tombstone = grant.doubtful or self.backend.may_duplicate
+        command = grant.request.withdraw_message(grant, leave_tombstone, lease)
+        until = self.clock() + max(grant.lease, FORGET)
+        self.schedule_release(PendingRelease(grant.name, grant.ticket, command, due, until, grant.request.pool))
+
     def schedule_release(self, pending: PendingRelease) -> None:
         """Under the mutex."""
         self.pending_releases[pending.ticket] = pending
@@ -360,22 +345,21 @@ class Session:
         """Reset the session in the child of a fork: it holds nothing, waits for nothing, has nothing to send."""
         self.mutex = self.runtime.mutex()
         for grant in self.grants.values():
-            grant.reason, grant.story = "forked", "it belongs to the parent process"
+            grant.loss = Loss("forked", "it belongs to the parent process")
+            grant.state = LOST
             for hold in grant.holds:
                 hold._reason = "forked"
         self.grants.clear()
         self.pending_releases.clear()
         self.entered.clear()
         self.nested.clear()
-        self.seeking.clear()
         self.cancels.clear()
         self.called_off.clear()
         self.bell = self.runtime.event()
         self.watch_bell = self.runtime.event()
         self.keeping = self.watching = False
         self.wake_at = NEVER
-        self._prefix = os.urandom(9).hex()
-        self._salt = salt()
+        self._prefix, self._salt = os.urandom(9).hex(), salt()
         if self._unnamed:
             self.owner = this_process()
         self.backend.forked()

@@ -5,7 +5,6 @@ Written once, like the rest of the engine; the two faces differ only in how they
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Coroutine, Hashable, Iterable
 from types import FrameType
 from typing import Any
@@ -13,29 +12,40 @@ from typing import Any
 from ..errors import AlreadyHeld, LockTimeout, StoreError
 from ..rules.locks import EXCLUSIVE
 from ..stores import deadline
-from .acquire import QUICKLY, acquire, withdraw
+from .acquire import acquire, begin_acquire
 from .admin import duration, in_the_way, resource
-from .events import tell_given_up
 from .grant import LeaseBase
+from .grant_state import HELD
 from .release import flush_release, release
 from .request import LockRequest
 from .session import Session
+from .withdraw import QUICKLY, withdraw
 
 
-async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant: bool) -> bool:
+async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant: bool = False) -> bool:
     """Return True if acquired within `limit` seconds (None: forever, 0: only a try). On any exception call `undo`."""
-    hold._began = hold._began or session.clock()
     if reentrant and await _again(session, hold):
         return True
-    if limit is None and hold._who in session.entered:
-        await _not_for_oneself(session, hold)
-    until = limit if not limit else session.clock() + limit
-    had = await acquire(session, hold, until)
-    if not had:
-        tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
-    elif reentrant:
+    until = session.clock() + limit if limit else None
+    if begin_acquire(session, hold, limit == 0) is not None:
+        hold._grant.doubtful = False  # `acquire` sends it
+    had = await wait(session, hold, until, limit == 0)
+    if had and reentrant:
         session.nested[hold._request.name, hold._who] = hold
     return had
+
+
+async def wait(
+    session: Session,
+    hold: LeaseBase,
+    until: float | None,
+    trying: bool = False,
+    answer: tuple[Any, float, bool] | None = None,
+) -> bool:
+    """Go on after `begin_acquire`, as `acquire` does, but not to wait forever for what this thread or task holds."""
+    if until is None and not trying and hold._who in session.entered:
+        await _not_for_oneself(session, hold)
+    return await acquire(session, hold, until, trying, answer)
 
 
 async def _again(session: Session, hold: LeaseBase) -> bool:
@@ -52,7 +62,7 @@ async def _again(session: Session, hold: LeaseBase) -> bool:
     with session.mutex:
         mine = any(h._who == who for h in grant.holds)  # it may have been passed on: then it belongs to another
         clock = session.clock()
-        if mine and not (grant.reason or grant.leaving or grant.left or clock >= grant.end()):
+        if mine and grant.state is HELD and clock < grant.end():
             if grant.weight < request.weight:
                 return False
             hold._grant, hold._since, hold.fence = grant, clock, first.fence
@@ -60,21 +70,17 @@ async def _again(session: Session, hold: LeaseBase) -> bool:
             hold._ended = True  # it has no events: the first one has
             return True
         del session.nested[request.name, who]
-    if mine and not (grant.leaving or grant.left):
+    if mine and grant.state is HELD:
         session.lose(grant)
         await flush_release(session, grant.ticket, clock + QUICKLY)
     return False
 
 
 def undo(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
-    """Undo everything so far: the hold is neither entered nor held nor waited for. Call it where the exception is
-    handled; what it returns may run in another task."""
-    return _undo(session, hold, sys.exception())
-
-
-async def _undo(session: Session, hold: LeaseBase, error: BaseException | None) -> None:
+    """Undo everything so far: the hold is neither entered nor held nor waited for. As `withdraw`, call it where the
+    exception is handled."""
     no_longer_entered(session, hold)
-    await withdraw(session, hold, error)
+    return withdraw(session, hold)
 
 
 async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
@@ -114,12 +120,8 @@ def _was_left(hold: LeaseBase) -> bool:
 
 def enter(session: Session, hold: LeaseBase, frame: FrameType) -> None:
     """Mark a hold as entered by a `with` in this frame."""
-    hold._entered = (frame, frame.f_lasti)
-    stack = session.entered.get(hold._who)
-    if stack is None:
-        session.entered[hold._who] = [hold]
-    else:
-        stack.append(hold)
+    hold._entered = frame, frame.f_lasti
+    session.entered.setdefault(hold._who, []).append(hold)
 
 
 def no_longer_entered(session: Session, hold: LeaseBase) -> None:
@@ -141,6 +143,11 @@ async def leave(session: Session, hold: LeaseBase, error: BaseException | None) 
     if not hold._released and hold._session.clock() >= hold._grant.end():
         hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if the lock was not acquired by another
     await release(session, hold, quiet=True)
+    raise_loss(hold, error)
+
+
+def raise_loss(hold: LeaseBase, error: BaseException | None) -> None:
+    """At the end of `with`: raise a loss if the body was clean, else note it on its exception."""
     if hold._reason and hold._reason != "forked":
         loss = hold._loss()
         if error is None:
@@ -152,7 +159,7 @@ async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTime
     """Return the LockTimeout of a wait that has ended: the holder, how long this one waited, its place in the queue."""
     request = hold._request
     grant = hold._grant if hold._event is None else session.grants.get(request.key)
-    place = grant.ahead + 1 if grant is not None and grant.waited else None
+    place = grant.place[0] + 1 if grant is not None and grant.place is not None else None
     held = ""
     holders: tuple[str, ...] = ()
     try:

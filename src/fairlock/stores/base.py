@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from ..errors import LockError, RecordDamaged, StoreError
 
 if TYPE_CHECKING:  # most programs use no pool, and start-up time counts
-    from ..rules.locks import Acquire, Command, LockState, Reply, Wakeup
+    from ..rules.locks import Command, LockState, Reply, Wakeup
     from ..rules.pools import Answered, ItemState, On, Order, Take, WorkerQueue
     from .row_cache import RowCache
 
@@ -394,24 +394,6 @@ class Answer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out: Released(False) then proves nothing
 
 
-class Soon(Protocol):
-    """The commonest steps of one request, for tasks. Each returns something to await, which gives None if `call` must
-    be used instead.
-
-    None in place of something to await: nothing was sent. OutcomeUnknown, when it is awaited: no reply came.
-    """
-
-    @property
-    def of(self) -> object:
-        """The backend that made it."""
-
-    def enter(self, ticket: str, at: float) -> Awaitable[int | bytes | None] | None:
-        """Acquire by this ticket, at this time of the client's clock: the fence, for the whole lease."""
-
-    def leave(self, ticket: str, fence: int) -> Awaitable[int | None] | None:
-        """Release without a tombstone: 1 if it was held until then."""
-
-
 class Backend(ABC):
     """What the engine calls."""
 
@@ -451,10 +433,11 @@ class Backend(ABC):
         """
         return await one_by_one(self.call, calls)
 
-    def soon(self, name: str, command: Acquire) -> Soon | None:
-        """For tasks: the same steps for any ticket of one request, with all of one turn of the loop in one message.
+    def call_soon(self, name: str, command: Command) -> Awaitable[Answer | None] | None:
+        """Make the same step for a task: a future that the reader of the reply completes, so no coroutine is needed.
 
-        None: there is no such short way, use `call`.
+        All of one turn of the loop go out in one write. None, now or as its result: it was not made, use `call`.
+        OutcomeUnknown, when it is awaited: no reply came.
         """
         return None
 
@@ -572,6 +555,10 @@ class Pools(ABC):
 
         Raises OutcomeUnknown if it was sent and no reply came.
         """
+        return None
+
+    def call_soon(self, pool: str, order: Order) -> Awaitable[PoolAnswer | None] | None:
+        """Make the same step for a task, as Backend.call_soon does; None: it was not made, use `call`."""
         return None
 
     async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from ..engine import fast_acquire, lease_ops, validate, with_block
+from ..engine import lease_ops, validate, with_block
 from ..engine.grant import LeaseBase
 from ..engine.release import release
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..errors import LeaseLost
+from . import exchange
 
 
 class Lease(LeaseBase):
@@ -34,8 +35,7 @@ class Lease(LeaseBase):
         keeper keeps trying until the lease ends.
         """
         try:
-            if not fast_acquire.leave(self._session, self):
-                run(release(self._session, self))
+            exchange.give_back(self._session, self)
         except KeyboardInterrupt:
             release_surely(self)
             raise
@@ -66,8 +66,7 @@ def leave_surely(lease: Lease, error: BaseException | None) -> None:
     """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
     try:
         with_block.no_longer_entered(lease._session, lease)
-        if not fast_acquire.leave(lease._session, lease):
-            run(with_block.leave(lease._session, lease, error))
+        exchange.leave(lease._session, lease, error)
     except KeyboardInterrupt:
         leave_again(lease, error)
         raise
@@ -76,7 +75,7 @@ def leave_surely(lease: Lease, error: BaseException | None) -> None:
 # The rest is not written where it is needed: a function with a lambda in it is dearer from its first line on.
 
 
-def leave_again(lease: Lease, error: BaseException | None) -> None:
+def leave_again(lease: LeaseBase, error: BaseException | None) -> None:
     """After a Ctrl-C in the middle of it, or even before it began."""
     surely(lambda: run(with_block.leave(lease._session, lease, error)))
 

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from ..engine import with_block
-from ..engine.grant import LeaseBase
+from ..engine.lock_base import HoldingAllBase
 from ..engine.run_sync import run
 from ..stores import deadline
 from .lease import Lease, surely
 from .runtime import me
 
 if TYPE_CHECKING:
-    from .locks import Lock
+    pass
 
 
-class HoldingAll:
+class HoldingAll(HoldingAllBase):
     """One use of several locks as a context manager. It enters with a mapping from name to Lease; else LockTimeout."""
 
-    def __init__(self, locks: Sequence[Lock], limit: float | None) -> None:
-        self._locks = locks
-        self._limit = limit
-        self._holds: list[LeaseBase] | None = None
-
     def __enter__(self) -> Mapping[str, Lease]:
-        if self._holds is not None:
-            raise RuntimeError("lock_all() is for one use; call it again for another.")
-        self._holds = []
+        requests = self._begin()
         if not self._locks:
             return {}
         session = self._locks[0]._session
-        requests = [(lock._request, lock._reentrant) for lock in self._locks]
         try:
             leases = run(with_block.get_all(session, requests, self._limit, me.token, self._holds))
             for lease in leases.values():

@@ -5,27 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, overload
 
-from ..engine import admin, cancel_event, validate, with_block
+from ..engine import admin, cancel_event, with_block
 from ..engine.cancel_event import Cancel
-from ..engine.fast_acquire import enter as enter_at_once
-from ..engine.fast_acquire import leave as leave_at_once
-from ..engine.pickling import NotPickled
+from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
 from ..engine.request import LockRequest
 from ..engine.run_sync import run
 from ..engine.validate import OWN, Seconds
 from ..errors import NotHeld
-from ..rules.locks import EXCLUSIVE
 from ..stores import deadline
+from . import exchange
 from .lease import Lease, leave_again, leave_surely, release_surely, undo_surely
 from .runtime import me
-from .wait_locally import behind
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # known to every checker; a default needs Python 3.13 otherwise
 
-    from .client import Locks
 
     T = TypeVar("T", bound=Lease | None, default=Lease | None, covariant=True)
 else:
@@ -37,20 +33,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Lock(NotPickled, Generic[T]):
+class Lock(LockBase, Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
-    def __init__(self, locks: Locks, request: LockRequest, timeout: float | None, reentrant: bool) -> None:
-        self._locks = locks
-        self._session = locks._session
-        self._request = request
-        self._timeout = timeout
-        self._reentrant = reentrant
-        self._holds: list[Lease] = []
+    if TYPE_CHECKING:
 
-    @property
-    def name(self) -> str:
-        return self._request.name
+        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True) -> T: ...
@@ -73,28 +61,13 @@ class Lock(NotPickled, Generic[T]):
         """
         return self._get(self._request, self._limit(blocking, timeout), cancel)
 
-    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding:
-        """Return a context manager for one use. It enters with a Lease, or raises LockTimeout."""
-        request = self._request if note is None else self._request.but(note=validate.label(note, "A note"))
-        return Holding(self, request, self._limit(True, timeout))
-
     def release(self) -> None:
         """Release this thread's newest lease of this object, else the oldest. NotHeld if there is none."""
-        self._newest().release()
+        self._newest(me.token).release()
 
     def locked(self) -> bool:
         """Return True if an attempt would be refused at this moment. Asks the store."""
         return run(admin.refused_now(self._session, self._request))
-
-    @property
-    def held(self) -> bool:
-        """True if this object holds it, by the client's own clock. Sends nothing."""
-        return any(h.held for h in list(self._holds))
-
-    def _limit(self, blocking: bool, timeout: Seconds | None) -> float | None:
-        if timeout is OWN:
-            return self._timeout if blocking else 0.0
-        return validate.blocking(blocking, timeout)
 
     def _get(self, request: LockRequest, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         lease = Lease(self._session, request, me.token)
@@ -103,11 +76,7 @@ class Lock(NotPickled, Generic[T]):
                 deadline.begin(limit)
             if cancel is not None:
                 cancel_event.begin(self._session, lease, cancel)
-            at_once = not self._reentrant and enter_at_once(self._session, lease, limit == 0)
-            had = at_once or self._waits(lease, limit)
-            if had:
-                home = lease._home = self._holds  # type: ignore[assignment]
-                home.append(lease)
+            had = exchange.acquire(self._session, lease, limit, self._reentrant, self._holds)
             if limit is not None:
                 deadline.end()
             if cancel is not None:
@@ -119,43 +88,20 @@ class Lock(NotPickled, Generic[T]):
             cancel_event.end(self._session, lease)
             raise
 
-    def _waits(self, lease: Lease, limit: float | None) -> bool:
-        """Acquire by waiting. Return True if acquired in time. On any exception the caller must undo it."""
-        session = self._session
-        began = lease._began = session.clock()
-        follows = limit != 0 and lease._grant.leader is not lease
-        if follows and not self._reentrant and lease._who not in session.entered:
-            if behind(session, lease, limit):
-                return True
-            if limit:
-                limit = max(limit - (session.clock() - began), 0.000_001)
-        if limit is None and any(h._who is lease._who for h in list(self._holds)):
-            lease._warn_at = began + 1.0
-        return run(with_block.get(session, lease, limit, self._reentrant))
-
-    def _newest(self) -> Lease:
-        who = me.token
-        holds = [h for h in list(self._holds) if not h._released]
-        if not holds:
-            raise NotHeld(f"{self.name!r} is not held by this object, so there is nothing to release.")
-        return next((h for h in reversed(holds) if h._who is who), holds[0])
-
     def __enter__(self) -> Lease:
         return self._enter(Lease(self._session, self._request, me.token), self._timeout, self)
 
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
         """By the `with` of the caller's caller."""
-        session = self._session
+        session, frame = self._session, sys._getframe(2)
         try:
             if limit is not None:
                 deadline.begin(limit)
-            if self._reentrant or not enter_at_once(session, lease, limit == 0):
-                if not self._waits(lease, limit):
-                    raise run(with_block.timed_out(session, lease, limit or 0.0))
-            home = lease._home = self._holds  # type: ignore[assignment]
-            home.append(lease)
+            if not exchange.acquire(session, lease, limit, self._reentrant, self._holds):
+                raise run(with_block.timed_out(session, lease, limit or 0.0))
             lease._by = by
-            with_block.enter(session, lease, sys._getframe(2))
+            lease._entered = frame, frame.f_lasti
+            session.entered.setdefault(lease._who, []).append(lease)
             if limit is not None:
                 deadline.end()
             return lease
@@ -168,23 +114,15 @@ class Lock(NotPickled, Generic[T]):
         lease = None
         session = self._session
         try:
-            lease = self._last_entered()
+            stack = session.entered.get(me.token)
+            lease = stack[-1] if stack and stack[-1]._by is self else self._last_entered(me.token)
             with_block.no_longer_entered(session, lease)
-            if not leave_at_once(session, lease):
-                run(with_block.leave(session, lease, error))
+            exchange.give_back(session, lease, leaving=True)
+            if lease._reason:
+                with_block.raise_loss(lease, error)
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
-            leave_again(lease or self._last_entered(), error)
+            leave_again(lease or self._last_entered(me.token), error)
             raise
-
-    def _last_entered(self) -> Lease:
-        """The lease with which this thread's `with` of this very object was entered."""
-        stack = self._session.entered.get(me.token, ())
-        if stack and stack[-1]._by is self:
-            return stack[-1]  # type: ignore[return-value]
-        for lease in reversed(stack):
-            if lease._by is self:
-                return cast(Lease, lease)
-        raise NotHeld(f"This thread leaves {self.name!r} without having entered it. Use hold() across threads.")
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         from .decorator import guarded
@@ -221,61 +159,43 @@ class Lock(NotPickled, Generic[T]):
                 if each is old:
                     stack[place] = new
             if old._reason:  # in the very moment of the wait: the `with` around it must learn of it
-                self._session.lose(new._grant, old._reason, old._grant.story)
-
-    def __repr__(self) -> str:
-        state = "locked" if self.held else "unlocked"
-        return f"<{state} fairlock.{type(self).__name__} object {self.name!r} at {id(self):#x}>"
+                loss = old._grant.loss
+                self._session.lose(new._grant, old._reason, loss.story if loss is not None else "")
 
 
-class Holding(NotPickled):
+class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another thread than the one that entered."""
 
-    def __init__(self, lock: Lock, request: LockRequest, limit: float | None) -> None:
-        self._lock = lock
-        self._request = request
-        self._limit = limit
-        self._lease: Lease | None = None
-
     def __enter__(self) -> Lease:
-        if self._lease is not None:
-            raise RuntimeError("hold() is for one use; call it again for another.")
-        self._lease = Lease(self._lock._session, self._request, me.token)
+        lock = self._lock
+        self._begin(Lease(lock._session, self._request, me.token))
         try:
-            return self._lock._enter(self._lease, self._limit, self)
+            return lock._enter(self._lease, self._limit, self)  # type: ignore[no-any-return]
         except BaseException:
             self._lease = None
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        assert self._lease is not None
         leave_surely(self._lease, error)
 
 
-class RWLock(NotPickled, Generic[T]):
+class RWLock(RWLockBase, Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    def __init__(self, locks: Locks, request: LockRequest, timeout: float | None, reentrant: bool) -> None:
-        self._read: Lock[T] = Lock(locks, request.but(weight=1), timeout, reentrant)
-        self._write: Lock[T] = Lock(locks, request.but(weight=EXCLUSIVE), timeout, reentrant)
-        self.name = request.name
+    _lock_type = Lock
 
-    def read(self) -> Lock[T]:
-        """Return the lock for a reader."""
-        return self._read
+    if TYPE_CHECKING:
 
-    def write(self) -> Lock[T]:
-        """Return the lock for a writer."""
-        return self._write
+        def read(self) -> Lock[T]: ...
+        def write(self) -> Lock[T]: ...
 
 
-class Semaphore(Lock[T]):
+class Semaphore(SemaphoreBase, Lock[T]):
     """A limited number of slots. Each acquire takes one slot, or as many as its weight."""
 
-    @property
-    def slots(self) -> int | None:
-        """The number of slots that this client asks for; None: the stored number."""
-        return self._request.capacity or None
+    if TYPE_CHECKING:
+
+        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...
@@ -291,11 +211,7 @@ class Semaphore(Lock[T]):
     def acquire(
         self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None:
-        request = self._request.but(weight=validate.weight(weight, self._request.capacity))
-        return self._get(request, self._limit(blocking, timeout), cancel)
+        return self._get(self._of_weight(weight), self._limit(blocking, timeout), cancel)
 
-    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding:
-        request = self._request.but(weight=validate.weight(weight, self._request.capacity))
-        if note is not None:
-            request = request.but(note=validate.label(note, "A note"))
-        return Holding(self, request, self._limit(True, timeout))
+
+Lock._holding_type = Holding

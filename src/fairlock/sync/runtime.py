@@ -41,13 +41,6 @@ class ThreadEvent:
         self._is_set = False
         self._gate.acquire(False)
 
-    def block(self, timeout: float) -> bool:
-        """Wait until set, and clear it."""
-        if self._gate.acquire(True, timeout):
-            self._is_set = False
-            return True
-        return False
-
     async def wait(self, timeout: float | None) -> bool:
         if not self._is_set:
             if timeout is None:
@@ -55,10 +48,6 @@ class ThreadEvent:
                     pass
             elif timeout <= 0 or not self._gate.acquire(True, min(timeout, _LONGEST)):
                 return self._is_set
-            try:
-                self._gate.release()
-            except RuntimeError:
-                pass
         return True
 
 

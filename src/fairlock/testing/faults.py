@@ -27,7 +27,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import RecordDamaged, StoreError
-from ..rules.locks import Acquire, Command, LockState, Wakeup
+from ..rules.locks import Command, LockState, Wakeup
 from ..rules.pools import ItemState, On, Order, WorkerQueue
 from ..stores.base import (
     Answer,
@@ -174,7 +174,7 @@ class FaultyBackend(_Faulty, Backend):
     def call_nowait(self, name: str, command: Command) -> Answer | None:
         return None  # or it would go past the faults
 
-    def soon(self, name: str, command: Acquire) -> None:
+    def call_soon(self, name: str, command: Command) -> None:
         return None  # and so would this
 
     batch_size = 1
@@ -224,6 +224,9 @@ class FaultyPools(_Faulty, Pools):
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         return None  # or it would go past the faults
+
+    def call_soon(self, pool: str, order: Order) -> None:
+        return None
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
         await (

@@ -1,4 +1,4 @@
--- Run step.lua or the pool step for many locks or items in one script.
+-- Run the lock step or the pool step for many locks or items in one script.
 --
 -- Purpose  The keeper renews many leases by one request. The full step becomes the body of run_one when this one is
 --          loaded, so that its rules do not exist twice. All steps see the same time. An error at one of them (a key of

@@ -12,33 +12,41 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...rules.locks import Acquire, Granted, Release, Released
+from ..base import Answer
 from .async_connection import AsyncNode, PendingRequest, fail
 from .encoding import pack, sized
 from .packed_commands import PackedCommands, fast_tail
+from .packed_commands import _tails as tails
 from .reply_reader import ReplyError
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
 
 if TYPE_CHECKING:
-    from ...rules.locks import Acquire
+    from ...rules.locks import Command
     from .store import RedisBackend
 
 MOST = 128  # locks in one script: all other clients wait while it runs, and more gain nothing
 LIST_AGAIN = 3600.0
+RELEASED = Released(True)
+new: Any = tuple.__new__
+Future = asyncio.Future
 BATCH_ACQUIRE, BATCH_RELEASE = make_batch(FAST_ACQUIRE), make_batch(FAST_RELEASE)
 
 
 class Batch:
     """Many locks, one script, one reply. A future with None: the caller must use the dispatcher."""
 
-    __slots__ = ("again", "fences", "futures", "locks", "node", "tail", "tickets")
+    __slots__ = ("again", "at", "fences", "futures", "lease", "locks", "node", "tail", "tickets")
     alone: Script
     batch: Script
     own: int  # how many arguments each lock has for itself
     shared: int  # how many are the same for all
 
-    def __init__(self, node: AsyncNode, tail: bytes) -> None:
+    def __init__(self, node: AsyncNode, tail: bytes, at: float, command: Any) -> None:
         self.node = node
         self.tail = tail  # the arguments that are the same for all, packed
+        self.at = at  # the client's clock before the first of them: a lease counts from then
+        self.lease = command[3]  # of an Acquire: the same for all
         self.locks: list[PackedCommands] = []
         self.futures: list[asyncio.Future[Any]] = []
         self.tickets: list[str] = []
@@ -67,13 +75,17 @@ class Batch:
             return True
         if type(reply) is not list:
             reply = [reply] * len(self.futures)
+        at, lease = self.at, self.lease
+        released = new(Answer, (RELEASED, at, False)) if self.fences else None
         for number, (future, found) in enumerate(zip(self.futures, reply, strict=True)):
-            if type(found) is not int:
+            if type(found) is int:
+                answer = released or new(Answer, (new(Granted, (found, lease)), at, False))
+            else:
+                answer = None
                 if found is None:
                     self.locks[number].contended = True
-                found = None
             if not future.done():
-                future.set_result(found)
+                future.set_result(answer)
         return True
 
     def end(self, error: Callable[[], Exception]) -> None:
@@ -105,113 +117,64 @@ def column(words: Sequence[str], whole: Callable[[bytes], bytes] = bytes) -> byt
 
 
 class Batcher:
-    """Acquires and releases of one request, by batches. Keeps what does not change between them."""
+    """Acquires and releases of tasks, by batches."""
 
-    __slots__ = ("_commands", "_name", "_node", "_tail", "of")
+    __slots__ = ("_backend", "_commands", "_node", "_topology")
 
-    def __init__(self, of: RedisBackend, node: Any, name: str, commands: PackedCommands, tail: bytes) -> None:
-        self.of = of
-        self._node: AsyncNode = node
-        self._name = name
-        self._commands = commands
-        self._tail = tail
+    def __init__(self, backend: RedisBackend) -> None:
+        self._backend = backend
+        self._commands = backend._commands
+        self._topology = backend.topology
+        self._node: AsyncNode | None = None if backend.topology.many else backend.topology.nodes()[0]
 
-    def enter(self, ticket: str, at: float) -> asyncio.Future[Any] | None:
-        """Return a future of the fence, or of None. None instead of a future: nothing was sent."""
-        commands = self._commands
-        if commands.contended or at - commands.listed > LIST_AGAIN:
-            commands = self._refresh()
-            if commands.contended or at - commands.listed > LIST_AGAIN:
+    def call_soon(self, name: str, command: Command) -> asyncio.Future[Answer | None] | None:
+        """Return a future of the answer, or of None. None instead of a future: nothing was sent."""
+        commands = self._commands.get(name) or self._backend.commands_for(name)
+        if commands.contended:
+            return None
+        if type(command) is Acquire:
+            tail = tails.get(command[1:]) or fast_tail(command)
+            if not tail:
                 return None
-        node = self._node
-        batch = node.open_batches.get(self._tail)
+        elif type(command) is not Release or command[1] or not command[2] or command[3]:
+            return None
+        else:
+            tail = b""
+        node = self._node or self._node_of(commands)
+        if node is None:
+            return None
+        batch: Batch | None = node.open_batches.get(tail)
+        at = batch.at if batch is not None else self._backend.runtime.clock()
+        if tail and at - commands.listed > LIST_AGAIN:
+            return None
+        batch = batch or self._open(node, tail, at, command)
         if batch is None:
-            if node.pipe is None:
-                return None
-            batch = begin(AcquireBatch(node, self._tail))
-        future: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
+            return None
+        future: asyncio.Future[Answer | None] = Future(loop=node.loop)
         batch.futures.append(future)
-        batch.tickets.append(ticket)
+        batch.tickets.append(command[0])
+        if not tail:
+            batch.fences.append(str(command[2]))
         locks = batch.locks
         locks.append(commands)
         if len(locks) == MOST:
             node.flush()  # the server can begin
         return future
 
-    def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
-        """Return a future of 1, or of None. None instead of a future: nothing was sent."""
-        commands = self._commands
-        if commands.contended:
-            return None
-        node = self._node
-        batch = node.open_batches.get(b"")
-        if batch is None:
-            if node.pipe is None:
-                return None
-            batch = begin(ReleaseBatch(node, b""))
-        future: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
-        batch.futures.append(future)
-        batch.tickets.append(ticket)
-        batch.fences.append(str(fence))
-        locks = batch.locks
-        locks.append(commands)
-        if len(locks) == MOST:
-            node.flush()
-        return future
-
-    def _refresh(self) -> PackedCommands:
-        """Return the commands of this lock again: the store does not keep those of every name."""
-        commands = self._commands = self.of.commands_for(self._name)
-        return commands
-
-
-def begin(batch: Batch) -> Batch:
-    """Send it at the end of this turn, or when it is full."""
-    batch.node.send(batch, batch)
-    batch.node.open_batches[batch.tail] = batch
-    return batch
-
-
-class ClusterBatcher(Batcher):
-    """In a cluster: a script for each lock, at its own server."""
-
-    __slots__ = ()
-
-    def enter(self, ticket: str, at: float) -> asyncio.Future[Any] | None:
-        commands = self._refresh()
-        if commands.contended or at - commands.listed > LIST_AGAIN:
-            return None
-        return self._send(commands, AcquireBatch, self._tail, ticket)
-
-    def leave(self, ticket: str, fence: int) -> asyncio.Future[Any] | None:
-        commands = self._commands
-        return None if commands.contended else self._send(commands, ReleaseBatch, b"", ticket, str(fence))
-
-    def _send(
-        self, commands: PackedCommands, kind: type[Batch], tail: bytes, ticket: str, *fence: str
-    ) -> asyncio.Future[Any] | None:
-        try:
-            node = self.of.topology.node(commands.slot)
-        except LookupError:
-            return None
+    def _open(self, node: AsyncNode, tail: bytes, at: float, command: Command) -> Batch | None:
+        """Begin a batch. It is sent at the end of this turn of the loop, or when it is full."""
         if node.pipe is None:
             return None
-        batch = kind(node, tail)
-        future: asyncio.Future[Any] = asyncio.Future(loop=node.loop)
-        batch.locks.append(commands)
-        batch.futures.append(future)
-        batch.tickets.append(ticket)
-        batch.fences.extend(fence)
+        batch = (AcquireBatch if tail else ReleaseBatch)(node, tail, at, command)
         node.send(batch, batch)
-        return future
+        if self._node is not None:  # in a cluster no script may use keys of two slots
+            node.open_batches[tail] = batch
+        return batch
 
-
-def make_batcher(backend: RedisBackend, name: str, command: Acquire) -> Batcher | None:
-    """Return a batcher for such a command; None: the fast scripts do not support it."""
-    tail = fast_tail(command)
-    if not tail:
-        return None
-    topology = backend.topology
-    if topology.many:
-        return ClusterBatcher(backend, None, name, backend.commands_for(name), tail)
-    return Batcher(backend, topology.nodes()[0], name, backend.commands_for(name), tail)
+    def _node_of(self, commands: PackedCommands) -> AsyncNode | None:
+        """In a cluster: the server of this lock, if it is known."""
+        try:
+            node: AsyncNode = self._topology.node(commands.slot)
+        except LookupError:
+            return None
+        return node

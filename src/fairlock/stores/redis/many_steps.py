@@ -20,7 +20,7 @@ from ..base import OutcomeUnknown
 from . import errors
 from .encoding import pack, pack_args
 from .reply_reader import ReplyError
-from .scripts import Script, load, script
+from .scripts import Script, make_batch, read
 
 if TYPE_CHECKING:
     from .store import RedisBackend
@@ -70,8 +70,7 @@ class BatchScript:
     """The script of one step, and the same for many."""
 
     def __init__(self, alone: Script, key_count: int, arg_count: int) -> None:
-        body = alone.text.replace("redis.call('TIME')", "TIME").replace("call('TIME')", "TIME")
-        self.scripts = alone, script(load("batch_step.lua").text.replace("BODY()\n", body))
+        self.scripts = alone, make_batch(alone, read("batch_step.lua"))
         self._key_count = key_count
         self._arg_count = arg_count
 

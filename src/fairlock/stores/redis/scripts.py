@@ -56,7 +56,7 @@ def script(text: str) -> Script:
 
 def make_batch(one: Script, frame: str = "") -> Script:
     """Make a script that runs this one for many locks: see batch.lua, which is the frame."""
-    body = one.text.replace("call('TIME')", "TIME")
+    body = one.text.replace("redis.call('TIME')", "TIME").replace("call('TIME')", "TIME")
     return script(fold(frame or read("batch.lua")).replace("BODY()\n", body))
 
 

@@ -47,7 +47,7 @@ local N_FENCE, E_EXPIRES, E_PASSED, E_BLOCK = 3, 10, 43, 44
 
 local TICKETS, EXPIRIES = 2000000000000000, 4000000000000000 -- the scores of tTICKET and xTICKET begin here
 local FOREVER = 9000000000000000
-local FRESH, PASSED, SILENT, HEARD = 0, 1, 2, 3
+local FRESH, PASSED, SILENT, POLLED = 0, 1, 2, 3
 local CONFIRM_WINDOW, SLEEP_CAP, SWEEP = 2000000, 10000000, 16
 local IDLE, IDLE_IF_FIXED = 600000000, 31622400000000 -- how long a state is kept after everything in it has ended
 local call, num, format, sub = redis.call, tonumber, string.format, string.sub

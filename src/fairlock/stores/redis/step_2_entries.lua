@@ -113,7 +113,7 @@ if not plain_release then
         e.poll_ttl = 3 * min(CONFIRM_WINDOW / 2 * (position + 1), SLEEP_CAP)
         e.expires = now + e.poll_ttl
         if e.passed == PASSED or e.passed == SILENT then
-            e.passed = HEARD
+            e.passed = POLLED
         end
         write_waiter(e)
     end

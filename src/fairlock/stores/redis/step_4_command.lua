@@ -19,10 +19,9 @@ local e, reply -- reply is nil: an Acquire, whose reply is built at the end
 local joined = false -- at the end of the queue
 local new_holder -- a newcomer that is granted the lock past the queue
 local joined_only_to_try = false -- a newcomer that does not wait: it leaves the queue unless it is granted the lock
-local granted, dropped = {}, nil -- those that are notified: of their grant; that they were dropped
+local granted, dropped -- those that are notified: of their grant; that they were dropped
 local end_changed = false -- whether a Detach has changed the end of a grant
 local subscribers -- how many there are, by listener
-local NONE = {}
 local marked -- tickets that get a tombstone in this step: ticket -> lease
 
 for round = 1, 2 do
@@ -238,7 +237,7 @@ for round = 1, 2 do
             elseif w.passed == SILENT then
                 i = i + 1
             else
-                if listener ~= '' and w.passed ~= HEARD and not (acquiring and w.ticket == sender) then
+                if listener ~= '' and w.passed ~= POLLED and not (acquiring and w.ticket == sender) then
                     subscribers = subscribers or {}
                     subscribers[listener] = subscribers[listener]
                         or call('PUBSUB', 'NUMSUB', LISTENERS .. listener)[2]
@@ -283,6 +282,7 @@ for round = 1, 2 do
         holder_count, used = holder_count + 1, used + turn.weight
         detached = detached + (turn.listener == '' and 1 or 0)
         if not confirmed then
+            granted = granted or {}
             granted[#granted + 1] = turn
         end
         if lone or several then
@@ -297,12 +297,14 @@ for round = 1, 2 do
         end
     end
 
-    for ticket, holder in pairs(several and changed or NONE) do
-        call('ZADD', HOLDERS, holder.expires, ticket)
-        if holder.confirmed then
-            call('ZREM', UNCONFIRMED, ticket)
-        else
-            call('ZADD', UNCONFIRMED, holder.expires, ticket)
+    if several and changed then
+        for ticket, holder in pairs(changed) do
+            call('ZADD', HOLDERS, holder.expires, ticket)
+            if holder.confirmed then
+                call('ZREM', UNCONFIRMED, ticket)
+            else
+                call('ZADD', UNCONFIRMED, holder.expires, ticket)
+            end
         end
     end
 end

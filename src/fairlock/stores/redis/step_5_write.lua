@@ -34,21 +34,17 @@ if not removed or (alone == '1' and not lone and grant_now) then
     call('HDEL', STATE, 'a')
     grant_now = nil
 end
-local updates = {STATE, 'n', ''}
+local new_grant -- nil: the field a is right
 if lone and (lone_changed or not grant_now or sub(grant_now, 1, 1) ~= alone) then
-    updates[4], updates[5] = 'a', encode(lone, alone)
-    latest = max(latest, lone.expires)
+    new_grant, latest = encode(lone, alone), max(latest, lone.expires)
 elseif not lone and alone == '0' and grant_now ~= '' then
-    updates[4], updates[5] = 'a', ''
+    new_grant = ''
 end
 local unconfirmed_ttl = false
-for ticket, holder in pairs(several and changed or NONE) do
-    updates[#updates + 1] = ':' .. ticket
-    updates[#updates + 1] = encode(holder, '0')
-    latest, unconfirmed_ttl = max(latest, holder.expires), unconfirmed_ttl or not holder.confirmed
-    if #updates > 200 then
-        call('HSET', unpack(updates))
-        updates = {STATE, 'n', ''}
+if several and changed then
+    for ticket, holder in pairs(changed) do
+        call('HSET', STATE, ':' .. ticket, encode(holder, '0'))
+        latest, unconfirmed_ttl = max(latest, holder.expires), unconfirmed_ttl or not holder.confirmed
     end
 end
 
@@ -62,11 +58,15 @@ local all_ttl = latest > horizon or mark ~= mark_before
 if all_ttl then
     horizon = max(latest, horizon) + idle / 2
 end
-updates[3] = mark .. pack(
+numbers = mark .. pack(
     '<ddddddddddd', fence, now, last_place, queue_size, head_expires, earliest, capacity, horizon,
     several and used or 0, several and detached or 0, tombstone_count
 )
-call('HSET', unpack(updates))
+if new_grant then
+    call('HSET', STATE, 'n', numbers, 'a', new_grant)
+else
+    call('HSET', STATE, 'n', numbers)
+end
 if all_ttl or queue_ttl or marked or (several and (holders_ttl or unconfirmed_ttl)) then
     local expire_at = format('%d', (horizon + idle / 2) / 1000)
     if all_ttl then
@@ -86,14 +86,16 @@ if all_ttl or queue_ttl or marked or (several and (holders_ttl or unconfirmed_tt
     end
 end
 
-for _, holder in ipairs(granted) do
+for i = 1, granted and #granted or 0 do
+    local holder = granted[i]
     if holder.listener ~= '' and not (holder.confirmed or holder.removed)
         and not (tombstone_count > 0 and call('HGET', STATE, '#' .. holder.ticket)) then
         local wakeup = format('%s %d %d', holder.ticket, holder.place, holder.fence)
         call('PUBLISH', LISTENERS .. holder.listener, wakeup)
     end
 end
-for _, client in ipairs(dropped or NONE) do
+for i = 1, dropped and #dropped or 0 do
+    local client = dropped[i]
     if client.listener ~= '' then
         call('PUBLISH', LISTENERS .. client.listener, client.ticket .. ' 0 0')
     end

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any
 
 from redis.crc import key_slot
 
@@ -29,9 +29,6 @@ from .scripts import FAST_ACQUIRE, FAST_RELEASE, READ_STATE, STEP
 from .send_and_redirect import Dispatcher, RoutedCommand
 from .thread_calls import LIST_AGAIN, PING, NowaitCalls
 from .topology import Topology
-
-if TYPE_CHECKING:
-    from .batching import Batcher
 
 NAMES = encoding.PREFIX + "names"
 FORGET = 7 * 86400  # seconds after which an unused name leaves the index
@@ -76,16 +73,14 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
 
     # -- one step
 
-    def soon(self, name: str, command: Acquire) -> Batcher | None:
-        """For tasks: a batcher that acquires and releases like this, with one message for each turn of the loop.
-
-        None: batches are not possible; use `call`.
-        """
+    def call_soon(self, name: str, command: Command) -> Awaitable[Answer | None] | None:
+        """For tasks: acquire or release by a batch, one message for each turn of the loop."""
         if self.runtime.blocking or self._confirm:
             return None
-        from .batching import make_batcher
+        from .batching import Batcher
 
-        return make_batcher(self, name, command)
+        self.call_soon = Batcher(self).call_soon  # type: ignore[method-assign]
+        return self.call_soon(name, command)
 
     async def call(self, name: str, command: Command) -> Answer:
         try:

@@ -68,7 +68,7 @@ class Connection:
 
     def now(self) -> int:
         """Return the store's time. Only while it is open."""
-        return clock.since_boot() + self.shift
+        return clock.nanoseconds() // 1000 + self.shift
 
     # -- statements
 

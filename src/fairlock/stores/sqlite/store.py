@@ -135,7 +135,7 @@ class SqliteStore(Store):
         if db.cursor is None:
             return None
         at = self._clock()
-        return clock.nanoseconds() // 1000 + db.shift, at
+        return db.now(), at
 
     # -- rows
 
@@ -175,7 +175,7 @@ class SqliteStore(Store):
                 rows = cursor.execute(SELECT, (key,)).fetchall()
             except (sqlite3.Error, UnicodeDecodeError):
                 return None
-        now = clock.nanoseconds() // 1000 + db.shift  # after the row, or the row could be from the future
+        now = db.now()  # after the row, or the row could be from the future
         if not rows:
             return RowSnapshot(None, None, now, at)
         score, owner, body, version = rows[0]

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from ...engine.grant_state import GrantState
 from ...errors import ConfigError, LeaseLost, NotHeld, StoreError
 from ..faults import Faults, everywhere
 from ..harness import Harness
@@ -166,7 +167,7 @@ class TestItemLeases(PoolBehaviours):
         await harness.pass_time(0.5)
         later = await get(harness.connect().pool("jobs"), blocking=False)
         item._reason = ""
-        item._grant.reason = ""
+        item._grant.state, item._grant.loss = GrantState.HELD, None
         item._grant.deadline = float("inf")
         with pytest.raises(LeaseLost):
             await item.done(body="late")

@@ -1,4 +1,4 @@
-"""The short way to an item and away from it is taken where it should be, and leaves everything else to the long one."""
+"""An item that is free costs one exchange to acquire and one to give up, without a coroutine."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def said(order: Any) -> str:
 
 
 class Counted:
-    """Which of the two ways the orders of a client took. `unconfirmed`: done at once, and the answer is lost."""
+    """Which orders needed no waiting, and which a coroutine sent. `unconfirmed`: done, and the reply is lost."""
 
     def __init__(self, locks: fairlock.Locks, *unconfirmed: str) -> None:
         self.call_nowait: list[str] = []

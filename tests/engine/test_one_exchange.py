@@ -1,4 +1,4 @@
-"""The short way in and out is taken where it should be, and leaves everything else to the long one."""
+"""A lock that no other client wants costs one exchange to acquire and one to release, without a coroutine."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from fairlock.testing.faults import Faults, install
 
 
 class Counted:
-    """Which of the two ways a client's steps took."""
+    """Which steps of a client needed no waiting (`call_nowait`), and which were left to a coroutine."""
 
     def __init__(self, locks: fairlock.Locks) -> None:
         self.call_nowait: list[str] = []
@@ -61,7 +61,7 @@ def test_a_lock_that_nobody_else_wants_is_taken_and_left_at_once(locks: fairlock
     assert not locks._session.grants and not locks._session.entered
 
 
-def test_what_is_held_by_this_client_is_waited_for_the_long_way(locks: fairlock.Locks) -> None:
+def test_what_is_held_by_this_client_is_not_asked_for(locks: fairlock.Locks) -> None:
     with locks.lock("x"):
         counted = Counted(locks)
         assert locks.lock("x").acquire(False) is None
@@ -105,7 +105,7 @@ def test_faults_are_not_passed_by(locks: fairlock.Locks) -> None:
     assert locks.snapshot().resources[0].holders == ()
 
 
-def test_ctrl_c_in_the_middle_of_the_short_way_leaves_nothing_behind(locks: fairlock.Locks) -> None:
+def test_ctrl_c_in_the_middle_of_an_exchange_leaves_nothing_behind(locks: fairlock.Locks) -> None:
     backend: Any = locks._session.backend
     call_nowait = backend.call_nowait
 

@@ -1,0 +1,72 @@
+"""What the pools of the two faces share: everything that does no I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import validate
+from .pickling import NotPickled
+from .pool_request import BACK_OFF, ItemRequest
+from .validate import Seconds
+
+
+class PoolBase(NotPickled):
+    """A set of named items with a JSON body, without the part that waits."""
+
+    _holding_type: Any
+
+    def __init__(self, locks: Any, name: str, lease: float) -> None:
+        self._locks = locks
+        self._session = locks._session
+        self._lease = lease
+        self._request = ItemRequest(name, lease)
+
+    @property
+    def name(self) -> str:
+        return self._request.name
+
+    def hold(
+        self,
+        *,
+        finish: bool = False,
+        timeout: Seconds | None = None,
+        key: str | None = None,
+        renew: bool = True,
+        back_off: Seconds = BACK_OFF,
+    ) -> Any:
+        """Return a context manager for one use. It enters with an Item, or raises LockTimeout.
+
+        A clean block finishes the item (finish=True) or releases it; one that raises releases it after `back_off`.
+        """
+        request = self._wanted(key, renew)
+        return self._holding_type(self, request, validate.timeout(timeout), bool(finish), validate.rest(back_off))
+
+    def _wanted(self, key: str | None, renew: bool) -> ItemRequest:
+        if key is None and renew:
+            return self._request
+        wanted = validate.name(key, "A key") if key is not None else ""
+        return ItemRequest(self._request.name, self._lease, wanted, bool(renew))
+
+    def __repr__(self) -> str:
+        package = "fairlock" if self._session.runtime.blocking else "fairlock.aio"
+        return f"<{package}.Pool {self.name!r}>"
+
+
+class ItemHoldingBase(NotPickled):
+    """One use of a pool as a context manager."""
+
+    def __init__(self, pool: Any, request: ItemRequest, limit: float | None, finish: bool, back_off: float) -> None:
+        self._pool = pool
+        self._request = request
+        self._limit = limit
+        self._finish = finish
+        self._back_off = back_off
+        self._item: Any = None
+
+    def _begin(self, item: Any) -> Any:
+        """Use it, once."""
+        if self._item is not None:
+            raise RuntimeError("hold() is for one use; call it again for another.")
+        item._done, item._back_off = self._finish, self._back_off
+        self._item = item
+        return item

@@ -1,0 +1,169 @@
+"""Requests for an item of a pool, and what is known about an item that is held.
+
+A held item is a grant, like a held lock: the same engine acquires, renews and releases it, and it is lost in the same
+way. Only the messages differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from ..errors import ConfigError, LockTimeout, NotHeld, StoreError
+from ..rules.pools import (
+    Absent,
+    Busy,
+    Finish,
+    Finished,
+    Give,
+    Given,
+    Look,
+    Looked,
+    Nothing,
+    On,
+    Queued,
+    Quit,
+    Remove,
+    Removed,
+    Seek,
+    Taken,
+)  # fmt: skip
+from . import pool_admin
+from .grant import Grant, LeaseBase
+from .grant_state import QUEUED, REQUESTING
+from .release import release
+from .request import LockRequest, named
+from .session import Session
+from .with_block import raise_loss
+
+BACK_OFF = 5.0  # seconds for which an item rests that a failed body gave back
+
+End = Give | Finish | Remove
+ENDS = {Give: "given back", Finish: "finished", Remove: "removed"}
+
+
+class ItemRequest(LockRequest):
+    """A request for an item of a pool. Made once for many takes."""
+
+    __slots__ = ("renews", "wanted")
+
+    pool = True
+    message = Seek
+    granted = Taken
+
+    def __init__(self, pool: str, lease: float, wanted: str = "", renews: bool = True, note: str = "") -> None:
+        super().__init__(pool, 0, 1, lease, note=note)
+        self.wanted = wanted  # a key; '': any item
+        self.renews = renews
+        self.before, self.between, self.after = (self.lease_us,), (), (note, wanted, False)
+
+    def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> On:
+        assert isinstance(hold, ItemBase)
+        on: On = named(On, (hold._key, hold._end or Give(grant.ticket, hold.fence)))
+        return on
+
+    def withdraw_message(self, grant: Grant, leave_tombstone: bool, lease: int | None = None) -> On | Quit:
+        if grant.state is REQUESTING or grant.state is QUEUED:
+            return Quit(grant.ticket, self.lease_us, self.wanted)
+        hold: Any = grant.holds[0]
+        return On(hold._key, hold._end or Give(grant.ticket, grant.fence))
+
+    def accept(self, hold: LeaseBase, reply: Taken) -> None:
+        assert isinstance(hold, ItemBase)
+        hold._text, hold._key = reply.body, reply.key
+
+    def waits_after(self, reply: Any, trying: bool) -> bool:
+        return isinstance(reply, Queued) or (not trying and isinstance(reply, Busy | Absent | Nothing))
+
+    def gave_up(self, reply: Any) -> bool:
+        return isinstance(reply, Given | Finished | Removed)
+
+    def refusal(self, reply: Any) -> Exception | None:
+        if isinstance(reply, Finished):
+            what = f"{self.wanted!r} of {self.name!r}"
+            return ConfigError(f"{what} is done. To process it again, remove it and then add it.")
+        return None
+
+
+class ItemBase(LeaseBase):
+    """An acquired item: the part that threads and asyncio share."""
+
+    def __init__(self, session: Session, request: ItemRequest, who: Hashable = None) -> None:
+        super().__init__(session, request, who)
+        self._key = ""
+        self._text = ""
+        self._end: End | None = None  # the command that gives it up; by default it is given back
+        self._done = False  # a clean `with` block finishes it
+        self._back_off = 0.0
+
+    @property
+    def _what(self) -> str:
+        return f"{self.key!r} of {self.name!r}"
+
+    @property
+    def _detail(self) -> str:
+        return self._key
+
+    @property
+    def key(self) -> str:
+        """The key of the item in its pool; `name` is the name of the pool."""
+        return self._key
+
+    @property
+    def body(self) -> Any:
+        """The body as it was acquired, or as it was updated since. A new copy each time."""
+        return pool_admin.body(self._text, self.name, self._key)
+
+    def _ends_by(self, end: End, quiet: bool = False) -> None:
+        """Choose how it is given up. A second time does nothing; but to finish or remove an item that was given up in
+        another way raises NotHeld, or LeaseLost."""
+        if not self._released:
+            if not self._reason:
+                self._end = end
+        elif not quiet and not isinstance(end, Give):
+            if self._reason and self._reason != "forked":
+                raise self._loss()
+            if type(self._end) is not type(end):
+                ended = ENDS[Give if self._end is None else type(self._end)]
+                raise NotHeld(f"{self._what} was {ended}, so it cannot be {ENDS[type(end)]}. Acquire it again.")
+
+    def _end_of_block(self, error: BaseException | None) -> End:
+        """Return how a `with` block ends: a clean one has finished the item, or gives it back; a failed one gives it
+        back for later."""
+        if self._done and error is None:
+            return Finish(self._grant.ticket, self.fence)
+        return Give(self._grant.ticket, self.fence, int(self._back_off * 1e6) if error is not None else 0)
+
+
+async def leave(session: Session, hold: ItemBase, error: BaseException | None) -> None:
+    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception."""
+    if not hold._released and session.clock() >= hold._grant.end():
+        hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if the item was not taken
+    hold._ends_by(hold._end_of_block(error), quiet=True)
+    await release(session, hold, quiet=True)
+    raise_loss(hold, error)
+
+
+async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTimeout:
+    """Return the LockTimeout of a wait that has ended, with its sentence."""
+    request = hold._request
+    assert isinstance(request, ItemRequest)
+    place = hold._grant.place[0] + 1 if hold._grant.place is not None else None
+    there = ""
+    try:
+        if request.wanted:
+            answer = await session.call_pool(request.name, On(request.wanted, Look()))
+            item = answer.reply.item if isinstance(answer.reply, Looked) else None
+            there = "it is not there" if item is None else f"taken by {item.owner}" if item.ticket else "it rests"
+        else:
+            counts = await session.pools().count(request.name)
+            there = ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "the pool is empty"
+    except StoreError:
+        pass
+    waited = f"; you waited {limit:g} s" if limit else ""
+    number = f", position {place} in the queue" if place is not None and limit else ""
+    wanted = f"{request.wanted!r} of {request.name!r} could not be acquired"
+    what = wanted if request.wanted else f"No item of {request.name!r} is free"
+    error = LockTimeout(f"{what} ({there or 'no answer'}){waited}{number}.")
+    error.name, error.place, error.waited = request.name, place, limit
+    return error

@@ -1,0 +1,95 @@
+"""How a thread acquires and releases: begin, one exchange with the store, finish. It waits in a coroutine only if the
+exchange was not possible at once, or its reply means that it has to wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine import with_block
+from ..engine.acquire import acquire as wait
+from ..engine.acquire import begin_acquire, finish_acquire
+from ..engine.grant import LeaseBase
+from ..engine.grant_state import HELD
+from ..engine.release import begin_release, finish_release, release
+from ..engine.run_sync import run
+from ..engine.session import Session
+from ..errors import StoreError
+from ..stores.base import OutcomeUnknown
+
+
+def acquire(
+    session: Session,
+    hold: LeaseBase,
+    limit: float | None,
+    reentrant: bool = False,
+    home: Any = None,
+) -> bool:
+    """Return True if acquired within `limit` seconds (None: forever, 0: only a try). On any exception call `undo`.
+
+    home: the holds of the same object, to which it is added.
+    """
+    if home and limit is None and any(other._who is hold._who for other in list(home)):
+        hold._warn_at = session.clock() + 1.0
+    until = session.clock() + limit if limit else None
+    message = None if reentrant else begin_acquire(session, hold, limit == 0)
+    answer = None
+    had = False
+    if message is not None:
+        request = hold._request
+        try:
+            answer = (session.pools() if request.pool else session.backend).call_nowait(request.name, message)
+        except (OutcomeUnknown, StoreError):
+            pass  # it may have arrived: it is repeated with the same ticket
+        else:
+            if answer is None:
+                hold._grant.doubtful = False  # it was not sent
+            else:
+                had = finish_acquire(session, hold, answer)
+    if not had:
+        if reentrant:
+            work = with_block.get(session, hold, limit, True)
+        elif limit is None and hold._who in session.entered:
+            work = with_block.wait(session, hold, until, False, answer)
+        else:
+            work = wait(session, hold, until, limit == 0, answer)
+        if not run(work):
+            return False
+    if home is not None:
+        hold._home = home
+        home.append(hold)
+    return True
+
+
+def give_back(session: Session, hold: LeaseBase, leaving: bool = False) -> None:
+    """Release it. LeaseLost if it was lost, StoreError if the store cannot be reached; leaving a `with` block: neither.
+
+    After a Ctrl-C the caller must `release`.
+    """
+    grant = hold._grant
+    if leaving:
+        clock = session.clock()
+        if (clock >= grant.deadline or clock >= grant.cap) and not hold._released:
+            hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if no other client came
+    if grant.state is not HELD:
+        run(release(session, hold, leaving))
+        return
+    message = begin_release(session, hold, leaving)
+    if message is None:
+        return
+    request = hold._request
+    try:
+        answer = (session.pools() if request.pool else session.backend).call_nowait(request.name, message)
+    except (OutcomeUnknown, StoreError):
+        run(release(session, hold, leaving, message, repeated=True))
+        return
+    if answer is None:
+        run(release(session, hold, leaving, message))
+    else:
+        finish_release(session, hold, answer, leaving)
+
+
+def leave(session: Session, hold: LeaseBase, error: BaseException | None) -> None:
+    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception."""
+    give_back(session, hold, leaving=True)
+    if hold._reason:
+        with_block.raise_loss(hold, error)
