@@ -19,8 +19,8 @@ from tests.cassandra.test_errors import Lossy
 from tests.mutate_source import Mutant, put_to_the_test
 from tests.servers.cassandra import Ring
 
-MODULES = ("cql", "store", "pool_items", "cluster_session")
-CQL, STORE, ITEM_STORE, WIRE = (f"stores/cassandra/{name}.py" for name in MODULES)
+MODULES = ("cql", "store", "pool_items", "statement_sender")
+CQL, STORE, ITEM_STORE, SENDER = (f"stores/cassandra/{name}.py" for name in MODULES)
 
 
 @pytest.fixture(autouse=True)
@@ -201,7 +201,7 @@ MUTANTS = [
            ((STORE, "return Duration(0, 0, now // 1000 * 1_000_000)", "return Duration(0, 0, 0)"),)),
     Mutant("any version will do", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((CQL, "IF version = ? AND body", "IF version >= ? AND body"),
-            (STORE, "key, expected, since_1970(now))", "key, 0, since_1970(now))"), *USES_WHAT_IT_REMEMBERS)),
+            (STORE, ", key, expected, since_1970(now))", ", key, 0, since_1970(now))"), *USES_WHAT_IT_REMEMBERS)),
     Mutant("a refusal does not show the row", test_of_two_who_make_a_row_one_has_made_it,
            ((STORE, 'if sample is None or done.get("body") is None:', "if True:"),)),
     Mutant("any state of an item will do",
@@ -210,13 +210,13 @@ MUTANTS = [
              "IF score >= ? AND fence >= ? AND ticket >= ? AND zero"),
             (ITEM_STORE, "same = (before.score, before.fence, before.ticket)", "same = (-9, 0, '')"))),
     Mutant("a read settles nothing", test_reads_at_serial_only_after_an_unknown_outcome,
-           ((WIRE, "self._serial if settle else self._quorum", "self._quorum"),)),
+           ((SENDER, "self._serial if settle else self._quorum", "self._quorum"),)),
     Mutant("every read takes part in the agreement", test_reads_at_serial_only_after_an_unknown_outcome,
-           ((WIRE, "self._serial if settle else self._quorum", "self._serial"),)),
+           ((SENDER, "self._serial if settle else self._quorum", "self._serial"),)),
     Mutant("a transaction agrees by the driver's default", test_of_one_data_centre,
-           ((WIRE, "statement.serial_consistency_level = self._serial\n", "pass\n"),)),
+           ((SENDER, "statement.serial_consistency_level = self._serial\n", "pass\n"),)),
     Mutant("the driver tries again as it likes", test_the_driver_says_nothing_twice_by_itself,
-           ((WIRE, "statement.retry_policy = RETHROW\n", "pass\n"),)),
+           ((SENDER, "statement.retry_policy = RETHROW\n", "pass\n"),)),
     Mutant("locks end by themselves", test_nothing_has_an_end,
            ((CQL, "fairlock_locks SET score", "fairlock_locks USING TTL 86400 SET score"),)),
     Mutant("items end by themselves", test_nothing_has_an_end,

@@ -164,5 +164,5 @@ class Nodes:
 )  # fmt: skip
 def test_the_doctor_tells_how_far_the_clocks_of_nodes_are_apart(apart: Any, told: Any) -> None:
     nodes = Nodes(*apart)
-    wire = SimpleNamespace(runtime=SimpleNamespace(clock=lambda: nodes.here))
-    assert doctor._clocks(SimpleNamespace(wire=wire, skew=0.1), nodes) == told  # type: ignore[arg-type]
+    sender = SimpleNamespace(runtime=SimpleNamespace(clock=lambda: nodes.here))
+    assert doctor._clocks(SimpleNamespace(sender=sender, skew=0.1), nodes) == told  # type: ignore[arg-type]

@@ -69,12 +69,12 @@ class Nodes:
 def asked(signs: bool, answers: bool, **options: float) -> tuple[Any, Patient, Nodes, Any]:
     runtime = Patient()
     found = url.read("cassandra://h1/k", options)
-    wire = cassandra.Wire(found, runtime)
+    sender = cassandra.StatementSender(found, runtime)
     nodes = Nodes(runtime, signs, answers)
-    wire._session = nodes
-    wire._prepared = {"UPDATE": SimpleNamespace(bind=lambda values: SimpleNamespace())}
+    sender._session = nodes
+    sender._prepared = {"UPDATE": SimpleNamespace(bind=lambda values: SimpleNamespace())}
     try:
-        return run(wire.transact("UPDATE", ())), runtime, nodes, found.route
+        return run(sender.transact("UPDATE", ())), runtime, nodes, found.route
     except OutcomeUnknown as doubt:
         return doubt, runtime, nodes, found.route
 

@@ -17,7 +17,7 @@ from tests.mutate_source import SOURCE, rewritten
 RULES, GRANT, LOCK, LOCAL_QUEUE, RENEWAL, ITEMS = (
     f"{name}.py"
     for name in (
-        "rules/locks/step", "engine/grant", "sync/locks", "engine/local_queue", "engine/renewal_messages",
+        "rules/locks/step", "engine/grant", "engine/lock_base", "engine/local_queue", "engine/renewal_messages",
         "rules/pools/step",
     )
 )
@@ -48,7 +48,7 @@ PLANTED = [
     ),
     Planted(
         "a writer comes in as a reader", LOCK,
-        "Lock(locks, request.but(weight=EXCLUSIVE)", "Lock(locks, request.but(weight=1)",
+        "self._lock_type(locks, request.but(weight=EXCLUSIVE)", "self._lock_type(locks, request.but(weight=1)",
         "too many believe", jobs=("read", "write"),
     ),
     Planted(
@@ -62,7 +62,7 @@ PLANTED = [
         "a fence",
     ),
     Planted(
-        "a lock is handed on with the same fence", LOCAL_QUEUE, "grant.give(heir, grant.fence + grant.given, clock)",
+        "a lock is handed on with the same fence", LOCAL_QUEUE, "grant.give(heir, grant.holds[0].fence + 1, clock)",
         "grant.give(heir, grant.fence, clock)", "a fence was given twice", jobs=("handoff",),
     ),
     Planted(

@@ -34,7 +34,7 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")  # split, or this l
 # Places that a text may point to: this machine, made-up ones, and pages that outlive us.
 HOSTS = re.compile(
     r"(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|([\w-]+\.)*example(\.(com|org|net))?|h\d|host|semver\.org"
-    r"|www\.w3\.org)$"
+    r"|www\.w3\.org|www\.apache\.org)$"
 )
 LINK = re.compile(r"\bhttps?://(?:[^\s/@'\"`<>]*@)?([^\s/:'\"`<>)\]]+|\[::1\])")
 

@@ -59,6 +59,7 @@ DRIVERS: dict[str, set[str]] = {
     "stores.sql": {"sqlalchemy", "psycopg", "pymysql", "aiomysql", "oracledb"},
     "recipes": {"redis", "oci"},
     "metrics": {"opentelemetry", "prometheus_client"},
+    "web": {"starlette", "uvicorn", "prometheus_client"},
 }
 
 # For checkers only, which all know it without an install: never where a program that runs would import it.

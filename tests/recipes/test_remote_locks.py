@@ -345,12 +345,12 @@ def test_a_call_that_hangs_in_the_store_keeps_no_other_back(pair: Callable[..., 
     session, hung = other._locks._session, threading.Event()
     real_call = session.call
 
-    async def call(name: str, command: Any, until: float | None = None) -> Any:
+    async def call(name: str, *args: Any) -> Any:
         if name == "slow,1" and session.runtime.blocking:
             hung.wait(10)
         while name == "slow,1" and not hung.is_set():
             await session.runtime.sleep(0.01)
-        return await real_call(name, command, until)
+        return await real_call(name, *args)
 
     session.call = call
     with ThreadPoolExecutor() as threads:

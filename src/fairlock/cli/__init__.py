@@ -79,6 +79,10 @@ def dispatch(args: Arguments) -> int:
         from .pool import run_on_pool as command
     elif name in ("evict", "resize"):
         from .evict_resize import evict_or_resize as command
+    elif name == "ui":
+        from .ui import ui as command
+    elif name == "demo":
+        from .demo import demo as command
     elif name == "completion":
         from .completion import print_completion as command
     elif name == "man":

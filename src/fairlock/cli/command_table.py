@@ -3,7 +3,9 @@
 `cli/__init__.py` names the module that implements each command.
 """
 
-from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, duration, json, slots
+from functools import partial
+
+from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, duration, json, slots, up_to
 
 MANY = 1 << 30
 
@@ -83,6 +85,17 @@ the queue and rests. Exit code: as of `fairlock run`; with --forever 0 if no ite
     ), 2, MANY),
 )  # fmt: skip
 
+PORT = Option("port", ("--port",), "the port (7070); 0: any that is free", "N",
+              partial(up_to, 65535, "a port"))  # fmt: skip
+UI = (
+    PORT,
+    Option("host", ("--host",), "the address to listen on (127.0.0.1)", "HOST"),
+    Option("allow_host", ("--allow-host",), "more names that a browser may use for it, separated by commas", "NAMES"),
+    Option("admin", ("--admin",), "allow to evict holders; without it the page is read-only"),
+    Option("journal", ("--journal",), "keep what happens for 7 days in this SQLite file", "FILE"),
+    Option("metrics_token", ("--metrics-token",), "a token that opens only /metrics", "TEXT|@FILE"),
+)
+
 COMMANDS = {
     command.name: command
     for command in (
@@ -131,6 +144,17 @@ A name that is evicted has to be typed. Only the holders that are shown are evic
             Option("deadlocks", ("--deadlocks",), "instead: find holders that wait for each other"),
             Option("rules", ("--prometheus-rules",), "instead: print alert rules for Prometheus"),
         ), 0, 0),
+        Command("ui", "", "show all locks on a page in the browser", UI, 0, 0, more="""\
+It prints the address, with a token that is new at each start. Only this machine can open it, unless --host
+names another address: the page is not encrypted, so put a proxy with TLS in front of it.
+Without --journal the page shows what happened since it was started.
+"""),
+        Command("demo", "", "show the page with eight workers that compete for locks", (
+            PORT,
+            Option("open", ("--no-browser",), "print the address, and do not open a browser", sets=False),
+        ), 0, 0, more="""\
+It needs no server: the locks are in a temporary folder, which is removed at the end.
+"""),
         Command("completion", "SHELL", "print the completion script for bash, zsh or fish", (), 1, 1,
                 operand=Choice("bash", "zsh", "fish"), more="""\
 bash  fairlock completion bash > ~/.local/share/bash-completion/completions/fairlock

@@ -77,7 +77,11 @@ def choose_ticket(locks: "Locks", ticket: str) -> None:
 
 def handle(args: Arguments) -> str:
     """Return the value of --handle; @FILE: the content of that file, which `ps` does not show."""
-    text: str = args["handle"]
+    return text_or_file(args["handle"], "handle")
+
+
+def text_or_file(text: str, what: str) -> str:
+    """Return a secret that was given as TEXT or as @FILE."""
     if not text.startswith("@"):
         return text
     try:
@@ -85,7 +89,7 @@ def handle(args: Arguments) -> str:
             return file.read().strip()
     except (OSError, UnicodeError) as bad:
         why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
-        raise ConfigError(f"No handle can be read from {text[1:]!r}: {why}. Name a file that you may read.") from None
+        raise ConfigError(f"No {what} can be read from {text[1:]!r}: {why}. Name a file that you may read.") from None
 
 
 def examine(locks: "Locks") -> list[tuple[str, str]]:

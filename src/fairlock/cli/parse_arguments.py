@@ -33,8 +33,12 @@ def json(text: str) -> Any:
 
 
 def code(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text[:4]) <= 255 and len(text) <= 3):
-        raise ValueError("an exit code from 0 to 255")
+    return up_to(255, "an exit code", text)
+
+
+def up_to(most: int, what: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most):
+        raise ValueError(f"{what} from 0 to {most}")
     return int(text)
 
 

@@ -155,7 +155,7 @@ async def _acquire(
         if hold._has:
             session.occupied(hold._grant)
             if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-                session.tell("acquired", hold.name, hold.ticket, hold.fence)
+                tell_acquired(session, hold, hold._detail)
             return True
     if not hold._leads:
         if session.closing:

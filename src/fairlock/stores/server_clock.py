@@ -21,9 +21,10 @@ class ServerClock:
         self._slack = slack
         self._last: tuple[int, float, float] | None = None  # the server's time; the client's before and after
 
-    def note(self, now: int, before: float) -> None:
-        """Remember the time that a server has just sent, in microseconds, in reply to a request sent at `before`."""
-        self._last = now, before, self._clock()
+    def note(self, now: int, before: float, after: float | None = None) -> None:
+        """Remember the time that a server has sent, in microseconds, in reply to a request of `before`; the reply came
+        at `after`, or just now."""
+        self._last = now, before, self._clock() if after is None else after
 
     def forget(self) -> None:
         self._last = None

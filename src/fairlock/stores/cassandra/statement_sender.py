@@ -50,16 +50,10 @@ class StatementSender:
 
     async def transact(self, text: str, values: Sequence[Any]) -> dict[str, Any]:
         """Send this transaction, once: its row, with `applied`. Raises Unknown."""
-        statement = await self._bound(text, values)
-        statement.consistency_level = self._quorum
-        statement.serial_consistency_level = self._serial
-        self.sent += 1
-        try:
-            return dict((await self._send(statement))[0]._asdict())
-        except errors.DRIVERS as error:
-            if errors.is_unknown(error):
-                raise OutcomeUnknown(f"{type(error).__name__} from {self.where}") from None
-            raise errors.explain(error, self.where, self.keyspace) from None
+        (done,) = await self.transact_many(text, (values,))
+        if isinstance(done, Exception):
+            raise done
+        return done
 
     async def read(self, text: str, values: Sequence[Any] = (), settle: bool = False) -> list[Any]:
         """The rows that this finds. settle: after it nothing of a transaction in flight can still appear."""
@@ -107,16 +101,21 @@ class StatementSender:
         self, text: str, values: Sequence[Sequence[Any]]
     ) -> list[dict[str, Any] | OutcomeUnknown | LockError]:
         """Send these transactions, all of them before the first reply: for each its row, or what `transact` raises."""
-        begun = []
+        begun: list[Any] = []
         for each in values:
             statement = await self._bound(text, each)
             statement.consistency_level = self._quorum
             statement.serial_consistency_level = self._serial
             self.sent += 1
-            begun.append(self._begin(statement))
+            try:
+                begun.append(self._begin(statement))
+            except errors.DRIVERS as error:
+                begun.append(error)
         found: list[dict[str, Any] | OutcomeUnknown | LockError] = []
         for pending in begun:
             try:
+                if isinstance(pending, Exception):
+                    raise pending
                 found.append(dict((await self._finish(*pending))[0]._asdict()))
             except errors.DRIVERS as error:
                 if errors.is_unknown(error):

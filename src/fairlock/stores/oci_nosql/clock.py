@@ -40,7 +40,7 @@ class Clock:
             found = await self._table.query(STATEMENT, {"$row": CLOCK}, most=1)
             if found:
                 now = micros(str(found[0]["now"]))
-                self._note(now, before, clock() - before)
+                self._note(now, before, clock())
                 return now
             try:
                 await self._table.put({"key": CLOCK, "score": -1, "owner": "", "body": None}, None)
@@ -48,10 +48,11 @@ class Clock:
                 pass  # the next read shows it
         raise StoreError(f"{self._table.where} does not keep the row by which its clock is read.")
 
-    def _note(self, now: int, before: float, took: float) -> None:
+    def _note(self, now: int, before: float, after: float) -> None:
+        took = after - before
         self._usual = min(took, self._usual * 1.5)
         if took <= max(SHARP, OUTLIER * self._usual):
-            self._server.note(now, before)
+            self._server.note(now, before, after)
         else:
             self._server.forget()
 

@@ -1,8 +1,8 @@
 """Locks in a table of Oracle's NoSQL service: key, score, owner, body, one row for each name, the etag as its version.
 
 A step from what is known already is one PUT; a fresh one is a GET, a query for the time if that matters, and a PUT. The
-service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table` the requests, `rows`
-the form of a row, `errors` the sentences, `pool_items` the items.
+service pushes nothing, so waiters look: one GET each time. `clock` has the time, `table_requests` the requests,
+`row_format` the form of a row, `errors` the sentences, `pool_items` the items.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Lua scripts with their hashes. The step is joined from five files; every other script is one file.
+"""The Lua scripts with their hashes. The step of a lock and of a pool are joined from files.
 
 Named numbers (`local SWEEP, … = 16, …`) are replaced by the numbers when a script is loaded. As variables, each of them
 would take time in every step: Lua 5.1 has no constants, and a function that uses a variable of the script must find it

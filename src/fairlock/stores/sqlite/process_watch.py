@@ -1,7 +1,7 @@
 """Watching processes: a file descriptor for each that becomes readable when it ends.
 
 The pid is part of the name of a listener. It may belong to another pid namespace; then an unrelated process is watched,
-which does no harm: only the listener itself proves that a client is dead (`wakeup_sockets`).
+which does no harm: only the listener itself proves that a client is dead (`listener_sockets`).
 """
 
 import errno

@@ -1,0 +1,241 @@
+"""The routes of the page. Data is sent only to a user that `who` knows; the files of the page are not secret."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..errors import ConfigError, LockError
+from ..rules.locks import EXCLUSIVE
+from .access import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refusal, refuse_foreign
+from .changes import Happened
+from .journal_file import REPORTED, Journal
+from .poller import Poller, Reader, call
+from .rows import Json
+from .server_sent import MOST_READERS, EventStream
+
+if TYPE_CHECKING:
+    from .. import Locks
+    from ..aio import Locks as AsyncLocks
+
+    Client = Locks | AsyncLocks
+
+STATIC = Path(__file__).with_name("static")
+TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+EVENTS_OF_A_NAME = 50
+ITEMS_OF_A_POOL = 100
+SPANS = 4_000
+LONGEST_TIMELINE = 7 * 86400.0 + 1
+LOG_IN = "This page does not know you. Open the address that `fairlock ui` printed, or log in again."
+
+Who = Callable[[Request], "str | Awaitable[str | None] | None"]
+May = Callable[[str, str, str], bool]
+
+
+def make_app(
+    locks: Client,
+    *,
+    who: Who,
+    may: May,
+    hosts: Sequence[str],
+    journal: str | PathLike[str] | None,
+    metrics_token: str = "",
+) -> Starlette:
+    if isinstance(hosts, str):
+        raise ConfigError(f"hosts= is a list of names, not one text: hosts=[{hosts!r}].")
+    page = Page(locks, who, may, journal, metrics_token)
+    routes = [
+        Route("/", page.file),
+        Route("/static/{name:path}", page.file),
+        Route("/api/stream", page.stream),
+        Route("/api/name", page.name),
+        Route("/api/history", page.history),
+        Route("/metrics", page.metrics),
+        Route("/api/evict", page.evict, methods=["POST"]),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        page.poller.start()
+        try:
+            yield
+        finally:
+            await page.close()
+
+    return Starlette(routes=routes, middleware=[Middleware(OnlyTheseHosts, hosts=hosts)], lifespan=lifespan)
+
+
+def read_files() -> dict[str, tuple[bytes, str]]:
+    """Return the files of the page by name. They are read once, so that no path of a request reaches the disk."""
+    paths = [path for path in STATIC.rglob("*") if path.suffix in TYPES]
+    return {path.relative_to(STATIC).as_posix(): (path.read_bytes(), TYPES[path.suffix]) for path in paths}
+
+
+class Page:
+    """Holds what the routes share: the client, the poller and the functions that decide who may do what."""
+
+    def __init__(
+        self, locks: Client, who: Who, may: May, journal: str | PathLike[str] | None, metrics_token: str
+    ) -> None:
+        self.locks = locks
+        self.who = who
+        self.may = may
+        self.journal = Journal(journal)
+        self.poller = Poller(locks, self.journal)
+        self.csrf = CsrfTokens()
+        self.files = read_files()
+        self.metrics_token = metrics_token
+
+    async def close(self) -> None:
+        await self.poller.stop()
+        self.journal.close()
+
+    async def user(self, request: Request) -> str | Response:
+        """Return the name of the user, or a refusal."""
+        found = self.who(request)
+        user = await found if isawaitable(found) else found
+        if user is None:
+            return refusal(401, LOG_IN)
+        if not self.may(user, "look", ""):
+            return refusal(403, f"{user} may not look at this page.")
+        self.poller.start()
+        return user
+
+    async def file(self, request: Request) -> Response:
+        found = self.files.get(request.path_params.get("name", "index.html"))
+        if found is None:
+            return refusal(404, "There is no such file.")
+        body, kind = found
+        return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def stream(self, request: Request) -> EventStream | Response:
+        if isinstance(user := await self.user(request), Response):
+            return user
+        if self.poller.readers >= MOST_READERS:
+            return refusal(503, f"{MOST_READERS} pages are open already. Close one.")
+        hello = {
+            "store": self.locks.store,
+            "who": user,
+            "csrf": self.csrf.of(user),
+            "evict": self.may(user, "evict", ""),
+            "journal": self.journal.file is not None,
+            "exclusive": EXCLUSIVE,
+        }
+        reader = Reader.parse(request.headers.get("last-event-id", ""))
+        return EventStream(self.poller, reader, json.dumps(hello).encode())
+
+    async def name(self, request: Request) -> Response:
+        """Reply with one name in detail: all its waiters, its last events and the items of the pool of that name."""
+        if isinstance(user := await self.user(request), Response):
+            return user
+        name = request.query_params.get("name", "")
+        detail: Json = {
+            "row": self.poller.view.as_json(name, None),
+            "events": await asyncio.to_thread(self.journal.of_name, name, EVENTS_OF_A_NAME),
+            "evict": self.may(user, "evict", name),
+            "pool": None,
+        }
+        try:
+            pool = self.locks.pool(name)
+            items: Any = await call(pool.items)
+            if items:
+                detail["pool"] = {"total": len(items), "items": [one._asdict() for one in items[:ITEMS_OF_A_POOL]]}
+        except LockError:  # a store without pools, or a name that no pool can have
+            pass
+        return JSONResponse(detail)
+
+    async def history(self, request: Request) -> Response:
+        """Reply with the holds and waits of a time, for the timeline."""
+        if isinstance(user := await self.user(request), Response):
+            return user
+        try:
+            begin, end = float(request.query_params["from"]), float(request.query_params["to"])
+        except (KeyError, ValueError):
+            return refusal(400, "Name the time: ?from=SECONDS&to=SECONDS.")
+        if not 0 < end - begin <= LONGEST_TIMELINE:
+            return refusal(400, "The timeline shows at most 7 days.")
+        return JSONResponse({"spans": await asyncio.to_thread(self.journal.spans, begin, end, SPANS)})
+
+    async def metrics(self, request: Request) -> Response:
+        """Reply with the state of the store for Prometheus, to a user or to the token that opens only this."""
+        if not (self.metrics_token and has_token(request, self.metrics_token)):
+            if isinstance(user := await self.user(request), Response):
+                return user
+        self.poller.start()
+        if self.poller.view.snapshot is None:
+            self.poller.hurry()
+            await self.poller.next_look.wait()
+        from ..metrics.prometheus import CONTENT_TYPE, Metrics
+
+        metrics = Metrics()
+        if self.poller.view.snapshot is not None:
+            metrics.show(self.poller.view.snapshot, self.poller.view.rings)
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
+
+    async def evict(self, request: Request) -> Response:
+        """Evict one holder, by its ticket: the one that the user saw, and none that came later."""
+        if isinstance(user := await self.user(request), Response):
+            return user
+        if refused := refuse_foreign(request, self.csrf.of(user)):
+            return refused
+        given = await read_json(request)
+        match given:
+            case {"name": str(name), "ticket": str(ticket), "reason": str(reason), "at_once": bool(at_once)}:
+                pass
+            case _:
+                return refusal(400, "Send name, ticket, reason and at_once as JSON.")
+        if not self.may(user, "evict", name):
+            return refusal(403, "Nobody may evict here: this page is read-only. `fairlock ui --admin` allows it.")
+        if not ticket:
+            return refusal(400, "Name the ticket of the holder.")
+        if at_once and given.get("typed") != name:
+            return refusal(400, "Type the name of the lock to evict its holder at once.")
+        if not reason.strip():
+            return refusal(400, "Give a reason; the holder reads it.")
+        try:
+            evicted: Any = await call(
+                self.locks.evict, name, reason=f"{reason.strip()} ({user})", ticket=ticket, at_once=at_once
+            )
+        except ConfigError as error:
+            return refusal(400, str(error))
+        except LockError as error:
+            return refusal(502, str(error))
+        if evicted:
+            await asyncio.to_thread(self._record, name, ticket, reason, user, at_once)
+        self.poller.hurry()
+        return JSONResponse({"evicted": len(evicted)})
+
+    def _record(self, name: str, ticket: str, reason: str, user: str, at_once: bool) -> None:
+        row = self.poller.view.as_json(name, None) or {"holders": []}
+        (one,) = [each for each in row["holders"] if each["ticket"] == ticket][:1] or [{}]
+        event = Happened(
+            time.time(), "evicted" if at_once else "evicting", name, one.get("owner", ""), one.get("note", ""), ticket,
+            one.get("fence", 0), one.get("held_for") if at_once else None, f"by {user}: {reason.strip()}",
+        )  # fmt: skip
+        self.journal.add([event], REPORTED)
+
+
+async def read_json(request: Request) -> Any:
+    """Return the body, or None if it is too large or not JSON."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

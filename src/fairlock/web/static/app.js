@@ -1,0 +1,74 @@
+// The page: puts the parts together, and gives each key its meaning.
+import { Events, pause } from "./events.js";
+import { html, render, useEffect, useRef } from "./html.js";
+import { Panel, refreshDetail } from "./panel.js";
+import { Rings } from "./ring.js";
+import { choose, onDraw, redraw, state } from "./state.js";
+import { start } from "./stream.js";
+import { Strip } from "./strip.js";
+import { Table, move } from "./table.js";
+import { nextTheme } from "./themes.js";
+import { Timeline, refreshHistory, zoom } from "./timeline.js";
+
+const KEYS = [
+  ["/", "filter"], ["j k", "next and previous name"], ["Enter", "go to the details"], ["Esc", "back, close"],
+  ["+ −", "zoom the timeline"], ["p", "pause the events"], ["t", "theme: system, light, dark"], ["?", "these keys"],
+];
+
+function Help() {
+  const dialog = useRef();
+  useEffect(() => {
+    if (state.help && !dialog.current.open) dialog.current.showModal();
+    if (!state.help && dialog.current.open) dialog.current.close();
+  });
+  return html`<dialog ref=${dialog} aria-label="Keys" onClose=${() => { state.help = false; }}>
+    <h2>Keys</h2><dl>${KEYS.map(([key, does]) => html`<div key=${key}><dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${does}</dd></div>`)}</dl>
+    <p class="soft">Rows are sorted by the waiting that a lock causes, and move at most every five seconds. What you choose is in the address: a link shows the same.</p>
+    <form method="dialog"><button type="button" onClick=${() => { state.help = false; redraw(); }}>Close</button></form></dialog>`;
+}
+
+function Page() {
+  return html`<${Strip} />
+    ${state.status === "refused" && html`<p class="banner bad-edge" role="alert">${state.refusal}</p>`}
+    ${state.error && html`<p class="banner bad-edge" role="alert">${state.error} The rows show the last state that was read.</p>`}
+    ${state.status !== "refused" && html`<div class=${state.error || ["offline", "late"].includes(state.status) ? "columns old" : "columns"}>
+      <main><${Table} /><${Timeline} /></main>
+      <aside aria-label="Details and events"><${Panel} /><${Rings} /><${Events} /></aside>
+    </div>`}
+    <${Help} />`;
+}
+
+const root = document.getElementById("page");
+let drawn = false;
+onDraw(() => {
+  if (!drawn) root.textContent = "";
+  drawn = true;
+  render(html`<${Page} />`, root);
+  refreshDetail();
+  refreshHistory();
+});
+
+const ACTIONS = {
+  "/": () => document.getElementById("filter").select(), // at once: the next key belongs to it
+  j: () => move(1),
+  k: () => move(-1),
+  t: nextTheme,
+  p: pause,
+  "+": () => zoom(-1),
+  "-": () => zoom(1),
+  "?": () => { state.help = true; redraw(); },
+  Enter: () => document.getElementById("panel")?.focus(),
+  Escape: () => (state.evicting ? (state.evicting = "", redraw()) : choose({ name: "" })),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || state.help) return;
+  const typing = event.target.closest("input, textarea, select");
+  const pressing = event.target.closest("button, a") && event.key === "Enter";
+  if (typing || pressing || !(event.key in ACTIONS)) return;
+  event.preventDefault();
+  ACTIONS[event.key]();
+});
+
+start();
+redraw();

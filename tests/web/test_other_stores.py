@@ -1,0 +1,39 @@
+"""The page works with every store by -u alone: here on Redis and on PostgreSQL, without and with a journal."""
+
+from pathlib import Path
+
+import pytest
+
+import fairlock
+from tests.web.conftest import UI
+
+
+@pytest.mark.parametrize("store", ["redis_alone", "postgresql"])
+def test_the_page_shows_a_store_by_its_url(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue(store)
+    ui = UI(tmp_path, "--journal", str(tmp_path / "journal.db"), url=server.url)
+    try:
+        with ui.locks.lock("orders:7", note="ship"):
+            for state, _ in ui.stream():
+                if rows := [row for row in state["rows"] if row["name"] == "orders:7"]:
+                    break
+            assert rows[0]["holders"][0]["note"] == "ship"
+            assert rows[0]["holders"][0]["owner"] == "the-test"
+        for state, _ in ui.stream():
+            if "released" in [event["kind"] for event in state["events"] if event["name"] == "orders:7"]:
+                break
+        assert ui.ask("/metrics").body.count(b"fairlock_held{") >= 1
+    finally:
+        ui.end()
+
+
+def test_the_client_of_a_page_is_an_ordinary_client(tmp_path: Path) -> None:
+    """It holds nothing in the store that it shows: what a page keeps for itself lies beside its journal."""
+    ui = UI(tmp_path, "--journal", str(tmp_path / "journal.db"))
+    try:
+        next(ui.stream())
+        assert ui.locks.snapshot().resources == ()
+        with fairlock.connect(f"sqlite:///{tmp_path}/journal.db-lock") as beside:
+            assert [one.name for one in beside.snapshot().resources] == ["journal"]
+    finally:
+        ui.end()
