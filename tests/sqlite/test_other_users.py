@@ -128,7 +128,7 @@ def test_a_file_that_is_there_keeps_its_mode(path: Path) -> None:
 # -- sharing
 
 
-def test_whoever_may_use_the_database_may_knock_at_an_listener(tmp_path: Path) -> None:
+def test_any_client_of_the_database_may_notify_a_listener(tmp_path: Path) -> None:
     path = tmp_path / "shared.db"
     path.touch()
     path.chmod(0o660)

@@ -80,7 +80,7 @@ class TestLosing(Behaviours):
 
         waiting = harness.go(rival())
         await harness.in_queue("x", 1)
-        faults.hang = True  # worse than an error: whoever asks the store waits
+        faults.hang = True  # worse than an error: every request waits
         await waiting.result(within=1)
         faults.over()
         assert known == [True]
