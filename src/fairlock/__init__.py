@@ -21,6 +21,7 @@ from .engine.admin import Snapshot as Snapshot
 from .engine.admin import Waiter as Waiter
 from .engine.events import Event as Event
 from .engine.name_from_text import safe_name as safe_name
+from .engine.release_request import ReleaseRequest as ReleaseRequest
 from .engine.validate import Seconds as Seconds
 from .errors import AlreadyHeld as AlreadyHeld
 from .errors import ConfigError as ConfigError
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyHeld",
+    "AuditLine",
     "StoreError",
     "ConfigError",
     "Event",
@@ -57,6 +59,7 @@ __all__ = [
     "PoolCounts",
     "PoolItem",
     "RWLock",
+    "ReleaseRequest",
     "Resource",
     "Seconds",
     "Semaphore",
@@ -69,17 +72,19 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import aio as aio
-    from .engine.pool_admin import PoolCounts as PoolCounts
+    from .engine.audit import AuditLine as AuditLine
     from .engine.pool_admin import PoolItem as PoolItem
+    from .engine.pool_counts import PoolCounts as PoolCounts
     from .sync.pool import Item as Item
     from .sync.pool import Pool as Pool
 else:
     # What most programs do not use is imported on first use: asyncio is slow to import, and so are many small classes.
     LATER = {
         "aio": "aio",
+        "AuditLine": "engine.audit",
         "Item": "sync.pool",
         "Pool": "sync.pool",
-        "PoolCounts": "engine.pool_admin",
+        "PoolCounts": "engine.pool_counts",
         "PoolItem": "engine.pool_admin",
     }
 

@@ -45,6 +45,8 @@ def settle(
         namespace = env("FAIRLOCK_NAMESPACE") or ""
     if namespace:
         validate.name(namespace, "A namespace")
+        if namespace == "*":
+            raise ConfigError("'*' is no namespace. Name one; snapshot(namespaces=True) looks at all of them.")
     scope = scope or env("FAIRLOCK_SCOPE") or "any"
     if scope not in SCOPES:
         raise ConfigError(f"scope is 'any' or 'machines', not {scope!r}.")

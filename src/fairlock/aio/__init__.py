@@ -10,10 +10,12 @@ from ..engine.admin import Holder as Holder
 from ..engine.admin import Resource as Resource
 from ..engine.admin import Snapshot as Snapshot
 from ..engine.admin import Waiter as Waiter
+from ..engine.audit import AuditLine as AuditLine
 from ..engine.events import Event as Event
 from ..engine.name_from_text import safe_name as safe_name
-from ..engine.pool_admin import PoolCounts as PoolCounts
 from ..engine.pool_admin import PoolItem as PoolItem
+from ..engine.pool_counts import PoolCounts as PoolCounts
+from ..engine.release_request import ReleaseRequest as ReleaseRequest
 from ..engine.validate import Seconds as Seconds
 from ..errors import AlreadyHeld as AlreadyHeld
 from ..errors import ConfigError as ConfigError
@@ -34,6 +36,7 @@ from .runtime import TaskRuntime
 
 __all__ = [
     "AlreadyHeld",
+    "AuditLine",
     "StoreError",
     "ConfigError",
     "Event",
@@ -51,6 +54,7 @@ __all__ = [
     "PoolCounts",
     "PoolItem",
     "RWLock",
+    "ReleaseRequest",
     "Resource",
     "Seconds",
     "Semaphore",

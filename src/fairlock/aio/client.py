@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import admin, handle_secrets, lease_ops, validate
+from ..engine import admin, audit, handle_secrets, interventions, lease_ops, validate
 from ..engine.admin import Snapshot
+from ..engine.audit import AuditLine
 from ..engine.client_base import ClientBase
 from ..engine.close import close, close_at_exit
 from ..engine.events import Event
@@ -25,7 +26,15 @@ from .locks import Lock, RWLock, Semaphore
 from .runtime import TaskRuntime, running_loop
 
 if TYPE_CHECKING:
+    from ..recipes.aio.election import Election
+    from ..recipes.aio.idempotent import Idempotent
+    from ..recipes.aio.once import Once
+    from ..recipes.aio.throttle import Throttle
+    from ..recipes.aio.tree import Tree
+    from ..recipes.election import Leader
     from .pool import Pool
+
+T = TypeVar("T")
 
 
 class Locks(
@@ -96,6 +105,70 @@ class Locks(
         self._session.pools()  # or ConfigError
         return Pool(self, validate.name(name), validate.lease(lease))
 
+    def elect(self, name: str, *, lease: Seconds | None = None, note: str = "") -> Election:
+        """One of several processes leads: `async with locks.elect(name) as term:` waits for that, and so does
+        `.run(main)`. It is the lock of this name, and a term is its lease."""
+        from ..recipes.aio.election import Election
+
+        return Election(self, name, lease=lease, note=note)
+
+    async def leader(self, name: str) -> Leader | None:
+        """Return who leads this election: owner, since, fence; None if nobody leads at this moment."""
+        from ..recipes.aio.election import leader
+
+        return await leader(self, name)
+
+    def tree(
+        self, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
+    ) -> Tree:
+        """A path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()` the writers."""
+        from ..recipes.aio.tree import Tree
+
+        return Tree(self, path, timeout=timeout, lease=lease, note=note)
+
+    def once(
+        self,
+        name: str,
+        *,
+        every: Seconds | None = None,
+        cron: str | None = None,
+        tries: int = 2,
+        timeout: Seconds | None = 0,
+        lease: Seconds | None = None,
+    ) -> Once:
+        """One execution per tick of the store's clock over all machines, as a decorator or a `async with` block, which
+        enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
+        from ..recipes.aio.once import Once
+
+        return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
+
+    def idempotent(self, name: str, *, lease: Seconds | None = None) -> Idempotent:
+        """Results by key: await `.run(key, function)` calls the function once per key, in whatever process."""
+        from ..recipes.aio.idempotent import Idempotent
+
+        return Idempotent(self, name, lease=lease)
+
+    def throttle(self, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None) -> Throttle:
+        """At most `limit` starts in any window of `per` seconds over all machines: await `.wait()`, or a decorator."""
+        from ..recipes.aio.throttle import Throttle
+
+        return Throttle(self, name, limit, per=per, timeout=timeout)
+
+    async def build(
+        self,
+        name: str,
+        *,
+        get: Callable[[], Awaitable[T | None]],
+        make: Callable[[], Awaitable[T]],
+        put: Callable[[T], Awaitable[object]],
+        timeout: Seconds | None = None,
+        lease: Seconds | None = None,
+    ) -> T:
+        """Return what `get` returns; if that is None, one process calls `make` and `put`, the others wait and read."""
+        from ..recipes.aio.build import build
+
+        return await build(self, name, get=get, make=make, put=put, timeout=timeout, lease=lease)
+
     async def attach(self, name: str, ticket: str) -> Lease:
         """Take over a detached lease by its ticket; it is renewed from now on. NotHeld if it has ended."""
         return cast(Lease, await lease_ops.attach(self._here(), validate.name(name), validate.ticket(ticket)))
@@ -109,6 +182,16 @@ class Locks(
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
         await handle_secrets.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
 
+    async def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
+        """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
+        notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
+        return await interventions.ask(self._here(), name, reason, ticket)
+
+    async def audit(self, name: str) -> tuple[AuditLine, ...]:
+        """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
+        hundred, the newest first."""
+        return await audit.audit(self._here(), validate.name(name))
+
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
     ) -> tuple[str, ...]:
@@ -116,23 +199,25 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
-        return await admin.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
+        return await interventions.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
-        await admin.resize(self._here(), validate.name(name), None if slots is None else validate.slots(slots))
+        await interventions.resize(self._here(), validate.name(name), None if slots is None else validate.slots(slots))
 
-    async def snapshot(self, pattern: str = "*") -> Snapshot:
-        """Return the holders and the waiters of all names that match."""
-        return await admin.snapshot(self._here(), validate.pattern(pattern))
+    async def snapshot(self, pattern: str = "*", *, idle: bool = False, namespaces: bool = False) -> Snapshot:
+        """Return the holders and the waiters of all names that match and are busy: held, waited for, damaged, or left
+        with an expired lease. A pattern without * and ? is a name, which is shown even if it is idle. idle: all that
+        the store knows, read in pages. namespaces: those of all namespaces."""
+        return await admin.snapshot(self._here(), validate.pattern(pattern), bool(idle), bool(namespaces))
 
     async def repair(self, name: str) -> tuple[str, ...]:
         """Reset what is damaged under this name (RecordDamaged). Fences keep rising. Returns a sentence per repair.
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
-        return await admin.repair(self._here(), validate.name(name))
+        return await interventions.repair(self._here(), validate.name(name))
 
     async def ping(self) -> float:
         """Return the seconds that the store took to reply. StoreError if it does not."""

@@ -12,6 +12,7 @@ from ..engine import lease_ops, validate, with_block
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
 from ..engine.release import begin_release, finish_release, release
+from ..engine.release_request import ReleaseRequest
 from ..engine.validate import Seconds
 from ..engine.with_block import raise_loss
 from ..errors import StoreError
@@ -58,15 +59,18 @@ class Held(LeaseBase):
                     error = None
         except AttributeError:
             pass  # it was left without having been entered: an exit stack was given an acquired one
-        self._ends(error)
-        grant = self._grant
-        clock = self._session.clock()
+        grant, session = self._grant, self._session
+        if self._request.pool:
+            self._ends(error)
+        else:
+            with_block.no_longer_entered(session, self)
+        clock = session.clock()
         if (clock >= grant.deadline or clock >= grant.cap) and not self._released:
             self.lost  # noqa: B018  # the body went on after its end: that is a loss even if no other client came
         return self._give_back(True, error)
 
     def _ends(self, error: BaseException | None) -> None:
-        """The block has ended, by this exception."""
+        """The block of an item has ended, by this exception."""
 
     async def _give_back(self, leaving: bool, error: BaseException | None = None) -> None:
         """Release it: begin, one exchange with the store, finish. It waits in another task, which no cancellation
@@ -103,6 +107,11 @@ class Lease(Held):
 
     __slots__ = ()
 
+    @property
+    def asked_to_release(self) -> ReleaseRequest | None:
+        """Which client asks this holder to release it, and why; None if none does. It stays held. See `on_asked`."""
+        return self._session.release_requests.get(self._grant.ticket)
+
     async def renew(self) -> None:
         """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
         await lease_ops.renew(self._session, self)
@@ -124,12 +133,19 @@ class Lease(Held):
         """Change from writer to reader, without a writer in between."""
         await lease_ops.downgrade(self._session, self)
 
+    async def seal(self, transaction: object) -> None:
+        """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
+        nobody else acquires the lock before it has ended.
+
+        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
+        of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError
+        if it is another database, or if the store has no transactions. See docs/seal.md.
+        """
+        await lease_ops.seal(self._session, self, transaction)
+
     async def detach(self, lease: Seconds) -> str:
         """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""
         return await lease_ops.detach(self._session, self, validate.lease(lease))
-
-    def _ends(self, error: BaseException | None) -> None:
-        with_block.no_longer_entered(self._session, self)
 
     async def __aenter__(self) -> Self:
         self.ensure_held()

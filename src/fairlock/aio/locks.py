@@ -156,7 +156,9 @@ class Lock(LockBase, Generic[T]):
     ) -> Coroutine[Any, Any, None]:
         session = self._session
         who = session.runtime.task()  # type: ignore[attr-defined]
-        return self._last_entered(who)._leave(error)  # type: ignore[no-any-return]
+        stack = session.entered.get(who)
+        lease: Any = stack[-1] if stack and stack[-1]._by is self else self._last_entered(who)
+        return lease._leave(error)  # type: ignore[no-any-return]
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
         from .decorator import guarded

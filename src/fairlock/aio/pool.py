@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from ..engine import cancel_event, pool_admin, pool_renewal, validate, with_block
 from ..engine.cancel_event import Cancel
-from ..engine.pool_admin import PoolCounts, PoolItem, body_text
+from ..engine.pool_admin import PoolItem, body_text
 from ..engine.pool_base import ItemHoldingBase, PoolBase
+from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, ItemBase, timed_out
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw import withdraw

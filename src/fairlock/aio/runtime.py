@@ -61,6 +61,8 @@ class TaskRuntime:
     blocking = False
     quiet_end: type[BaseException] = asyncio.CancelledError
     clock = staticmethod(boot_clock)
+    # Always free, because tasks change plain data only between two awaits; cheaper than a context without a lock.
+    mutex: Callable[[], AbstractContextManager[Any]] = staticmethod(allocate_lock)
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -124,9 +126,6 @@ class TaskRuntime:
             call()
         else:
             loop.call_soon_threadsafe(call)
-
-    def mutex(self) -> AbstractContextManager[Any]:
-        return allocate_lock()  # always free, for tasks change plain data only between two awaits; cheaper than none
 
     def event(self) -> TaskEvent:
         return TaskEvent(self)

@@ -69,6 +69,8 @@ def dispatch(args: Arguments) -> int:
     name = args.command.name
     if name == "run":
         from .run import run as command
+    elif name == "lead":
+        from .lead import lead as command
     elif name in ("ls", "show"):
         from .ls_show import ls_or_show as command
     elif name == "top":
@@ -77,12 +79,18 @@ def dispatch(args: Arguments) -> int:
         from .detached_leases import run_on_detached as command
     elif name.startswith("pool "):
         from .pool import run_on_pool as command
+    elif name == "prune":
+        from .prune import prune as command
+    elif name == "ask":
+        from .ask import ask as command
     elif name in ("evict", "resize"):
         from .evict_resize import evict_or_resize as command
     elif name == "ui":
         from .ui import ui as command
     elif name == "demo":
         from .demo import demo as command
+    elif name == "mcp":
+        from .serve_mcp import serve_agent as command
     elif name == "completion":
         from .completion import print_completion as command
     elif name == "man":

@@ -106,6 +106,7 @@ class Supervisor:
         process_tree: "Callable[[], ProcessTree]",
         remaining: Callable[[], float],
         between_statements: Callable[[Callable[[], None]], None],
+        signal_to_send: Callable[[], int] = lambda: 0,
     ) -> None:
         self.pid = pid
         self.own_group = own_group
@@ -114,6 +115,7 @@ class Supervisor:
         self.process_tree = process_tree
         self.remaining = remaining
         self.between_statements = between_statements
+        self.signal_to_send = signal_to_send  # one of our own, beside those that are forwarded; 0: none
         self.typed: set[int] = set()
         self.stopping = False
         self.ended: int | None = None
@@ -150,7 +152,10 @@ class Supervisor:
         return (code, 0) if code >= 0 else (BY_SIGNAL - code, -code if -code in self.typed else 0)
 
     def refresh(self) -> None:
-        """Send the end of the lease to the watchdog. The keeper wakes this thread after each renewal and each loss."""
+        """Send the end of the lease to the watchdog, and to the command the signal of a request to release. The keeper
+        wakes this thread after each renewal, each loss and each request."""
+        if signum := self.signal_to_send():
+            self.send(signum)
         deadline = clock() + self.remaining()
         if abs(deadline - self.schedule.deadline) > 0.001:
             self.schedule.move(deadline)

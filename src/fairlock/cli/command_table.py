@@ -5,7 +5,7 @@
 
 from functools import partial
 
-from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, duration, json, slots, up_to
+from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, count, duration, json, slots, up_to
 
 MANY = 1 << 30
 
@@ -38,8 +38,14 @@ RUN = Command(
     (
         *LOCK,
         *WATCHDOG,
+        Option("on_asked", ("--on-asked",), "if asked to release: warn (a message; the default), or send usr1 or term",
+               "ACTION", Choice("warn", "usr1", "term")),
         Option("at_least", ("--at-least",), "keep it at least this long, even if CMD ends sooner", "DUR", duration),
         Option("max_hold", ("--max-hold",), "stop CMD and release after this long", "DUR", duration),
+        Option("once_per", ("--once-per",), "run CMD once in each such span over all machines; else exit 0", "DUR",
+               duration),
+        Option("tries", ("--tries",), "with --once-per: run it this often if it fails or its machine dies (2)", "N",
+               count),
     ),
     1, MANY, greedy=True,
     more="""\
@@ -47,6 +53,23 @@ Options go before NAME; everything after it belongs to CMD. Durations: 5, 0.5, 5
 CMD gets FAIRLOCK_NAME, FAIRLOCK_TICKET, FAIRLOCK_FENCE, FAIRLOCK_LEASE and FAIRLOCK_HELD.
 Exit code: that of CMD, or 128+N if signal N ended it; 75 not acquired, 79 lease lost and CMD stopped,
 69 store unreachable, 77 refused, 78 bad configuration, 64 usage error, 126 cannot execute, 127 not found.
+""",
+)  # fmt: skip
+
+LEAD = Command(
+    "lead", "[options] NAME [--] CMD ARGS… | NAME -c TEXT", "run CMD while this process is the leader",
+    (
+        Option("lease", ("--lease",), "how long others wait if this machine dies (30s)", "DUR", duration),
+        Option("file", ("--file",), "a file that exists while it leads, for readiness probes", "PATH"),
+        OWNER,
+        Option("note", ("--note",), "the purpose that others see", "TEXT"),
+        *WATCHDOG,
+    ),
+    1, MANY, greedy=True,
+    more="""\
+It waits until it leads, and runs CMD. If the lease is lost, CMD is stopped, and it waits again. If CMD ends
+by itself, or by a signal that was sent to fairlock, it resigns and exits with the exit code of CMD.
+CMD gets the variables of `fairlock run`.
 """,
 )  # fmt: skip
 
@@ -75,10 +98,10 @@ and the variables of `fairlock run`. If CMD exits with 0, the item is done; else
 the queue and rests. Exit code: as of `fairlock run`; with --forever 0 if no item is left.
 """,
     ),
-    Command("pool ls", "POOL", "list the items and their owners", (
+    Command("pool ls", "[POOL]", "list the items and their owners; without POOL the pools", (
         Option("state", ("--state",), "only items that are free, resting, taken, expired, done or damaged", "STATE",
                Choice("free", "resting", "taken", "expired", "done", "damaged")),
-    ), 1, 1),
+    ), 0, 1),
     Command("pool done", "POOL KEY…", "mark free items as done", (BODY,), 2, MANY),
     Command("pool rm", "POOL KEY…", "remove items", (
         Option("force", ("--force",), "also if an item is taken: its owner loses it"),
@@ -91,7 +114,7 @@ UI = (
     PORT,
     Option("host", ("--host",), "the address to listen on (127.0.0.1)", "HOST"),
     Option("allow_host", ("--allow-host",), "more names that a browser may use for it, separated by commas", "NAMES"),
-    Option("admin", ("--admin",), "allow to evict holders; without it the page is read-only"),
+    Option("admin", ("--admin",), "allow to ask and evict holders; without it the page is read-only"),
     Option("journal", ("--journal",), "keep what happens for 7 days in this SQLite file", "FILE"),
     Option("metrics_token", ("--metrics-token",), "a token that opens only /metrics", "TEXT|@FILE"),
 )
@@ -100,6 +123,7 @@ COMMANDS = {
     command.name: command
     for command in (
         RUN,
+        LEAD,
         Command("ls", "[PATTERN]", "list busy names with their holders and waiters", (
             Option("all", ("-a", "--all"), "also names that are idle"),
             Option("held", ("--held",), "only names that are held"),
@@ -114,11 +138,18 @@ COMMANDS = {
                    Choice("waiting", "queue", "held", "lease", "name")),
             Option("every", ("--every",), "read the store this often (1s)", "DUR", duration),
         ), 0, 1, more="""\
-Keys: up, down select   Enter show   s sort   / filter   p pause   e evict   E evict at once   q quit   ? help
+Keys: up, down select  Enter show  s sort  / filter  p pause  a ask  e evict  E evict at once  q quit  ? help
 A name that is evicted has to be typed. Only the holders that are shown are evicted.
 """),
         Command("acquire", "NAME", "acquire a lease that needs no process, and print its ticket",
-                (*LOCK, Option("ticket", ("--ticket",), "use this ticket; a repeated acquire is idempotent", "T")),
+                (
+                    *LOCK,
+                    Option("ticket", ("--ticket",), "use this ticket; a repeated acquire is idempotent", "T"),
+                    Option("pid", ("--pid",), "renew it while this process runs, release it when that ends", "PID",
+                           count),
+                    Option("on_lost", ("--on-lost",), "with --pid: warn (the default), or term: end that process",
+                           "ACTION", Choice("term", "warn")),
+                ),
                 1, 1),
         Command("renew", "NAME", "renew or extend a lease of `acquire`", (
             TICKET,
@@ -126,6 +157,12 @@ A name that is evicted has to be typed. Only the holders that are shown are evic
             Option("lease", ("--lease",), "let it last at least this long from now", "DUR", duration),
         ), 1, 1),
         Command("release", "NAME", "release a lease of `acquire`", (TICKET, BY_HANDLE), 1, 1),
+        Command("ask", "NAME --reason TEXT", "ask the holders of NAME to release it", (
+            Option("reason", ("--reason",), "the reason; the holder gets it", "TEXT"),
+            Option("ticket", ("--ticket",), "only this holder, as `show` prints its ticket", "T"),
+        ), 1, 1, more="""\
+A holder is notified and decides; it holds NAME as before. See `fairlock run --on-asked`.
+"""),
         Command("evict", "NAME --reason TEXT", "take NAME from its holder", (
             Option("reason", ("--reason",), "the reason; the holder gets it", "TEXT"),
             Option("at_once", ("--at-once",), "now, not at the end of the lease: the holder may still be working"),
@@ -137,6 +174,11 @@ A name that is evicted has to be typed. Only the holders that are shown are evic
         Command("resize", "NAME SLOTS", "change how many can hold NAME at the same time", (
             Option("program", ("--program",), "instead of SLOTS: use the number that programs ask for again"),
         ), 1, 2),
+        Command("prune", "[PATTERN]", "count names that were not used for a day; with -y delete them", (
+            Option("older_than", ("--older-than",), "not used for this long (1d)", "DUR", duration),
+            Option("done", ("--done",), "instead: items of this pool that are done", "POOL"),
+            Option("yes", ("-y", "--yes"), "delete them"),
+        ), 0, 1),
         Command("schema", "[URL]", "print what the store needs; changes nothing", (), 0, 1),
         Command("doctor", "", "check the store: could a lock be lost here, and how?", (
             Option("repair", ("--repair",), "instead: reset what is damaged under NAME", "NAME"),
@@ -155,6 +197,13 @@ Without --journal the page shows what happened since it was started.
         ), 0, 0, more="""\
 It needs no server: the locks are in a temporary folder, which is removed at the end.
 """),
+        Command("mcp", "[FOLDER]", "serve a coding agent that shares a checkout with others", (
+            OWNER,
+            Option("lease", ("--lease",), "how long others wait if this machine dies (30s)", "DUR", duration),
+        ), 0, 1, more="""\
+The agent starts it, and speaks the Model Context Protocol over stdin and stdout. FOLDER is the checkout;
+default: the current one. Without -u the locks are kept in .git/fairlock.db, the same for all its agents.
+"""),
         Command("completion", "SHELL", "print the completion script for bash, zsh or fish", (), 1, 1,
                 operand=Choice("bash", "zsh", "fish"), more="""\
 bash  fairlock completion bash > ~/.local/share/bash-completion/completions/fairlock
@@ -166,7 +215,7 @@ fish  fairlock completion fish > ~/.config/fish/completions/fairlock.fish
 }  # fmt: skip
 
 TITLE = "Locks that span threads, processes and machines"
-IN_OVERVIEW = {"run": "run NAME -- CMD", "pool run": "pool run POOL -- CMD"}
+IN_OVERVIEW = {"run": "run NAME -- CMD", "lead": "lead NAME -- CMD", "pool run": "pool run POOL -- CMD"}
 
 
 def overview() -> str:

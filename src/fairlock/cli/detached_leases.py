@@ -14,14 +14,22 @@ import os
 
 from fairlock.engine import validate
 from fairlock.errors import NotHeld
-from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew
+from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew, Reply
 
 from . import acquire_lock, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
+PREFIX, RELEASED = "pid", "released by its ticket"  # of a ticket of `acquire --pid`, and why it ends: see pid_keeper.py
+
 
 def run_on_detached(args: Arguments) -> int:
     if args.command.name == "acquire":
+        if args["pid"] is not None:
+            from .pid_keeper import acquire_for
+
+            return acquire_for(args, args["pid"])
+        if args["on_lost"] is not None:
+            raise exit_codes.Usage("--on-lost goes with --pid: without it no process is there to end.")
         return acquire(args)
     if args["handle"] is not None:
         if args["ticket"] is not None:
@@ -60,8 +68,11 @@ def renew(args: Arguments, ticket: str) -> int:
         reply = make_client.call(locks, acquire_lock.name(name), Renew(ticket, lease=longer))
     if not isinstance(reply, Granted):
         raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
+    asked = None if reply.asked is None else {"by": reply.asked.by, "reason": reply.asked.reason}
+    if asked is not None and not args["quiet"]:
+        output.err(f"{name!r}: {asked['by'] or 'somebody'} asks to release it ({asked['reason']}).")
     if args["json"]:
-        output.json({"name": name, "fence": reply.fence, "expires_in": reply.left / 1e6})
+        output.json({"name": name, "fence": reply.fence, "expires_in": reply.left / 1e6, "asked": asked})
     elif not args["quiet"]:
         output.out(f"{name!r} is held for another {output.duration(reply.left / 1e6)}\n")
     return 0
@@ -98,7 +109,10 @@ def release_by_handle(args: Arguments) -> int:
 def release(args: Arguments, ticket: str) -> int:
     name = args.operands[0]
     with make_client.client(args) as locks:
-        reply = make_client.call(locks, acquire_lock.name(name), Release(ticket, leave_tombstone=False))
+        if ticket.startswith(PREFIX):  # its keeper reads the reason: this is no loss
+            reply: Reply = Released(bool(make_client.evict_tickets(locks, name, [ticket], RELEASED, True)))
+        else:
+            reply = make_client.call(locks, acquire_lock.name(name), Release(ticket, leave_tombstone=False))
     held = isinstance(reply, Released) and reply.held
     if args["json"]:
         output.json({"name": name, "held": held})

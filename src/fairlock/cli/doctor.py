@@ -89,7 +89,7 @@ def check_setup(args: Arguments, locks: "Locks") -> list[tuple[str, str]]:
 def find_damage(locks: "Locks") -> list[tuple[str, str]]:
     from shlex import quote
 
-    names = [one.name for one in locks.snapshot().resources if one.kind == "damaged"]
+    names = [one.name for one in locks.snapshot(idle=True).resources if one.kind == "damaged"]
     cure = "it cannot be acquired. `fairlock doctor --repair"
     return [("error", f"The record of {name!r} is damaged: {cure} {quote(name)}` resets it.") for name in names]
 

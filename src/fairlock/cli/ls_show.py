@@ -1,13 +1,15 @@
 """`fairlock ls` and `fairlock show`: names with their holders and waiters. Both only read.
 
-`ls` lists what is busy: held, waited for, damaged, or left with an expired lease. With --all it also lists idle names.
+`ls` lists what is busy: held, waited for, damaged, or left with an expired lease. With --all it also lists idle names,
+which the store reads in pages.
 
 With --json both print the snapshot of the library, so the keys are those of `fairlock.Snapshot`:
 store, now, resources: [{name, kind, capacity, fence,
-    holders: [{owner, note, ticket, fence, weight, held_for, expires_in, thread}],
+    holders: [{owner, note, ticket, fence, weight, held_for, expires_in, thread, item, asked: {by, reason} or null}],
     queue: [{owner, note, ticket, weight, waited, expires_in, thread}],
-    expired: [as holders]}]
-`show` adds pool: the counts of the pool of that name, as `fairlock.PoolCounts`, or null.
+    expired: [as holders], namespace, items}]
+`show` adds pool: the counts of the pool of that name, as `fairlock.PoolCounts`, or null; and audit: what operators did
+to it, as `fairlock.AuditLine`, the newest first.
 """
 
 import sys
@@ -19,7 +21,9 @@ from . import acquire_lock, make_client, output, sentences
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Locks, Resource
+    from fairlock import AuditLine, Locks, Resource
+
+AUDIT = 10  # of the audit lines are shown
 
 
 def ls_or_show(args: Arguments) -> int:
@@ -46,14 +50,19 @@ def watch(args: Arguments, locks: "Locks") -> None:
 
 def ls(args: Arguments, locks: "Locks") -> None:
     pattern = args.operands[0] if args.operands else "*"
-    seen = locks.snapshot(pattern)
+    every = make_client.every_namespace(args)
+    seen = locks.snapshot(pattern, idle=bool(args["all"]), namespaces=every)
     seen = seen._replace(resources=tuple(r for r in seen.resources if wanted(args, r)))
     if args["json"]:
         output.json(seen.as_dict())
         return
     if seen.resources:
-        head = ("NAME", "KIND", "HELD BY", "FOR", "LEASE", "WAITING", "NOTE")
-        output.out(output.table(head, [row(r, bool(args["stale"])) for r in seen.resources]))
+        head: tuple[str, ...] = ("NAME", "KIND", "HELD BY", "FOR", "LEASE", "WAITING", "NOTE")
+        rows = [row(r, bool(args["stale"])) for r in seen.resources]
+        if every:
+            head = ("NAMESPACE", *head)
+            rows = [(r.namespace, *cells) for r, cells in zip(seen.resources, rows, strict=True)]
+        output.out(output.table(head, rows))
     if not args["quiet"]:
         many = len(seen.resources)
         busy = "" if any(args[key] for key in ("all", "held", "waited", "stale")) else "busy "
@@ -71,7 +80,8 @@ def wanted(args: Arguments, resource: "Resource") -> bool:
 
 def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
     holders, waiting = resource.holders, str(len(resource.queue) or "")
-    kind = f"{resource.kind} {len(holders)}/{resource.capacity}" if resource.kind == "semaphore" else resource.kind
+    slots = f" {len(holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
+    kind = resource.kind + slots
     shown = resource.expired if stale else holders
     if not shown:
         return resource.name, kind, "", "", "", waiting, ""
@@ -86,20 +96,22 @@ def time_left(seconds: float) -> str:
 
 
 def show(args: Arguments, locks: "Locks", name: str) -> None:
-    seen = locks.snapshot(name)
-    seen = seen._replace(resources=tuple(r for r in seen.resources if r.name == name))
-    items = locks.pool(name).counts()
-    counts = sentences.count_items(items)
+    seen = make_client.look(locks, name)
+    pool = make_client.look_at_pool(locks, name)
+    lines = locks.audit(name)
     if args["json"]:
-        output.json({**seen.as_dict(), "pool": items._asdict() if counts else None})
+        found = (*seen.resources, pool) if pool is not None else seen.resources
+        counts = pool.items._asdict() if pool is not None and pool.items is not None else None
+        audit = [line._asdict() for line in lines]
+        output.json({**seen._replace(resources=found).as_dict(), "pool": counts, "audit": audit})
         return
-    if counts:
-        output.out(f"{name!r} is a pool in {output.plain(seen.store)}: {counts}. `fairlock pool ls` lists its items.\n")
-    if not seen.resources:
-        if not counts:
-            output.out(f"there is no lock and no pool {name!r} in {output.plain(seen.store)}\n")
-        return
-    output.out(describe(seen.resources[0], seen.store))
+    if not seen.resources and pool is None:
+        output.out(f"there is no lock and no pool {name!r} in {output.plain(seen.store)}\n")
+    if pool is not None:
+        output.out(describe(pool, seen.store))
+    for one in seen.resources:
+        output.out(describe(one, seen.store))
+    output.out(describe_audit(lines, seen.now))
 
 
 def describe(it: "Resource", store: str) -> str:
@@ -109,20 +121,28 @@ def describe(it: "Resource", store: str) -> str:
 
         cure = f"it cannot be acquired until `fairlock doctor --repair {quote(it.name)}` resets it"
         return f"{output.plain(it.name)}: damaged, in {output.plain(store)}; {cure}\n"
-    slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
-    text = f"{output.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {output.plain(store)}\n"
-    if not it.holders:
-        text += "no holder\n"
+    if it.items is not None:
+        counts = sentences.count_items(it.items) or "no items"
+        text = f"{output.plain(it.name)}: pool, {counts}, in {output.plain(store)}\n"
+    else:
+        slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
+        text = f"{output.plain(it.name)}: {it.kind}{slots}, last fence {it.fence}, in {output.plain(store)}\n"
+        if not it.holders:
+            text += "no holder\n"
     for title, some in (("holders", it.holders), ("expired leases, not yet taken by another", it.expired)):
         rows = [
             (
                 sentences.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
-                time_left(one.expires_in), weight(one.weight, it), one.note,
+                time_left(one.expires_in), one.item or weight(one.weight, it), one.note,
             )
             for one in some
         ]
         if rows:
-            text += f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", "MODE", "NOTE"), rows)
+            mode = "ITEM" if it.kind == "pool" else "MODE"
+            text += f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", mode, "NOTE"), rows)
+        for one in some:
+            if one.asked is not None:
+                text += f"  {one.ticket} is {output.plain(sentences.asked(one))}\n"
     if it.queue:
         queue = [
             (str(number), w.owner, w.ticket, output.short_duration(w.waited), weight(w.weight, it), w.note)
@@ -132,7 +152,21 @@ def describe(it: "Resource", store: str) -> str:
     return text
 
 
+def describe_audit(lines: "Sequence[AuditLine]", now: float) -> str:
+    """Return what operators did to a name: the newest ones."""
+    if not lines:
+        return ""
+    rows = [
+        (f"{output.short_duration(max(now - one.at, 0.0))} ago", one.kind, one.by, one.owner, one.ticket, one.reason)
+        for one in lines[:AUDIT]
+    ]
+    text = "\naudit\n" + indent(("WHEN", "WHAT", "BY", "OWNER", "TICKET", "REASON"), rows)
+    return text + (f"  and {len(lines) - AUDIT} older ones: --json prints them\n" if len(lines) > AUDIT else "")
+
+
 def weight(number: int, resource: "Resource") -> str:
+    if resource.kind == "pool":
+        return ""
     if resource.kind == "semaphore":
         return f"{number} slot{'s' * (number != 1)}"
     return "shared" if number == 1 else "exclusive"

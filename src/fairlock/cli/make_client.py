@@ -1,6 +1,7 @@
 """Makes the client from the options, and contains all uses of `locks.session`, the API for code built on a client.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -10,30 +11,60 @@ from fairlock.engine.run_sync import run
 from fairlock.errors import ConfigError
 from fairlock.rules.locks import Command, Reply
 
+from . import exit_codes
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Resource
+    from fairlock import Resource, Snapshot
     from fairlock.sync import Lease, Locks
+
+
+EVERY_NAMESPACE = "*"
+LOOKS = ("ls", "top", "ui")  # what can show all namespaces at once
+
+
+def every_namespace(args: Arguments) -> bool:
+    """Return True for --namespace '*': all namespaces at once. Usage error if the command does more than look."""
+    import os
+
+    given = os.environ.get("FAIRLOCK_NAMESPACE") if args["namespace"] is None else args["namespace"]
+    if given == EVERY_NAMESPACE and args.command.name not in LOOKS:
+        raise exit_codes.Usage(f"--namespace '*' is for {', '.join(LOOKS)}, which only look. Name one namespace.")
+    return given == EVERY_NAMESPACE
 
 
 def client(args: Arguments, on_event: "Callable[[fairlock.Event], object] | None" = None) -> "Locks":
     """Make the client for -u, FAIRLOCK_URL or the default. No I/O yet."""
     import warnings
 
+    namespace = "" if every_namespace(args) else args["namespace"]
+
     warnings.simplefilter("ignore")  # `ls` and `doctor` name the store; a mail from cron need not
     events.silent = True  # the tool prints its own sentences instead of log lines
     locks = fairlock.connect(
         args["url"],
-        owner=args["owner"],
+        owner=args["owner"] or operator(args.command.name),
         lease=args["lease"],
-        namespace=args["namespace"],
+        namespace=namespace,
         scope=args["scope"],
         on_event=on_event,
     )
     if locks.session.backend.scope == "process":
         raise ConfigError(f"{locks.store} ends with this process and locks nothing for others. Omit -u, or use sqlite:///…")
     return locks
+
+
+def operator(command: str) -> str | None:
+    """Return user@host for the commands by which people intervene: audit lines then name a person, not a process."""
+    if command not in ("ask", "evict", "resize", "doctor", "top", "ui") or os.environ.get("FAIRLOCK_OWNER"):
+        return None
+    import pwd
+
+    try:
+        user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container without this user
+        user = f"uid {os.getuid()}"
+    return f"{user}@{os.uname().nodename}"[:200]
 
 
 def liveness_fd(locks: "Locks") -> int | None:
@@ -60,6 +91,19 @@ def tickets_of_holders(locks: "Locks", name: str) -> Iterator[str]:
     return (entry.ticket for entry in state.holders)
 
 
+def look(locks: "Locks", name: str) -> "Snapshot":
+    """Return a snapshot of this name, in which * and ? are ordinary characters."""
+    return run(locks.session.look(name))
+
+
+def look_at_pool(locks: "Locks", name: str) -> "Resource | None":
+    return run(locks.session.look_at_pool(name))
+
+
+def find_pools(locks: "Locks") -> "list[Resource]":
+    return sorted(run(locks.session.find_pools()), key=lambda one: one.name)
+
+
 def holders(locks: "Locks", pattern: str) -> "list[tuple[Resource, list[str]]]":
     """Return the names that match and are held, with the full tickets of their holders."""
     return run(locks.session.holders(pattern))
@@ -68,6 +112,16 @@ def holders(locks: "Locks", pattern: str) -> "list[tuple[Resource, list[str]]]":
 def evict_tickets(locks: "Locks", name: str, tickets: list[str], reason: str, at_once: bool) -> tuple[str, ...]:
     """Evict exactly these holders, and none that came after they were listed."""
     return run(locks.session.evict_tickets(name, tickets, reason, at_once))
+
+
+def list_names(locks: "Locks") -> None:
+    """Let `fairlock ls` show at once what this client holds."""
+    run(locks.session.list_names())
+
+
+def release_ticket(locks: "Locks", name: str, ticket: str) -> None:
+    """Release the lease with this ticket."""
+    run(locks.session.release_ticket(name, ticket))
 
 
 def choose_ticket(locks: "Locks", ticket: str) -> None:

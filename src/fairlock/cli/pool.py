@@ -1,7 +1,7 @@
 """`fairlock pool add`, `ls`, `done` and `rm`: the items of a pool. (`pool run` is in pool_run.py.)
 
-With --json: add prints pool, added, there; ls prints store, pool, counts, items as the library returns them; done
-prints pool, done; rm prints pool, removed.
+With --json: add prints pool, added, there; ls prints store, pool, counts, items as the library returns them, without a
+name store, pools: [{name, counts}]; done prints pool, done; rm prints pool, removed.
 """
 
 import sys
@@ -14,7 +14,7 @@ from . import exit_codes, make_client, output, sentences
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Pool, PoolItem
+    from fairlock import Locks, Pool, PoolItem
 
 
 def run_on_pool(args: Arguments) -> int:
@@ -24,6 +24,8 @@ def run_on_pool(args: Arguments) -> int:
         return pool_run(args)
     rows = read_rows(args) if args.command.name == "pool add" else None  # before the store is opened: stdin may be slow
     with make_client.client(args) as locks:
+        if not args.operands:
+            return ls_pools(args, locks)
         one = locks.pool(args.operands[0])
         if rows is not None:
             return add(args, one, rows)
@@ -92,6 +94,24 @@ def ls(args: Arguments, one: "Pool", store: str) -> int:
     if not args["quiet"]:
         found = sentences.count_items(counts) or "no items"
         output.out(f"{found} in the pool {one.name!r} of {output.plain(store)}\n")
+    return 0
+
+
+def ls_pools(args: Arguments, locks: "Locks") -> int:
+    """List the pools that have items."""
+    if args["state"]:
+        raise exit_codes.Usage("--state is for the items of a pool: fairlock pool ls POOL --state STATE.")
+    found = make_client.find_pools(locks)
+    pools = [(one.name, one.items, len(one.queue)) for one in found if one.items is not None]
+    if args["json"]:
+        rows = [{"name": name, "counts": counts._asdict(), "waiting": waiting} for name, counts, waiting in pools]
+        output.json({"store": locks.store, "pools": rows})
+        return 0
+    if pools:
+        head = ("POOL", "FREE", "RESTING", "TAKEN", "EXPIRED", "DONE", "WAITING")
+        output.out(output.table(head, [(name, *map(str, counts), str(waiting)) for name, counts, waiting in pools]))
+    if not args["quiet"]:
+        output.out(f"{len(pools) or 'no'} pool{'s' * (len(pools) != 1)} in {output.plain(locks.store)}\n")
     return 0
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .process_tree import ProcessTree
 
 GRACE = 10.0
+SIGNALS = {"warn": None, "usr1": signal.SIGUSR1, "term": signal.SIGTERM}
 
 
 def run(args: Arguments) -> int:
@@ -40,9 +41,16 @@ def run(args: Arguments) -> int:
     name, command = args.operands[0], parse_command(args.operands)
     file = child_process.find_command(command[0])
     check_system("run")
+    kind: type[Run] = Run
+    if args["once_per"] is not None:
+        from .run_once import once_run
+
+        kind = once_run(args)
+    elif args["tries"] is not None:
+        raise exit_codes.Usage("--tries belongs to --once-per.")
     watchdog = start_watchdog(args["on_lost"] or "kill")
     try:
-        Run(args, name, file, command, watchdog).execute()
+        kind(args, name, file, command, watchdog).execute()
     finally:
         watchdog.abandon()
 
@@ -88,6 +96,8 @@ class Run:
         self.waiting = waiting_line.Waiting(args, self.what(), self.describe)
         self.killed = False  # a signal has ended the command
         self.evicted_until = 0.0  # until then an evicted command may end by itself
+        self.on_asked: int | None = SIGNALS[args["on_asked"] or "warn"]  # what a request to release sends; once
+        self.asked = False
 
     def execute(self) -> NoReturn:
         own_group = not child_process.has_terminal()
@@ -118,7 +128,9 @@ class Run:
         self.locks = make_client.client(args, self.on_event)
         note = os.path.basename(self.command[0])[:200]  # not its arguments: they may be secret, and the store shared
         times = {"max_hold": args["max_hold"], "at_least": args["at_least"]}
-        return acquire_lock.acquire(args, self.locks, acquire_lock.make(args, self.locks, self.name, note, **times))
+        lease = acquire_lock.acquire(args, self.locks, acquire_lock.make(args, self.locks, self.name, note, **times))
+        make_client.list_names(self.locks)
+        return lease
 
     def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
@@ -147,7 +159,7 @@ class Run:
             return one
 
         supervisor = child_process.Supervisor(
-            pid, own_group, watchdog, schedule, process_tree, remaining, self.between_statements
+            pid, own_group, watchdog, schedule, process_tree, remaining, self.between_statements, self.signal_to_send
         )
         try:
             return supervisor.wait()
@@ -166,6 +178,13 @@ class Run:
             return left
 
         return remaining
+
+    def signal_to_send(self) -> int:
+        """Return the signal that a request to release sends to the command, the first time; else 0."""
+        if not self.asked or self.on_asked is None:
+            return 0
+        signum, self.on_asked = self.on_asked, None
+        return signum
 
     def environment(self, lease: "Lease", length: float) -> dict[str, str]:
         return {
@@ -244,12 +263,14 @@ class Run:
 
     def on_event(self, event: "Event") -> None:
         """Called by the client, perhaps by its keeper thread. The main thread must check the lease again."""
-        if self.running and event.kind in ("renewed", "lost", "evicted"):
+        self.asked |= event.kind == "asked"
+        if self.running and event.kind in ("renewed", "lost", "evicted", "asked"):
             signal.pthread_kill(self.main, blocked_signals.WAKE)
         if event.kind == "waiting":
             self.in_queue, self.ticket = True, event.ticket
         # A store that is unreachable from the start ends the run with its own sentence.
         important = event.kind in ("store_down", "store_up", "place_lost") and (self.in_queue or self.running)
+        important |= event.kind == "asked"
         if self.args["verbose"] or (important and not self.args["quiet"]):
             self.waiting.erase()
             output.err(sentences.describe_event(event))

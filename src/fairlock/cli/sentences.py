@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlock.rules.locks.state import CLOSED
 
-from . import output
+from . import make_client, output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def find(locks: "Locks", name: str) -> "Resource | None":
     """Return the resource with exactly this name; None if the store has none."""
-    return next((r for r in locks.snapshot(name).resources if r.name == name), None)
+    return next(iter(make_client.look(locks, name).resources), None)
 
 
 def owner(one: "Holder | Waiter") -> str:
@@ -49,6 +49,11 @@ def describe_evicted(resource: "Resource") -> str:
     return f"{names(holders)}, which has held it for {output.duration(holders[0].held_for)}"
 
 
+def asked(one: "Holder") -> str:
+    """Return 'asked to release by ops: the disk is full', or ''."""
+    return f"asked to release by {one.asked.by or 'somebody'}: {one.asked.reason}" if one.asked is not None else ""
+
+
 def waiting_for(resource: "Resource | None", name: str, ticket: str) -> str:
     """Describe the wait: the position in the queue and the holder. `ticket` is ours, shortened as in snapshots."""
     if resource is None or not resource.holders:
@@ -76,6 +81,7 @@ def describe_event(event: "Event") -> str:
         "renewed": f"the lease on {name} was renewed",
         "lost": f"the lease on {name} was lost",
         "evicted": f"evicted from {name}",
+        "asked": name,
         "place_lost": f"the position in the queue for {name} was lost; waiting again at its end",
         "store_down": "the store does not answer",
         "store_up": "the store answers again",

@@ -5,9 +5,7 @@ does, in this order, and rings as `doctor --deadlocks` does.
 """
 
 import os
-import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlock.engine.deadlocks import find_rings, in_both
@@ -16,6 +14,8 @@ from fairlock.errors import LockError
 from . import exit_codes, make_client, output, sentences
 from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
 from .parse_arguments import Arguments
+from .terminal_prompt import Prompt
+from .top_poller import Poller, take_snapshot
 from .top_view import HEAD, View, arrange, fit, row, summary
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from .terminal_screen import Screen
 
-KEYS = "up/down select  Enter show  s sort  / filter  p pause  e evict  ? help  q quit"
+KEYS = "up/down  Enter show  s sort  / filter  p pause  a ask  e evict  ? help  q quit"
 HELP = """\
 up, down, j, k, PgUp, PgDn, Home, End   select a name
 Enter        show its holders and its queue; any key returns
 s            sort by waiting, queue, held, lease, name
 /            filter by name, owner or note; Enter keeps it, Esc clears it
 p, space     pause and go on
+a            ask the holders to release: they are notified, and decide
 e            evict the holders: they lose it at the end of the lease, or sooner
 E            evict at once: a holder may still be working
 q, Ctrl-C    quit
@@ -43,31 +44,32 @@ Red: part of a deadlock, or damaged, or kept by a lease that has expired.
 def top(args: Arguments) -> int:
     pattern = args.operands[0] if args.operands else "*"
     sort = args["sort"] or "waiting"
+    every = make_client.every_namespace(args)
     if not args["once"] and not (os.isatty(0) and os.isatty(1)):
         raise exit_codes.Usage("top needs a terminal. Without one, use `fairlock top --once`.")
     if args["json"] and not args["once"]:
         raise exit_codes.Usage("--json prints once: use `fairlock --json top --once`.")
     with make_client.client(args) as locks:
         if args["once"]:
-            print_once(args, locks, pattern, sort)
+            print_once(args, locks, pattern, sort, every)
         else:
             from .terminal_screen import Screen
 
-            locks.snapshot(pattern)  # a store that cannot be reached is reported as by every other command
+            take_snapshot(locks, pattern, every)  # a store that cannot be reached is reported as by every other command
             try:
                 with Screen() as screen:
-                    Top(locks, screen, pattern, sort, max(args["every"] or 1.0, 0.1)).run()
+                    Top(locks, screen, pattern, sort, max(args["every"] or 1.0, 0.1), every).run()
             except KeyboardInterrupt:
                 pass
     return 0
 
 
-def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str) -> None:
-    seen = locks.snapshot(pattern)
+def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: bool) -> None:
+    seen = take_snapshot(locks, pattern, every)
     rings = find_rings(seen)
     if rings:
         time.sleep(BETWEEN_LOOKS)
-        seen = locks.snapshot(pattern)
+        seen = take_snapshot(locks, pattern, every)
         rings = in_both(rings, find_rings(seen))
     shown = arrange(seen.resources, sort)
     if args["json"]:
@@ -82,74 +84,17 @@ def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str) -> None
         output.out(output.plain(summary(seen.store, seen.resources)) + "\n")
 
 
-class Poller:
-    """Reads the store again and again in a thread. `latest` is the last snapshot, with the rings that two looks saw."""
-
-    def __init__(self, locks: "Locks", pattern: str, every: float, wake: Callable[[], None]) -> None:
-        self._locks, self._pattern, self._every, self._wake = locks, pattern, every, wake
-        self._at_once = threading.Event()
-        self._before: tuple[Ring, ...] = ()
-        self.latest: tuple[Snapshot, tuple[Ring, ...]] | None = None
-        self.error = ""
-        self.ended = False
-        threading.Thread(target=self._run, name="fairlock-top", daemon=True).start()
-
-    def hurry(self) -> None:
-        """Read again now."""
-        self._at_once.set()
-
-    def _run(self) -> None:
-        while not self.ended:
-            began = time.monotonic()
-            try:
-                seen = self._locks.snapshot(self._pattern)
-                rings = find_rings(seen)
-                self.latest = seen, in_both(self._before, rings)
-                self._before, self.error = rings, ""
-            except LockError as error:
-                self.error = str(error)
-            self._wake()
-            self._at_once.wait(max(self._every - (time.monotonic() - began), 0.05))
-            self._at_once.clear()
-
-
-class Prompt:
-    """A question in the last line. `done` gets the answer; Esc ends it without one."""
-
-    def __init__(
-        self, question: str, done: Callable[[str], None], changed: Callable[[str], None] | None = None
-    ) -> None:
-        self.question = question
-        self.text = ""
-        self._done = done
-        self._changed = changed
-
-    def press(self, key: str) -> bool:
-        """Return True if it goes on."""
-        if key == "enter":
-            self._done(self.text)
-            return False
-        if key == "escape":
-            if self._changed is not None:
-                self._changed("")
-            return False
-        if key == "backspace":
-            self.text = self.text[:-1]
-        elif key == "clear":
-            self.text = ""
-        elif len(key) == 1:
-            self.text += key
-        if self._changed is not None:
-            self._changed(self.text)
-        return True
 
 
 class Top:
-    def __init__(self, locks: "Locks", screen: "Screen", pattern: str, sort: str, every: float) -> None:
+    def __init__(
+        self, locks: "Locks", screen: "Screen", pattern: str, sort: str, every: float, namespaces: bool = False
+    ) -> None:
         self.locks = locks
+        self.namespaces = namespaces  # all of them: it only looks
         self.screen = screen
         self.view = View(sort)
-        self.poller = Poller(locks, pattern, every, screen.wake)
+        self.poller = Poller(locks, pattern, every, screen.wake, namespaces)
         self.seen: tuple[Snapshot, tuple[Ring, ...]] | None = None
         self.prompt: Prompt | None = None
         self.message = ""
@@ -203,6 +148,8 @@ class Top:
             self.help = True
         elif key == "enter" and current is not None:
             self.page = current.name
+        elif key == "a" and current is not None:
+            self._ask(current)
         elif key in ("e", "E") and current is not None:
             self._evict(current, at_once=key == "E")
         return True
@@ -210,7 +157,44 @@ class Top:
     def _filter(self, text: str) -> None:
         self.view.filter = text
 
+    def _ask(self, resource: "Resource") -> None:
+        if self.namespaces or resource.kind == "pool":
+            what = "items of a pool are not asked for" if resource.kind == "pool" else "start top with one namespace"
+            self.message = f"Nobody was asked: {what}."
+            return
+        if not resource.holders:
+            self.message = f"{resource.name!r} has no holder, so there is nobody to ask."
+            return
+
+        def act(reason: str) -> None:
+            self.prompt = None
+            if not reason.strip():
+                self.message = "Nobody was asked: ask needs a reason, which the holder gets."
+                return
+            self.message = self._do_ask(resource, reason)
+            self.poller.hurry()
+
+        holder = sentences.describe_evicted(resource)
+        self.prompt = Prompt(f"Reason to ask {output.plain(holder)} to release: ", act)
+
+    def _do_ask(self, resource: "Resource", reason: str) -> str:
+        """Ask the holders that are shown, and none that came later."""
+        try:
+            asked = [self.locks.ask(resource.name, reason=reason, ticket=one.ticket) for one in resource.holders]
+        except (LockError, ValueError) as error:
+            return str(error)
+        number = sum(map(len, asked))
+        if not number:
+            return f"{resource.name!r} is not held by them any more; nobody was asked."
+        return f"Asked {number} holder{'s' * (number != 1)} to release {resource.name!r}."
+
     def _evict(self, resource: "Resource", at_once: bool) -> None:
+        if self.namespaces:
+            self.message = "Nothing was changed: to evict, start top with one namespace."
+            return
+        if resource.kind == "pool":
+            self.message = f"{resource.name!r} is a pool: `fairlock pool rm --force` takes an item from its owner."
+            return
         if not resource.holders:
             self.message = f"{resource.name!r} has no holder, so there is nothing to evict."
             return

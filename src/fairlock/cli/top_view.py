@@ -61,7 +61,7 @@ def row(resource: "Resource") -> tuple[str, ...]:
     if not shown:
         return resource.name, "damaged" if resource.kind == "damaged" else "", "", "", queue, waited, ""
     first = shown[0]
-    slots = f"{len(resource.holders)}/{resource.capacity} " if resource.kind == "semaphore" else ""
+    slots = f"{len(resource.holders)}/{resource.capacity} " if resource.kind in ("semaphore", "pool") else ""
     more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
     lease = output.short_duration(first.expires_in) if first.expires_in > 0 else "expired"
     held = output.short_duration(first.held_for)

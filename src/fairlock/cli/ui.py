@@ -72,6 +72,7 @@ def make_page(args: Arguments, locks: Locks, host: str, who: Callable[..., str |
         may=lambda who, action, name: admin or action == "look",
         hosts=hosts,
         journal=args["journal"],
+        namespaces=make_client.every_namespace(args),
         metrics_token=make_client.text_or_file(args["metrics_token"], "token") if args["metrics_token"] else "",
     )
 

@@ -14,15 +14,18 @@ In reading order:
     withdraw      from a request to nothing
     release       from a hold to nothing; pending releases
     renewal       the keeper renews leases and sends pending releases
+    keeper_group  the threads that run the keepers of all clients which share connections
     renewal_messages   many leases renewed by one message, each reply judged by itself
     local_queue   threads or tasks of one client share one grant
     with_block    `with` around a hold: reentrancy, deadlock with oneself, timeouts as sentences
+    release_request   an operator asks a holder to release
     lease_ops     renew, extend, downgrade and detach a lease
 
     pool_request  the messages of an item of a pool; everything else is the same
     pool_renewal  renew an item, or change its body
     pool_admin    add, remove, list and count items
-    admin         snapshot, evict, resize
+    admin         snapshots
+    interventions ask, evict, resize, repair; audit: the lines about them
     deadlocks     rings of holders that wait for each other, in a snapshot; own_deadlock: that of one wait
 
     client_base, lock_base, pool_base   what the two faces share: options, names, context managers

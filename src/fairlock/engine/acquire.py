@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 from ..errors import StoreError
-from ..rules.locks import Granted, Revoked
+from ..rules.locks import Granted, Queued, Revoked
 from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
 from ..stores.base import Event
@@ -27,14 +27,15 @@ from .boot_clock import jitter
 from .events import tell_acquired, tell_given_up, tell_waiting, warn
 from .grant import NEVER, NOWHERE, Grant, LeaseBase
 from .grant_state import HELD, QUEUED
-from .local_queue import let_in, stand_by
+from .local_queue import POLL_FOR, came_before, let_in, stand_by, wants_a_poll
+from .release_request import note_request
 from .request import named
 from .session import SOON, Session
-from .withdraw import called, move_out, stand_aside, step_down
+from .withdraw import called, lead_again, move_out, stand_aside, step_down
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
-LOOK_AGAIN = 5.0
+LOOK_AGAIN = 5.0  # seconds after which one that waits in a local queue looks whether it must lead
 SPREAD = 0.02
 
 modules = sys.modules
@@ -60,8 +61,8 @@ def begin_acquire(session: Session, hold: LeaseBase, trying: bool) -> Any:
     again = request.pool and grant.known
     grant.doubtful = True  # from here on the store may know the ticket
     message = named(request.message, (
-        grant.ticket, *request.before, not trying, *request.between, session.backend.open_listener(), session.owner,
-        *request.after,
+        grant.ticket, *request.before, not trying, *request.between,
+        session.backend.listener or session.backend.open_listener(), session.owner, *request.after,
     ))  # fmt: skip
     return message._replace(again=True) if again else message
 
@@ -83,7 +84,7 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
             grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
             session.grants[key or grant.ticket] = grant
             return grant
-        stand_by(grant, hold, session.runtime.event())
+        stand_by(grant, hold, session.runtime.event(), session.clock())
     tell_waiting(session, hold, len(grant.queue or ()) or 1, "", "behind others of this client")
     return NOWHERE
 
@@ -107,6 +108,9 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     clock = session.clock()
     if clock >= grant.deadline or session.closing:
         return False
+    queued = grant.since
+    if request.together and not came_before(hold, queued):
+        return False
     if request.pool:
         request.accept(hold, reply)
     if left < request.lease_us:  # it is not confirmed yet, and most are released before that is due
@@ -119,7 +123,7 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     grant.state = HELD
     if request.together:
         with session.mutex:
-            let_in(grant, clock)
+            let_in(grant, queued, clock)
             session.set_apart(grant)
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
         session.occupied(grant)
@@ -141,34 +145,23 @@ async def acquire(
     On any exception the caller must `withdraw`.
     """
     hold._began = hold._began or (session.clock() if answer is None else answer[1])
-    had = await _acquire(session, hold, until, trying, answer)
-    if not had:
-        tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
-    return had
-
-
-async def _acquire(
-    session: Session, hold: LeaseBase, until: float | None, trying: bool, answer: tuple[Any, float, bool] | None
-) -> bool:
     if hold._event is not None:
         await _stand_by(session, hold, hold._event, until)
         if hold._has:
-            session.occupied(hold._grant)
-            if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-                tell_acquired(session, hold, hold._detail)
+            accept_pass(session, hold)
             return True
+    grant, request = hold._grant, hold._request
     if not hold._leads:
         if session.closing:
             raise session.over()
-        return False
-    grant, request = hold._grant, hold._request
-    target = session.target(request)
+        return _given_up(session, hold)
+    target: Any = session.pools() if request.pool else session.backend
     retry = RETRY_FIRST
     doubt = False
     while True:
         if session.called_off and hold in session.called_off:
             await step_down(session, hold)
-            return False
+            return _given_up(session, hold)
         if answer is None:
             doubt = grant.doubtful
             message = begin_acquire(session, hold, trying)
@@ -183,6 +176,8 @@ async def _acquire(
                 continue
             retry = RETRY_FIRST
             if finish_acquire(session, hold, answer, doubt):
+                if isinstance(answer[0], Granted):
+                    note_request(session, grant, answer[0].asked)
                 return True
         reply, at, again = answer
         answer = None
@@ -190,11 +185,14 @@ async def _acquire(
         clock = session.clock()
         over = trying or (until is not None and clock >= until)
         if isinstance(reply, request.granted):
-            if not over:
-                continue  # the reply took longer than the lease: ask if the grant is still ours; or the client closes
-            await step_down(session, hold)
-            return False
-        if not request.waits_after(reply, trying):
+            if over:
+                await step_down(session, hold)
+                return _given_up(session, hold)
+            if request.together and not came_before(hold, grant.since):
+                await lead_again(session, hold)
+                grant = hold._grant
+            continue  # the reply took longer than the lease: ask if the grant is still ours; or the client closes
+        if type(reply) is not Queued and not request.waits_after(reply, trying):
             grant.doubtful = doubt  # an earlier message may still arrive
             if isinstance(reply, Revoked):
                 await move_out(session, grant)
@@ -202,14 +200,16 @@ async def _acquire(
                 await step_down(session, hold)
             error_for_reply = request.refusal(reply)
             if error_for_reply is None:
-                return False
+                return _given_up(session, hold)
             raise error_for_reply
-        _note_place(session, hold, grant, reply)
+        nap = _note_place(session, hold, grant, reply)
+        grant.since = at
         grant.doubtful = doubt
         if over:
             await step_down(session, hold)
-            return False
-        nap = _nap(session, hold, reply)
+            return _given_up(session, hold)
+        if hold._warn_at is not None:
+            nap = min(nap, _warn(session, hold))
         nap = max(min(nap, until - clock) if until is not None else nap, 0.0005)
         try:
             pushed = await target.wait_for_wakeup(request.name, grant.ticket, nap)
@@ -221,8 +221,23 @@ async def _acquire(
             window = min(request.lease_us, CONFIRM_WINDOW)
             at = pushed.until - window / 1e6 if pushed.until else at  # the grant was made then, or later
             if session.clock() < at + window / 4e6:  # else little of it may be left: send Acquire
-                if finish_acquire(session, hold, (Granted(pushed.fence, window), at, doubt), doubt):
+                if finish_acquire(session, hold, (named(Granted, (pushed.fence, window, None)), at, doubt), doubt):
                     return True
+
+
+def _given_up(session: Session, hold: LeaseBase) -> bool:
+    """Report that this one was not acquired in time. Return False."""
+    tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
+    return False
+
+
+def accept_pass(session: Session, hold: LeaseBase) -> None:
+    """Handle that another thread or task of this client has passed the lock on to this one, which waited for it."""
+    grant = hold._grant
+    if grant.renew_at < session.wake_at or grant.cap < session.wake_at or hold._watched:
+        session.occupied(grant)
+    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+        tell_acquired(session, hold, hold._detail)
 
 
 def _is_ours(session: Session, grant: Grant, pushed: Any) -> bool:
@@ -230,28 +245,22 @@ def _is_ours(session: Session, grant: Grant, pushed: Any) -> bool:
     return session.backend.pushes_grants and grant.place is not None and pushed.place == grant.place[1]
 
 
-def _nap(session: Session, hold: LeaseBase, reply: Any) -> float:
-    """Return how long to wait for a wake-up after this reply, at most."""
-    ahead = getattr(reply, "ahead", 0)
-    due = getattr(reply, "retry_in", getattr(reply, "due_in", NEVER))
-    nap: float = min(due, sleep_span(ahead)) / 1e6
-    if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
-        nap += jitter() * min(SPREAD * ahead, 0.2)
-    return nap if hold._warn_at is None else min(nap, _warn(session, hold))
-
-
-def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Any) -> None:
-    ahead, number = getattr(reply, "ahead", -1), getattr(reply, "place", 0)
-    if ahead < 0:  # it waits for a named item, beside the queue
-        grant.state = QUEUED
-        return
-    before, grant.place = grant.place, (ahead, number)
+def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Any) -> float:
+    """Note the place in this reply. Return for how many seconds to wait for a wake-up, at most."""
     grant.state = QUEUED
+    if type(reply) is not Queued and not hasattr(reply, "ahead"):  # it waits for a named item, beside the queue
+        return min(float(getattr(reply, "due_in", NEVER)), sleep_span(0)) / 1e6
+    ahead, number, due = reply
+    before, grant.place = grant.place, (ahead, number)
     if before is None:
         tell_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
     elif number != before[1] and ahead > before[0]:
         detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
         session.tell("place_lost", grant.name, grant.ticket, detail=detail)
+    nap: float = min(due, sleep_span(ahead)) / 1e6
+    if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
+        nap += jitter() * min(SPREAD * ahead, 0.2)
+    return nap
 
 
 async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: float | None) -> None:
@@ -260,6 +269,8 @@ async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: floa
         rest = LOOK_AGAIN if until is None else min(until - session.clock(), LOOK_AGAIN)
         if hold._warn_at is not None:
             rest = min(rest, _warn(session, hold))
+        if hold._request.together and wants_a_poll(hold):
+            rest = min(rest, POLL_FOR)
         if await event.wait(max(rest, 0)):
             if hold._has:
                 return  # it was passed on

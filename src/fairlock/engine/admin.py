@@ -1,20 +1,27 @@
-"""Snapshot, evict, resize: show holders and waiters, and intervene. A snapshot never changes the state of a lock."""
+"""Snapshots: holders, waiters and pools, as they are shown to people. A look never changes the state of a lock."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from __future__ import annotations
 
-from ..errors import ConfigError, RecordDamaged
-from ..rules.locks import EXCLUSIVE, Acquire, Done, Entry, Evict, LockState, Refused, Resize, apply
-from . import validate
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..errors import RecordDamaged
+from ..rules.locks import ASKED, EXCLUSIVE, Acquire, Entry, LockState, Refused, apply
+from .busy_names import list_all
 from .events import short, thread_in
+from .pool_counts import PoolCounts
+from .release_request import ReleaseRequest
 from .request import LockRequest
 from .session import Session
 
-ResourceKind = Literal["lock", "rwlock", "semaphore", "damaged"]
+if TYPE_CHECKING:
+    from ..stores.base import Pools
+
+ResourceKind = Literal["lock", "rwlock", "semaphore", "pool", "damaged"]
 
 
 class Holder(NamedTuple):
-    """A holder of a lock. Times are seconds; the ticket is shortened."""
+    """A holder of a lock, or of an item of a pool. Times are seconds; the ticket is shortened."""
 
     owner: str
     """'' if it has no holder any more and only stays closed for a while (at_least)."""
@@ -27,6 +34,14 @@ class Holder(NamedTuple):
     """Seconds until the lease ends; 0 or less: it has ended, and no other client has wanted the lock since."""
     thread: str = ""
     """A number for the thread or task that asked for it, unique for its owner; '' if it is not known."""
+    item: str = ""
+    """The key of the item, of a pool."""
+    asked: ReleaseRequest | None = None
+    """Which client asks it to release, and why; None if none does."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a plain dict, ready for JSON."""
+        return {**self._asdict(), "asked": self.asked._asdict() if self.asked is not None else None}
 
 
 class Waiter(NamedTuple):
@@ -48,13 +63,17 @@ class Resource(NamedTuple):
 
     name: str
     kind: ResourceKind
-    """lock, rwlock or semaphore; damaged: it cannot be read, and the other fields mean nothing."""
+    """lock, rwlock, semaphore or pool; damaged: it cannot be read, and the other fields mean nothing."""
     capacity: int
+    """Of a pool: how many items it has, without those that are done."""
     fence: int
     holders: tuple[Holder, ...]
     queue: tuple[Waiter, ...]
     expired: tuple[Holder, ...] = ()
     """Holders whose lease has ended: they hold nothing. One that is only late may renew it if no other client comes."""
+    namespace: str = ""
+    items: PoolCounts | None = None
+    """Of a pool: how many of its items are in each state."""
 
     @property
     def busy(self) -> bool:
@@ -65,10 +84,24 @@ class Resource(NamedTuple):
         """Return it as plain dicts and lists, ready for JSON."""
         return {
             **self._asdict(),
-            "holders": [one._asdict() for one in self.holders],
+            "holders": [one.as_dict() for one in self.holders],
             "queue": [one._asdict() for one in self.queue],
-            "expired": [one._asdict() for one in self.expired],
+            "expired": [one.as_dict() for one in self.expired],
+            "items": self.items._asdict() if self.items is not None else None,
         }
+
+
+def unique_names(resources: Iterable[Resource], namespaces: bool) -> tuple[Resource, ...]:
+    """Return them with names that differ, for views that go by the name: with namespaces as 'namespace/name' (a / in
+    the namespace is written as %2F), and a pool that has the name of a lock as 'name (pool)'."""
+    found: dict[str, Resource] = {}
+    for one in sorted(resources, key=lambda one: one.kind == "pool"):
+        space = one.namespace.replace("%", "%25").replace("/", "%2F")
+        name = f"{space}/{one.name}" if namespaces else one.name
+        while name in found:
+            name += " (pool)"
+        found[name] = one._replace(name=name)
+    return tuple(sorted(found.values(), key=lambda one: one.name))
 
 
 class Snapshot(NamedTuple):
@@ -84,22 +117,87 @@ class Snapshot(NamedTuple):
         return {"store": self.store, "now": self.now, "resources": [r.as_dict() for r in self.resources]}
 
 
-async def snapshot(session: Session, pattern: str) -> Snapshot:
-    records, now = await session.backend.looks(pattern)
-    return Snapshot(session.backend.where, now / 1e6, tuple(resource(name, record, now) for name, record in records))
+async def snapshot(session: Session, pattern: str, idle: bool = False, namespaces: bool = False) -> Snapshot:
+    """Look at the names that match. A pattern without * and ? is a name, and is shown even if it is idle."""
+    if not (namespaces or idle or "*" in pattern or "?" in pattern):
+        return await look(session, pattern)
+    await list_all(session)
+    seen, micros = await session.backend.looks(pattern, idle, namespaces)
+    resources = [resource(one.name, one.state, micros, one.namespace) for one in seen]
+    resources += await find_pools(session, pattern, idle, namespaces)
+    shown = [one for one in resources if idle or one.busy]
+    shown.sort(key=lambda one: (one.namespace, one.name))
+    return Snapshot(session.backend.where, micros / 1e6, tuple(shown))
 
 
-def resource(name: str, record: LockState | RecordDamaged, now: int) -> Resource:
+async def find_pools(session: Session, pattern: str, idle: bool, namespaces: bool) -> list[Resource]:
+    """Return the pools whose names match. Without `idle`: those of which items are taken, or for which workers wait."""
+    pools = session.backend.pools
+    if pools is None:
+        return []
+    own = session.backend.namespace
+    found = []
+    for namespace, name in await pools.names(pattern, idle):
+        if not namespaces and namespace != own:
+            continue
+        there = pools if namespace == own else pools.in_namespace(namespace)
+        found.append(await look_at_pool(there, namespace, name, idle))
+    return [one for one in found if one is not None]
+
+
+async def look_at_pool(pools: Pools, namespace: str, name: str, idle: bool = True) -> Resource | None:
+    """Return a pool with the owners of its items and its waiters. None if it is not busy and `idle` is False."""
+    try:
+        (taken, now), queue = await pools.taken(name), await pools.queue(name)
+        if not (idle or taken or queue.workers or queue.watchers):
+            return None
+        counts = PoolCounts(**await pools.count(name))
+    except RecordDamaged:
+        return Resource(name, "damaged", 0, 0, (), (), (), namespace)
+    now = now or queue.seen
+    holders = tuple(
+        Holder(
+            one.owner, one.note, short(one.ticket), one.fence, 1, max(now - one.fence, 0) / 1e6,
+            (one.score - now) / 1e6, thread_in(one.ticket), one.key,
+        )
+        for one in sorted(taken, key=lambda one: one.fence)
+    )  # fmt: skip
+    waiting = [one for one in (*queue.workers, *queue.watchers) if one.expires > now]
+    waiters = tuple(
+        Waiter(
+            one.owner, one.note, short(one.ticket), 1, max(now - one.since, 0) / 1e6, (one.expires - now) / 1e6,
+            thread_in(one.ticket),
+        )
+        for one in waiting
+    )  # fmt: skip
+    fence = max((one.fence for one in taken), default=0)
+    return Resource(name, "pool", sum(counts) - counts.done, fence, holders, waiters, (), namespace, counts)
+
+
+async def look(session: Session, name: str) -> Snapshot:
+    """Look at one name, which may contain * and ?. A name that was never used has no resource."""
+    backend = session.backend
+    try:
+        state, now = await backend.look(name)
+    except RecordDamaged as damage:
+        return Snapshot(backend.where, 0.0, (resource(name, damage, 0, backend.namespace),))
+    known = state.fence or state.fixed or state.holders or state.queue
+    return Snapshot(backend.where, now / 1e6, (resource(name, state, now, backend.namespace),) if known else ())
+
+
+def resource(name: str, record: LockState | RecordDamaged, now: int, namespace: str = "") -> Resource:
     if isinstance(record, RecordDamaged):
-        return Resource(name, "damaged", 0, 0, (), ())
+        return Resource(name, "damaged", 0, 0, (), (), (), namespace)
+    asked = {g.ticket: ReleaseRequest(*g.why[1:]) for g in record.tombstones if g.why.kind == ASKED}
     return Resource(
         name,
         _kind(record),
         record.capacity,
         record.fence,
-        tuple(_holder(e, now) for e in record.holders if e.expires > now),
+        tuple(_holder(e, now, asked.get(e.ticket)) for e in record.holders if e.expires > now),
         tuple(_waiter(e, now) for e in record.queue if e.expires > now),
-        tuple(_holder(e, now) for e in record.holders if e.expires <= now),
+        tuple(_holder(e, now, asked.get(e.ticket)) for e in record.holders if e.expires <= now),
+        namespace,
     )
 
 
@@ -129,9 +227,9 @@ def _kind(record: LockState) -> ResourceKind:
     return "rwlock" if any(e.weight != EXCLUSIVE for e in (*record.holders, *record.queue)) else "lock"
 
 
-def _holder(e: Entry, now: int) -> Holder:
+def _holder(e: Entry, now: int, asked: ReleaseRequest | None) -> Holder:
     since, left, thread = (now - e.since) / 1e6, (e.expires - now) / 1e6, thread_in(e.ticket)
-    return Holder(e.owner, e.note, short(e.ticket), e.fence, e.weight, since, left, thread)
+    return Holder(e.owner, e.note, short(e.ticket), e.fence, e.weight, since, left, thread, "", asked)
 
 
 def _waiter(e: Entry, now: int) -> Waiter:
@@ -147,58 +245,17 @@ async def refused_now(session: Session, request: LockRequest) -> bool:
     return isinstance(reply, Refused)
 
 
-async def evict(
-    session: Session, name: str, reason: str, ticket: str | None, at_once: bool, pattern: bool
-) -> tuple[str, ...]:
-    """Stop renewing the leases of the current holders, or of this ticket (shortened or whole), or end them at once.
-    Returns the tickets of the evicted. With `pattern` the name is a pattern: the holders of every match are meant."""
-    reason = validate.label(reason, "A reason")
-    if not reason:
-        raise ConfigError("evict() needs a reason; the holder reads it.")
-    if pattern:
-        if ticket is not None:
-            raise ConfigError("evict() takes a ticket or pattern=True, not both: a ticket belongs to one name.")
-        held = await holders(session, validate.pattern(name))
-        return tuple([each for r, t in held for each in await evict_tickets(session, r.name, t, reason, at_once)])
-    if ticket is not None:
-        validate.ticket(ticket)
-    record, _ = await session.backend.look(validate.name(name))
-    if ticket is None:
-        tickets = [e.ticket for e in record.holders]
-    else:
-        tickets = [e.ticket for e in (*record.holders, *record.queue) if short(e.ticket) == ticket][:1] or [ticket]
-    return await evict_tickets(session, name, tickets, reason, at_once)
-
-
-async def evict_tickets(
-    session: Session, name: str, tickets: Sequence[str], reason: str, at_once: bool
-) -> tuple[str, ...]:
-    """Evict the holders at the time of reading, by their tickets: repeated after an unknown outcome, `Evict(None)`
-    would evict a client that was granted the lock in the meantime."""
-    met: tuple[str, ...] = ()
-    for each in tickets:
-        answer = await session.call(name, Evict(each, session.owner, reason, at_once))
-        assert isinstance(answer.reply, Done)
-        met += answer.reply.tickets
-    return met
-
-
 async def holders(session: Session, pattern: str) -> list[tuple[Resource, list[str]]]:
-    """Return the held names that match, with the whole tickets of their holders. Damaged names are left out."""
-    records, now = await session.backend.looks(pattern)
+    """Return the held names that match, with the whole tickets of their holders. Damaged names are left out.
+
+    All names are read, also those that are not in an index of busy names yet: an eviction must not miss a holder.
+    """
+    seen, now = await session.backend.looks(pattern, idle=True)
     return [
-        (resource(name, record, now), tickets)
-        for name, record in records
-        if not isinstance(record, RecordDamaged) and (tickets := [e.ticket for e in record.holders if e.expires > now])
+        (resource(one.name, one.state, now, one.namespace), tickets)
+        for one in seen
+        if isinstance(one.state, LockState) and (tickets := [e.ticket for e in one.state.holders if e.expires > now])
     ]
-
-
-async def resize(session: Session, name: str, capacity: int | None) -> None:
-    await session.call(name, Resize(capacity))
-
-
-async def repair(session: Session, name: str) -> tuple[str, ...]:
-    return tuple(await session.backend.repair(name))
 
 
 async def ping(session: Session) -> float:

@@ -79,6 +79,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Any], object] | None = None,
+        on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
         """A lock: one holder at a time.
@@ -86,9 +87,10 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         timeout: how long to wait (None: forever). lease: how long others wait if this process dies; it renews
         itself. max_hold: the longest time that anyone may hold it. at_least: it stays closed for this long after it was
         acquired, even if it is released sooner. fair=False may overtake the queue. on_lost is called when it is lost
-        while held. handle: a secret by which another process may release or extend it: `release`, `extend`.
+        while held, on_asked when its holder is asked to release it. handle: a secret by which another process may
+        release or extend it: `release`, `extend`.
         """
-        options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle
+        options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, on_asked, handle
         request = self._request(name, EXCLUSIVE, EXCLUSIVE, options)
         return self._lock_type(self, request, None if timeout is None else validate.timeout(timeout), reentrant)
 
@@ -111,10 +113,11 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         reentrant: bool = False,
         note: str = "",
         on_lost: Callable[[Any], object] | None = None,
+        on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
         """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
-        options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, handle
+        options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, on_asked, handle
         request = self._request(name, EXCLUSIVE, EXCLUSIVE, options)
         return self._rwlock_type(self, request, validate.timeout(timeout), reentrant)
 
@@ -140,6 +143,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         fair: bool = True,
         note: str = "",
         on_lost: Callable[[Any], object] | None = None,
+        on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
         """At most `slots` in use at once (None: the number that is stored). Options as for `lock`.
@@ -147,14 +151,14 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         While it is in use, another number is a ConfigError. After `resize` the number that was set there applies.
         """
         capacity = 0 if slots is None else validate.slots(slots)
-        options = lease, max_hold, at_least, fair, False, note, on_lost, handle
+        options = lease, max_hold, at_least, fair, False, note, on_lost, on_asked, handle
         return self._semaphore_type(self, self._request(name, capacity, 1, options), validate.timeout(timeout), False)
 
     def _request(self, name: str, capacity: int, weight: int, options: tuple[Any, ...]) -> LockRequest:
-        plain = weight == EXCLUSIVE and options == (None, None, None, True, True, "", None, None)
+        plain = weight == EXCLUSIVE and options == (None, None, None, True, True, "", None, None, None)
         if plain and type(name) is str and name in self._plain:
             return self._plain[name]
-        lease, max_hold, at_least, fair, handoff, note, on_lost, handle = options
+        lease, max_hold, at_least, fair, handoff, note, on_lost, on_asked, handle = options
         request = LockRequest(
             validate.name(name),
             capacity,
@@ -167,6 +171,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
             validate.optional(at_least, "at_least"),
             validate.callback(on_lost, "on_lost"),
             "" if handle is None else handle_secrets.mark(name, validate.handle(handle)),
+            validate.callback(on_asked, "on_asked"),
         )
         if plain:
             if len(self._plain) >= KNOWN:

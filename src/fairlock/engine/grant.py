@@ -55,7 +55,9 @@ class Grant:
         self.lease = request.lease
         self.cut = False  # its lease may have become shorter: nothing makes it longer any more
         self.fence = 0  # the first of its block: renewals contain it. 0: not granted
-        self.since = 0.0  # when it was granted; while it is RELEASING, when its Release was sent for the first time
+        # When it was granted. Before that: when the last request that was answered by Queued was sent. While it is
+        # RELEASING: when its Release was sent for the first time.
+        self.since = 0.0
         self.deadline = 0.0
         self.cap = NEVER  # when the present holder's max_hold ends
         self.renew_at = NEVER

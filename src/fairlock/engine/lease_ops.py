@@ -1,4 +1,4 @@
-"""Operations on a lease: renew, extend, downgrade, detach, attach."""
+"""Operations on a lease: renew, extend, downgrade, seal, detach, attach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from .events import emit, tell_released
 from .grant import NEVER, Attached, LeaseBase
 from .grant_state import HELD, LOST, RELEASED
 from .release import over
+from .release_request import note_request
+from .renewal_messages import judge
 from .renewal_messages import renew as renew_grant
 from .request import LockRequest
 from .session import Session
@@ -64,6 +66,23 @@ async def downgrade(session: Session, hold: LeaseBase) -> None:
     hold.ensure_held()
 
 
+async def seal(session: Session, hold: LeaseBase, transaction: object) -> None:
+    """Let this transaction of the user be committed only if the hold is still the current one, and let nobody else in
+    before it has ended. LeaseLost if it is not held, StoreError if the transaction fails.
+
+    What the store replies is not written, so it prolongs nothing. The passing on inside this process ends: it needs no
+    step of the store, so the next holder would not wait for the end of the transaction.
+    """
+    hold.ensure_held()
+    grant = hold._grant
+    with session.mutex:
+        session.set_apart(grant)
+    answer = await session.backend.seal(grant.name, Renew(grant.ticket, grant.fence), transaction, grant.lease)
+    if not isinstance(answer.reply, Granted):
+        judge(session, grant, answer, session.clock() < grant.deadline)
+    hold.ensure_held()
+
+
 async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
     """Let the hold last this long without this client. Returns the ticket that releases or attaches it.
 
@@ -113,4 +132,5 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     session.grants[ticket] = grant
     session.occupied(grant)
     emit(session, "attached", name, ticket, reply.fence)
+    note_request(session, grant, reply.asked)
     return hold

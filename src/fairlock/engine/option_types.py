@@ -15,6 +15,7 @@ class SemaphoreOptions(TypedDict, Generic[L], total=False):
     fair: bool
     note: str
     on_lost: Callable[[L], object] | None
+    on_asked: Callable[[L], object] | None
     handle: str | None
 
 

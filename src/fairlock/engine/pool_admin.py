@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..rules.pools import DAMAGED, STATES, Added, Busy, On, Put, Remove, Removed
 from . import validate
+from .pool_counts import PoolCounts
 from .session import Session
 
 LARGEST = 64 * 1024  # bytes of JSON
@@ -30,16 +31,6 @@ class PoolItem(NamedTuple):
     note: str
     due_in: float
     """Seconds until it can be acquired: 0.0 at once; negative: done."""
-
-
-class PoolCounts(NamedTuple):
-    """How many items of a pool are in each state."""
-
-    free: int
-    resting: int
-    taken: int
-    expired: int
-    done: int
 
 
 def body_text(body: Any) -> str:

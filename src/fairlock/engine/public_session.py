@@ -10,9 +10,11 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from ..rules.locks import Command, Entry, LockState, Release, Reply
+from ..rules.pools import ItemState, Look, Looked, On
 from ..stores.base import Backend, Runtime
-from . import admin, handle_secrets, lease_ops, validate
-from .admin import Resource
+from . import admin, handle_secrets, interventions, lease_ops, validate
+from .admin import Resource, Snapshot
+from .busy_names import list_all
 from .grant import LeaseBase
 from .release import flush_release
 from .session import FORGET, PendingRelease, Session
@@ -94,6 +96,16 @@ class ClientSession:
         """Return the state of this name and the store's clock in microseconds. Changes nothing."""
         return await self._session.backend.look(name)
 
+    async def read_item(self, pool: str, key: str) -> ItemState | None:
+        """Return one item of a pool, or None. Changes nothing."""
+        reply = (await self._session.call_pool(pool, On(key, Look()))).reply
+        return reply.item if isinstance(reply, Looked) else None
+
+    async def prune(self, pattern: str, age: float, delete: bool) -> tuple[int, int] | None:
+        """Find, and delete if asked to, the names that were not used for this many seconds. Return how many were found
+        and deleted; None: the store deletes idle names by itself."""
+        return await self._session.backend.prune(validate.pattern(pattern), int(age * 1e6), delete)
+
     async def release_ticket(self, name: str, ticket: str) -> None:
         """Release or withdraw this ticket. If the store cannot be reached now, the client sends it later."""
         session = self._session
@@ -109,6 +121,10 @@ class ClientSession:
         """Let the lease of another client last for at least this long from now. Return False if it is gone."""
         return await handle_secrets.extend_entry(self._session, name, entry, seconds)
 
+    def lose(self, lease: LeaseBase, story: str) -> None:
+        """Count a lease of this client as lost, for a reason outside of the store; its grant is given up."""
+        self._session.lose(lease._grant, "store_reset", story)
+
     async def set_end(self, lease: LeaseBase, seconds: float, more: bool = False) -> None:
         """Move the end of a lease of this client to this many seconds from now, or (more) after its present end."""
         await lease_ops.prolong(self._session, lease, seconds, more)
@@ -117,10 +133,28 @@ class ClientSession:
         """Return True if max_hold ends this lease before a missing renewal would."""
         return lease._grant.cap < lease._grant.deadline
 
+    async def look(self, name: str) -> Snapshot:
+        """Return a snapshot of this one name, even if it is idle. In it * and ? are ordinary characters."""
+        return await admin.look(self._session, validate.name(name))
+
+    async def look_at_pool(self, name: str) -> Resource | None:
+        """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
+        found = await admin.look_at_pool(self._session.pools(), self._session.backend.namespace, validate.name(name))
+        return found if found is None or found.busy or any(found.items or ()) else None
+
+    async def find_pools(self) -> list[Resource]:
+        """Return all pools of this namespace as a snapshot shows them, also idle ones."""
+        return await admin.find_pools(self._session, "*", True, False)
+
+    async def list_names(self) -> None:
+        """Let the snapshots of other clients show at once what this one holds: see `Backend.list_names`."""
+        await list_all(self._session)
+
     async def holders(self, pattern: str) -> list[tuple[Resource, list[str]]]:
         """Return the names that match and are held, each with the full tickets of its holders."""
         return await admin.holders(self._session, validate.pattern(pattern))
 
     async def evict_tickets(self, name: str, tickets: Sequence[str], reason: str, at_once: bool) -> tuple[str, ...]:
         """Evict exactly these tickets. Return those that were still there."""
-        return await admin.evict_tickets(self._session, name, tickets, validate.label(reason, "A reason"), at_once)
+        reason = validate.label(reason, "A reason")
+        return await interventions.evict_tickets(self._session, name, tickets, reason, at_once)

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ConfigError, RecordDamaged, StoreError
 from ..rules.locks import Release, Released
 from ..stores import deadline
+from ..stores.base import Answer, RowLocked
 from . import events
 from .events import tell_lost, tell_released, warn
 from .grant import Grant, LeaseBase, Loss
@@ -25,6 +26,7 @@ from .request import named
 from .session import Session
 
 RELEASED_NOW = Released(True)
+SEALED = 0.25  # seconds after which a release is tried again that found the row sealed by a transaction
 modules = sys.modules
 
 
@@ -39,18 +41,20 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False) -> Any
         if hold._released:
             return None
         if not hold._reason:
-            clock = session.clock()
-            if grant.state is HELD and _leave_to_others(session, grant, hold, clock):
+            clock, held = session.clock(), grant.state is HELD
+            alone = not grant.queue and len(grant.holds) == 1 and grant.holds[0] is hold
+            if held and not alone and _leave_to_others(session, grant, hold, clock):
                 over(hold)
             else:
-                if grant.state is HELD:
+                if held:
                     grant.since = clock
                     grant.state = RELEASING
                 if hold._request.at_least is not None or hold._request.pool:
                     return hold._request.release_message(session, grant, hold)
                 return named(Release, (grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence, None))
     if not hold._reason:
-        tell_released(session, hold, hold._detail)
+        if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+            tell_released(session, hold, hold._detail)
         return None
     over(hold)
     session.leave_soon(grant)
@@ -176,13 +180,22 @@ def over(hold: LeaseBase) -> None:
 
 
 async def flush_release(session: Session, ticket: str, until: float | None = None) -> bool:
-    """Try to send one pending release now. False: the keeper tries again."""
+    """Try to send one pending release now. False: the store fails, and the keeper tries again."""
     pending = session.pending_releases.get(ticket)
     if pending is None or session.closed or deadline.over():
         return False
+    outcome: object = None
+    if until is None and session.backend.skips_locked and not pending.pool:
+        (outcome,) = await session.backend.call_many([(pending.name, pending.command)])
+        if isinstance(outcome, RowLocked):  # a transaction has sealed it: the keeper does not wait for its end
+            with session.mutex:
+                if ticket in session.pending_releases:
+                    session.pending_releases[ticket] = pending._replace(due=session.clock() + SEALED)
+            return True
     before = None if until is None else deadline.begin(until - session.clock(), 0.0)
     try:
-        await session.call(pending.name, pending.command, until, session.pools() if pending.pool else None)
+        if not isinstance(outcome, Answer):
+            await session.call(pending.name, pending.command, until, session.pools() if pending.pool else None)
     except RecordDamaged:
         pass  # there is nothing to release: its repair empties it
     except (StoreError, ConfigError):

@@ -1,15 +1,16 @@
-"""The keeper, one per client: it renews leases at a third of their length, sends pending releases, tidies the store.
+"""The keeper of a client: it renews leases at a third of their length, sends pending releases, tidies the store.
 
 One message renews many leases (renewal_messages.py). To fill its messages the keeper renews a little early what is due
 soon; if too many leases are due at the same time, it spreads their next renewals over the interval.
 
 A loss is not decided here: `LeaseBase.lost` reads the clock. The keeper only finds out from the store that a grant has
-ended, and notices deadlines that have passed while it was busy. It notices an eviction within about a second: by a
-wake-up where the store sends them, by reading the state where it does not. Because a store that hangs also hangs the
-keeper, the watch reads the clock for holds with a callback; it never calls the store.
+ended, and notices deadlines that have passed while it was busy. It notices an eviction, and a request to release,
+within about a second: by a wake-up where the store sends them, by reading the state where it does not. Because a store
+that hangs also hangs the keeper, the watch reads the clock for holds with a callback; it never calls the store.
 
 Both end after a second without work and are started again when needed: a client that holds nothing costs no thread, and
-can be dropped without being closed.
+can be dropped without being closed. Clients of threads that share connections also share the threads of their keepers:
+see keeper_group.py.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import ConfigError, StoreError
+from ..rules.locks import ASKED
 from . import cancel_event
 from .boot_clock import jitter
+from .busy_names import list_held
 from .events import stumbled
 from .grant import NEVER, Grant, LeaseBase
 from .grant_state import HELD
@@ -37,44 +40,65 @@ WINDOWS = 16  # the time between two renewals has this many parts; a lease may b
 EARLY = 1 / 3 / WINDOWS
 
 
-async def keep(session: Session) -> None:
-    try:
-        await _keep(session)
-    except BaseException:
-        session.keeping = False
-        raise
-    if not session.closed:
-        await _tidy(session)
+class Keeper:
+    """The keeper of a session. Its thread or task calls `plan`, and `work` when that is due, until nothing is left."""
 
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._idle_since: float | None = None
+        self._retry_at = 0.0  # after a failure nothing is tried before this
+        self._attended = -TIDY
 
-async def _keep(session: Session) -> None:
-    """Run until nothing is left to keep. It clears `keeping` itself, under the mutex: the next keeper can start."""
-    idle_since: float | None = None
-    retry_at = 0.0  # after a failure nothing is tried before this
-    attended = -TIDY
-    while True:
+    def plan(self) -> float | None:
+        """Return when to work next; None if nothing is left. Then `keeping` is cleared: the next keeper can start."""
+        session = self.session
         with session.mutex:
             clock = session.clock()
             session.wake_at = NEVER
             due = NEVER if session.closed else _next_due(session)
             if due == NEVER:
-                idle_since = clock if idle_since is None else idle_since
+                idle_since = self._idle_since = clock if self._idle_since is None else self._idle_since
                 due = idle_since + LINGER
                 if session.closed or clock >= due:
                     session.keeping = False
-                    return
+                    return None
             else:
-                idle_since = None
-                due = max(due, retry_at)
+                self._idle_since = None
+                due = max(due, self._retry_at)
             # With many short holds it wakes up by itself: an event for each would cost more than the hold.
             session.wake_at = due = min(due, clock + (SOON if clock - session.hurried < LINGER else TIDY))
             session.bell.clear()
-        if due > clock:
-            await session.bell.wait(due - clock)
+        return due
+
+    async def work(self) -> None:
+        session = self.session
         if not session.closed:
-            attend = len(session.grants) < MANY or session.clock() - attended >= TIDY
-            retry_at = await _round(session, attend)
-            attended = session.clock() if attend else attended
+            attend = len(session.grants) < MANY or session.clock() - self._attended >= TIDY
+            self._retry_at = await _round(session, attend)
+            self._attended = session.clock() if attend else self._attended
+
+    async def end(self) -> None:
+        if not self.session.closed:
+            await _tidy(self.session)
+
+    def fail(self) -> None:
+        """It ends by an error: the next call starts another one."""
+        self.session.keeping = False
+
+
+async def keep(session: Session) -> None:
+    """Run the keeper of one session, in a task or a thread of its own."""
+    keeper = Keeper(session)
+    try:
+        while (due := keeper.plan()) is not None:
+            clock = session.clock()
+            if due > clock:
+                await session.bell.wait(due - clock)
+            await keeper.work()
+    except BaseException:
+        keeper.fail()
+        raise
+    await keeper.end()
 
 
 def _next_due(session: Session) -> float:
@@ -91,7 +115,7 @@ async def _round(session: Session, attend: bool = True) -> float:
         ours = session.holders()
         woken = set(session.backend.take_wakeups(s.ticket for s in ours))
         for grant in [s for s in ours if s.ticket in woken] if woken else ():
-            grant.renew_at = clock  # evicted, most likely: renew now, not at a third of the lease
+            grant.renew_at = clock  # evicted or asked to release, most likely: renew now, not at a third of the lease
         due = _due(session, ours, clock)
         pending_releases = [d for d in session.pending_releases.values() if d.due <= clock]
         for pending in pending_releases:
@@ -114,6 +138,7 @@ async def _round(session: Session, attend: bool = True) -> float:
                 return session.clock() + 0.25
         if attend:
             await _attend(session, ours)
+            await list_held(session, ours)
         await _tidy(session)
     except (StoreError, ConfigError):  # down, or damaged: either way it cannot be renewed now
         shortest = min((s.lease for s in grants), default=10.0)
@@ -129,9 +154,10 @@ def _due(session: Session, grants: Sequence[Grant], clock: float) -> list[Grant]
     soon = [s for s in grants if s.renew_at - s.lease * EARLY <= clock or s.cap <= clock]
     due = [s for s in soon if (s.renew_at <= clock or s.cap <= clock) and s.state is HELD]
     if due and session.backend.batch_size > 1:
-        # One that was acquired a moment ago may be released in a moment: it is renewed when it is due.
+        # One that was acquired a moment ago may be released in a moment: it is renewed when it is due. Any other goes
+        # along, also if `_spread` has made it due early: a round reads all grants, and so there must be few of them.
         early = [s for s in soon if clock < s.renew_at and clock < s.cap and s.state is HELD]
-        due += [s for s in early if clock - s.asked >= s.lease / 4]
+        due += [s for s in early if clock - s.asked >= s.lease / 8]
     return due
 
 
@@ -168,9 +194,11 @@ async def _glance(session: Session, grants: list[Grant], clock: float) -> None:
         for grant in same:
             grant.asked = session.clock()
         record, _ = await session.backend.look(name)
-        ended = {tombstone.ticket for tombstone in record.tombstones}
+        news = {tombstone.ticket: tombstone.why for tombstone in record.tombstones}
         for grant in same:
-            if grant.ticket in ended or record.grant(grant.ticket) is None:
+            why = news.get(grant.ticket)
+            known = why is None or (why.kind == ASKED and why[1:] == session.release_requests.get(grant.ticket))
+            if not known or record.grant(grant.ticket) is None:
                 grant.renew_at = clock
 
 
@@ -218,11 +246,11 @@ async def _watch(session: Session) -> None:
                 session.lose(grant)
 
 
-async def call_on_lost(hold: LeaseBase) -> None:
+async def call_user(hold: LeaseBase, what: str) -> None:
+    """Call the `on_lost` or `on_asked` of this hold. Whatever it raises is logged."""
     try:
-        assert hold._request.on_lost is not None
-        result = hold._request.on_lost(hold)
+        result = getattr(hold._request, what)(hold)
         if hasattr(result, "__await__"):
             await result
     except (Exception, SystemExit):
-        stumbled(f"on_lost for {hold.name!r} raised")
+        stumbled(f"{what} for {hold.name!r} raised")

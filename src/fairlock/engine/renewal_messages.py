@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ConfigError, LockError, RecordDamaged, StoreError
 from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
-from ..stores.base import Answer, OutcomeUnknown
+from ..stores.base import Answer, OutcomeUnknown, RowLocked
 from .events import tell_renewed
 from .grant import Grant
 from .grant_state import HELD
 from .recheck_leases import look_up, suspect
+from .release_request import note_request
 from .session import Session
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ async def _send(session: Session, message: _Message) -> _Message | None:
         if isinstance(outcome, OutcomeUnknown):
             doubtful.append(grant)
             doubt = outcome
+        elif isinstance(outcome, RowLocked):
+            answers += 1
+            _failed(session, grant, outcome)
+            grant.renew_at = clock + pause_after_failure(grant.lease)
         elif isinstance(outcome, Exception):
             if _failed(session, grant, outcome):
                 answers += 1
@@ -179,6 +184,7 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
                 grant.lengthen(answer.at, reply.left)
             grant.confirm(answer.at, reply.left, session.backend.skew)
         tell_renewed(session, grant, answer.at, margin)
+        note_request(session, grant, reply.asked)
         return
     why = reply.why if isinstance(reply, NotHolder) else None
     if why is not None and why.kind == "evicted":

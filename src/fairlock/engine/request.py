@@ -41,6 +41,7 @@ class LockRequest:
         "max_hold",
         "name",
         "note",
+        "on_asked",
         "on_lost",
         "together",
         "weight",
@@ -64,6 +65,7 @@ class LockRequest:
         at_least: float | None = None,
         on_lost: Callable[[LeaseBase], object] | None = None,
         handle: str = "",
+        on_asked: Callable[[LeaseBase], object] | None = None,
     ) -> None:
         self.name = name
         self.capacity = capacity
@@ -76,6 +78,7 @@ class LockRequest:
         self.max_hold = max_hold
         self.at_least = at_least
         self.on_lost = on_lost
+        self.on_asked = on_asked
         self.handle = handle  # the end of its tickets, by which others find it with a secret: see handle_secrets.py
         self.key: tuple[str, int, float] | None = None
         """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own."""

@@ -27,6 +27,7 @@ from .boot_clock import jitter
 from .events import Event, EventKind, Measured, emit, stumbled, tell_lost
 from .grant import NEVER, Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
+from .keeper_group import keepers_for
 from .local_queue import lead
 from .owner import salt, this_process
 from .recheck_leases import follow, look_up
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ..rules.pools import Order
     from ..stores.base import PoolAnswer, Pools
     from .cancel_event import Cancel
+    from .release_request import ReleaseRequest
 
 TRIES = 5
 BRIEF = 1.0  # seconds for which a request is repeated in any case: a connection that broke is soon back
@@ -68,12 +70,13 @@ class Session:
         self._unnamed = owner is None
         self.owner = this_process() if owner is None else owner
         self.on_event = validate.callback(on_event, "on_event")
-        self.measure: Callable[[Measured], None] | None = getattr(on_event, "measure_uncontended", None)
+        self.measured: Measured | None = getattr(on_event, "fairlock_measured", None)
         self.hold = hold
         self.mutex = runtime.mutex()
         self.grants: dict[object, Grant] = {}
         self.pending_releases: dict[str, PendingRelease] = {}
         self.entered: dict[Hashable, list[LeaseBase]] = {}  # by `with`, of each thread or task, the innermost last
+        self.release_requests: dict[str, ReleaseRequest] = {}  # by ticket, of grants that are held or were lately
         self.nested: dict[tuple[str, Hashable], LeaseBase] = {}  # reentrant holds, by thread or task
         self.cancels: dict[LeaseBase, Cancel] = {}  # waits that can be cancelled, and by what
         self.called_off: set[LeaseBase] = set()
@@ -83,7 +86,8 @@ class Session:
         self.ended: base.Event | None = None  # set when an acquire ends while the client closes
         self.heard = runtime.clock()
         self.down = False
-        self.bell = runtime.event()
+        self.keepers = keepers_for(self)  # the threads that run its keeper; None: it has one of its own
+        self.bell = self._make_bell()
         self.keeping = False
         self.wake_at = NEVER  # when the keeper wakes up by itself; NEVER: wake it
         self.hurried = -1.0  # when a grant was last accepted that is confirmed after SOON
@@ -102,7 +106,8 @@ class Session:
         The digits of the thread find deadlocks. They are 0 if it is not known: as soon as this client has passed on
         a lock from one thread or task to another, a ticket does not show any more which of them holds it.
         """
-        return self._prefix + ("000000" if who is None or self.passed_on else self.thread(who)) + self._number()
+        known = who is not None and not self.passed_on
+        return self._prefix + ("%06x" % ((hash(who) ^ self._salt) & 0xFFFFFF) if known else "000000") + self._number()
 
     def thread(self, who: Hashable) -> str:
         """Return the number of this thread or task as a ticket has it."""
@@ -208,9 +213,14 @@ class Session:
         if not self.keeping:
             if self.closed:
                 return
-            from .renewal import keep
+            if self.keepers is not None:
+                from .renewal import Keeper
 
-            self.start(keep(self), "fairlock-keeper")
+                self.keepers.add(self, Keeper(self))
+            else:
+                from .renewal import keep
+
+                self.start(keep(self), "fairlock-keeper")
             self.keeping = True  # not before: without a keeper the next call must try again
             self.wake_at = due
         elif due < self.wake_at:
@@ -228,6 +238,9 @@ class Session:
         elif due < self.watch_at:
             self.watch_at = due
             self.watch_bell.set()
+
+    def _make_bell(self) -> base.Event:
+        return self.runtime.event() if self.keepers is None else self.keepers.bell_for()
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run this in the background; it waits for the mutex if it needs what is set next."""
@@ -265,6 +278,7 @@ class Session:
             heir = grant.queue[0]
             new = Grant(heir._request, self.ticket(heir._who), heir)
             new.queue = grant.queue
+            new.since = self.clock()  # nothing has been sent for it yet, so all of its queue have come in time
             self.grants[key] = new
             grant.queue = None
             lead(new, heir)
@@ -302,13 +316,17 @@ class Session:
             tell_lost(self, hold, reason, story)
         for hold in holds:
             hold._told_lost()
-            if hold._request.on_lost is not None:
-                from .renewal import call_on_lost
+            self.call_back(hold, "on_lost")
 
-                try:
-                    self.start(call_on_lost(hold), "fairlock-on-lost")
-                except LockError:
-                    stumbled(f"on_lost for {hold.name!r} could not be called")
+    def call_back(self, hold: LeaseBase, what: Literal["on_lost", "on_asked"]) -> None:
+        """Call this function of the user, if there is one, in the background: it cannot stop or delay the keeper."""
+        if getattr(hold._request, what) is not None:
+            from .renewal import call_user
+
+            try:
+                self.start(call_user(hold, what), f"fairlock-{what.replace('_', '-')}")
+            except LockError:
+                stumbled(f"{what} for {hold.name!r} could not be called")
 
     def _why(self, grant: Grant, clock: float) -> tuple[LossReason, str]:
         if clock >= grant.cap:
@@ -353,9 +371,11 @@ class Session:
         self.pending_releases.clear()
         self.entered.clear()
         self.nested.clear()
+        self.release_requests.clear()
         self.cancels.clear()
         self.called_off.clear()
-        self.bell = self.runtime.event()
+        self.keepers = keepers_for(self)
+        self.bell = self._make_bell()
         self.watch_bell = self.runtime.event()
         self.keeping = self.watching = False
         self.wake_at = NEVER

@@ -7,6 +7,7 @@ recorded as a pending release first and then tried, so that the keeper sends it 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
@@ -47,6 +48,17 @@ async def move_out(session: Session, grant: Grant) -> None:
     grant.holds = []
     if await flush_release(session, grant.ticket, session.clock() + QUICKLY):
         grant.state = RELEASED
+
+
+async def lead_again(session: Session, hold: LeaseBase) -> None:
+    """The leader has inherited a ticket that may have been granted before it came, so the fence may be too low for it.
+    That grant is released, and it leads for a new one, ahead of all that came after it."""
+    grant = hold._grant
+    with session.mutex:
+        grant.queue = deque((hold, *(grant.queue or ())))
+    await move_out(session, grant)
+    with session.mutex:
+        called(session, hold)
 
 
 async def step_down(session: Session, hold: LeaseBase) -> None:

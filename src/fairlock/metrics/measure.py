@@ -1,14 +1,15 @@
 """Counts and measures the events of clients: what the metrics of OpenTelemetry and of Prometheus share.
 
 An acquire must not wait for its own measurement, so a call only keeps what counts of the event. It is evaluated when
-the values are read, or when many events have come together.
+the values are read, or when many events have come together. The order of acquires and releases does not matter for
+sums, so each has a list of its own.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Literal
 
@@ -30,6 +31,9 @@ LABELS: dict[Histogram, Labels] = {
 }
 
 
+Record = Callable[[Sequence[float]], None]
+"""Records values of one time series."""
+
 ENDS = ("released", "lost", "evicted", "detached")
 
 
@@ -38,28 +42,26 @@ class Measure:
 
     def __init__(self, group: Callable[[str], str] | None = None) -> None:
         self._groups = Groups(group)
-        self._pending: deque[Measured] = deque()
+        self._events: deque[Event] = deque()
+        self._acquired: deque[tuple[str, float]] = deque()  # of locks that were free: most events
+        self._released: deque[tuple[str, float]] = deque()
+        self.fairlock_measured = Measured(self._acquired, self._released, TOGETHER, self.evaluate)
         self._mutex = Lock()
         self._reset()
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        self._pending.clear()
-        self._found: dict[tuple[str, str, str, bool], tuple[str, int, Callable[[float], None] | None]] = {}
+        for pending in (self._events, self._acquired, self._released):
+            pending.clear()
+        self._found: dict[tuple[str, str, str, bool], tuple[str, int, Record | None]] = {}
         self.held: dict[str, int] = {}
         self.waiters: dict[str, int] = {}
         self.conflicts: dict[str, int] = {}
         self.lost: dict[tuple[str, str], int] = {}
 
     def __call__(self, event: Event) -> None:
-        kind, name, _, _, _, _, *measured = event
-        self.measure_uncontended((kind, name, *measured))  # type: ignore[arg-type]
-
-    def measure_uncontended(self, measured: Measured) -> None:
-        """Keep what counts of an event. A client calls this itself for a lock that is free: it takes less time."""
-        pending = self._pending
-        pending.append(measured)
-        if len(pending) >= TOGETHER:
+        self._events.append(event)
+        if len(self._events) >= TOGETHER:
             self.evaluate()
 
     def evaluate(self) -> None:
@@ -68,24 +70,41 @@ class Measure:
             self._mutex = Lock()
             self._reset()
         with self._mutex:
-            pending = self._pending
-            take, known, held = pending.popleft, self._found, self.held
-            for _ in range(len(pending)):
-                kind, name, seconds, outcome, contended, place, margin, reason = take()
-                found = known.get((kind, name, outcome, contended))
-                if found is None:
-                    found = self._find((kind, name, outcome, contended))
-                group, change, record = found
-                if change:
-                    held[group] += change
-                if record is not None:
-                    record(seconds)
-                if contended:
-                    self._count_wait(kind, group, place)
-                elif kind == "renewed":
-                    self._series("margin", (group,))(max(margin, 0.0))
-                if reason:
-                    self.lost[group, reason] = self.lost.get((group, reason), 0) + 1
+            self._evaluate(self._acquired, "acquired", "acquired")
+            self._evaluate(self._released, "released", "released")
+            for _ in range(len(self._events)):
+                self._evaluate_event(self._events.popleft())
+
+    def _evaluate(self, pending: deque[tuple[str, float]], kind: str, outcome: str) -> None:
+        """Evaluate the acquires, or the releases, of locks that were free."""
+        take = pending.popleft
+        by_name: dict[str, list[float]] = {}
+        for _ in range(len(pending)):
+            name, seconds = take()
+            if name in by_name:
+                by_name[name].append(seconds)
+            else:
+                by_name[name] = [seconds]
+        for name, values in by_name.items():
+            group, change, record = self._find((kind, name, outcome, False))
+            self.held[group] += change * len(values)
+            assert record is not None
+            record(values)
+
+    def _evaluate_event(self, event: Event) -> None:
+        kind, name, _, _, _, _, seconds, outcome, contended, place, margin, reason = event
+        found = self._find((kind, name, outcome, contended))
+        group, change, record = found
+        if change:
+            self.held[group] += change
+        if record is not None:
+            record((seconds,))
+        if contended:
+            self._count_wait(kind, group, place)
+        elif kind == "renewed":
+            self._series("margin", (group,))((max(margin, 0.0),))
+        if reason:
+            self.lost[group, reason] = self.lost.get((group, reason), 0) + 1
 
     def _count_wait(self, kind: str, group: str, place: int) -> None:
         if kind == "waiting":
@@ -95,8 +114,11 @@ class Measure:
         if place:
             self.waiters[group] = self.waiters.get(group, 0) - 1
 
-    def _find(self, key: tuple[str, str, str, bool]) -> tuple[str, int, Callable[[float], None] | None]:
+    def _find(self, key: tuple[str, str, str, bool]) -> tuple[str, int, Record | None]:
         """Return for this kind of event: its group, by how much it changes the holds, and what records its seconds."""
+        known = self._found.get(key)
+        if known is not None:
+            return known
         kind, name, outcome, contended = key
         if not name:
             return "", 0, None  # store_down, store_up
@@ -115,6 +137,6 @@ class Measure:
         found = self._found[key] = group, change, record
         return found
 
-    def _series(self, histogram: Histogram, labels: Labels) -> Callable[[float], None]:
-        """Return what records a value of this time series."""
+    def _series(self, histogram: Histogram, labels: Labels) -> Record:
+        """Return what records values of this time series."""
         raise NotImplementedError

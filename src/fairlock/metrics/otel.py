@@ -18,12 +18,12 @@ when it collects, or when MOST have come together.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..engine.events import Event
 from ..errors import ConfigError
-from .measure import BUCKETS, LABELS, Histogram, Labels, Measure
+from .measure import BUCKETS, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -82,15 +82,15 @@ class Metrics(Measure):
             self._span(event)
         Measure.__call__(self, event)
 
-    def _series(self, histogram: Histogram, labels: Labels) -> Callable[[float], None]:
+    def _series(self, histogram: Histogram, labels: Labels) -> Record:
         attributes: dict[str, str | bool] = {
             f"lock.{key}": value == "true" if key == "contended" else value
             for key, value in zip(LABELS[histogram], labels, strict=True)
         }
         instrument = self._histograms[histogram]
 
-        def record(seconds: float) -> None:
-            self._values.append((instrument, seconds, attributes))
+        def record(measured: Sequence[float]) -> None:
+            self._values += [(instrument, seconds, attributes) for seconds in measured]
             if len(self._values) >= MOST:
                 self._record()
 

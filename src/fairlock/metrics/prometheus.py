@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.admin import Snapshot
 from ..engine.deadlocks import Ring
 from ..errors import ConfigError
-from .measure import BUCKETS, LABELS, Histogram, Labels, Measure
+from .measure import BUCKETS, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -47,6 +47,7 @@ class Metrics(Measure):
         _client()
         self._values: dict[Histogram, dict[Labels, list[float]]] = {}
         self._shown: tuple[Snapshot, tuple[Ring, ...]] | None = None
+        self._known: set[str] = set()  # groups that were shown: when nothing of them is busy they are 0, not absent
         super().__init__(group)
         if registry is not None:
             registry.register(self)
@@ -55,12 +56,13 @@ class Metrics(Measure):
         super()._reset()
         self._values = {histogram: {} for histogram in LABELS}
 
-    def _series(self, histogram: Histogram, labels: Labels) -> Callable[[float], None]:
+    def _series(self, histogram: Histogram, labels: Labels) -> Record:
         values = self._values[histogram].setdefault(labels, [0.0] * (len(BUCKETS) + 2))  # ..., above the last, the sum
 
-        def record(seconds: float) -> None:
-            values[bisect_left(BUCKETS, seconds)] += 1
-            values[-1] += seconds
+        def record(measured: Sequence[float]) -> None:
+            for seconds in measured:
+                values[bisect_left(BUCKETS, seconds)] += 1
+            values[-1] += sum(measured)
 
         return record
 
@@ -109,14 +111,16 @@ class Metrics(Measure):
         self, snapshot: Snapshot, rings: tuple[Ring, ...], held: dict[str, int], waiters: dict[str, int]
     ) -> Iterator[Metric]:
         core = _client().core
-        longest: dict[str, float] = {}
-        expired: dict[str, int] = {}
+        self._known.update(self._groups[one.name] for one in snapshot.resources)
+        longest, expired = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0)
+        held.update(expired)
+        waiters.update(expired)
         for one in snapshot.resources:
             group = self._groups[one.name]
-            held[group] = held.get(group, 0) + sum(bool(h.owner) for h in one.holders)
-            waiters[group] = waiters.get(group, 0) + len(one.queue)
-            expired[group] = expired.get(group, 0) + len(one.expired)
-            longest[group] = max([longest.get(group, 0.0), *(w.waited for w in one.queue)])
+            held[group] += sum(bool(h.owner) for h in one.holders)
+            waiters[group] += len(one.queue)
+            expired[group] += len(one.expired)
+            longest[group] = max([longest[group], *(w.waited for w in one.queue)])
         tables: tuple[tuple[str, str, dict[str, Any]], ...] = (
             ("fairlock_longest_wait_seconds", "The longest wait now.", longest),
             ("fairlock_expired", "Leases that have ended and were not taken by another.", expired),

@@ -1,4 +1,16 @@
-"""Locks with interfaces from other libraries, each a page of code: read them to see how to build on fairlock.
+"""What programs build on locks, and locks with interfaces from other libraries. Each is a page of code: read it to see
+how to build on fairlock.
+
+On every store, with a client of fairlock; each is also a method of the client, `locks.elect(name)`:
+
+    elect          one of several processes leads; `leader` shows which
+    once           one execution per hour (or day, or minute), over all machines
+    idempotent     one result per key
+    throttle       at most that many starts in any window of time
+    build          one process rebuilds a value that is missing, the others wait and read it
+    tree           locks on paths: a writer excludes everyone below and above
+
+With interfaces from other libraries:
 
     ExpLock        one key with an expiry: excludes all programs that use `SET key token NX PX`
     FairMutex      lock and unlock, first come, first served
@@ -12,17 +24,34 @@ RemoteLocks for asyncio.
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'fairlock[oci]'`)
 """
 
+from .build import build as build
+from .election import Election as Election
+from .election import Leader as Leader
+from .election import elect as elect
+from .election import leader as leader
 from .fair_mutex import FairMutex as FairMutex
+from .idempotent import Idempotent as Idempotent
+from .idempotent import InProgress as InProgress
+from .idempotent import idempotent as idempotent
 from .locks_by_type_and_number import RemoteLocks as RemoteLocks
 from .locks_by_type_and_number import StaleLock as StaleLock
 from .oci_nosql_mutex_table import NoSQLTasks as NoSQLTasks
+from .once import Once as Once
+from .once import once as once
 from .redis_py_lock import RedisPyLock as RedisPyLock
 from .redis_set_nx_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
 from .redis_set_nx_lock import ExpLock as ExpLock
 from .redis_set_nx_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
 from .redis_sorted_set_mutexes import ZMutexSet as ZMutexSet
+from .throttle import Throttle as Throttle
+from .throttle import throttle as throttle
+from .tree import Tree as Tree
+from .tree import TreeLease as TreeLease
+from .tree import TreeLock as TreeLock
+from .tree import tree as tree
 
 __all__ = [
-    "AlreadyAcquiredLockError", "ExpLock", "FairMutex", "NoSQLTasks", "RedisPyLock", "RemoteLocks", "StaleLock",
-    "TooManyLockAttemptsError", "ZMutexSet",
+    "AlreadyAcquiredLockError", "Election", "ExpLock", "FairMutex", "Idempotent", "InProgress", "Leader", "NoSQLTasks",
+    "Once", "RedisPyLock", "RemoteLocks", "StaleLock", "Throttle", "TooManyLockAttemptsError", "Tree", "TreeLease",
+    "TreeLock", "ZMutexSet", "build", "elect", "idempotent", "leader", "once", "throttle", "tree",
 ]  # fmt: skip

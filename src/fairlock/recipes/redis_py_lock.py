@@ -36,7 +36,8 @@ class RedisPyLock(RedisPyLockBase):
 
     Constructor, methods and exceptions are redis-py's. `lock.lease` is new: the Lease that this thread holds, or None.
     It is another lock than redis-py's own of the same name (that one is a key of its own): let all users of a name
-    change over at once, or use ExpLock. It is the same as `fairlock.connect(client).lock(name)`.
+    change over at once, or give `also=True` until they have: then it acquires that key, too.
+    It is the same as `fairlock.connect(client).lock(name)`.
 
     What differs:
 

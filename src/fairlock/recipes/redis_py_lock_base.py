@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..engine import validate
 from ..engine.grant import LeaseBase
@@ -18,6 +18,9 @@ from ..errors import ConfigError, LeaseLost, NotHeld, StoreError
 from ..rules.locks import Entry
 from ..stores.base import OutcomeUnknown
 from .await_if_needed import await_if_needed
+
+if TYPE_CHECKING:
+    from .redis_plain_key import PlainKey
 
 ROOM = 10 / 9  # a client gives up its lease a tenth before the end; that must not be before redis-py's timeout
 
@@ -57,6 +60,8 @@ class RedisPyLockBase:
         blocking_timeout: float | None = None,
         thread_local: bool = True,
         raise_on_release_error: bool = True,
+        *,
+        also: str | bytes | bool | None = None,
     ) -> None:
         from ..stores.redis.from_client import refuse_runtime
 
@@ -72,14 +77,22 @@ class RedisPyLockBase:
             refuse_runtime(redis, self._blocks)
             self._name = validate.name(_text(name))
             life = validate.optional(timeout, "timeout")
+            if also is not None and not isinstance(also, (str, bytes, bool)):
+                raise ConfigError("also is True, or the name of the key that redis-py's own Lock uses.")
+        self._plain: PlainKey | None = None
         self.local: Local = self._local[0 if self.thread_local else 1]()
         self._leases: dict[bytes, Any] = {}  # what is held through this object, by token
         self._lease = None if life is None else max(life * ROOM, validate.SMALLEST_LEASE)
+        if also:
+            from .redis_plain_key import PlainKey
+
+            self._plain = PlainKey(redis, name if also is True else also, timeout, self._lease)
 
     def _options(self, token: str | bytes | None) -> dict[str, Any]:
         """For `Locks.lock`. Without a timeout: a lease that renews itself without end."""
         chosen = {"note": _text(token), "local_handoff": False} if token else {}
-        return {"lease": self._lease, "max_hold": self.timeout, **chosen}
+        ends = None if self._plain is not None else self.timeout  # else the time would count before it has the key
+        return {"lease": self._lease, "max_hold": ends, **chosen}
 
     def _limit(self, blocking: bool | None, blocking_timeout: float | None) -> float | None:
         """Return how long to wait: None = forever, 0 = only try. A negative time is 0, not forever."""
@@ -116,7 +129,12 @@ class RedisPyLockBase:
 
     async def _acquire(self, lock: Any, limit: float | None, token: str | bytes | None) -> bool:
         with self._their_errors():
+            until = None if limit is None else self._locks.session.clock() + limit
             lease = await await_if_needed(lock.acquire(timeout=limit))
+            if lease is not None and self._plain is not None:
+                held = token_of(lease, token)
+                if not await self._plain.acquire(self._locks.session, lease, held, until, self.sleep):
+                    lease = None
             if lease is not None:
                 self._keep(lease, token)
             return lease is not None
@@ -130,7 +148,12 @@ class RedisPyLockBase:
                 self._forget(token)
                 raise
             try:
+                had_key = self._plain is None or await self._plain.drop(token)
                 await await_if_needed(lease.release())
+                if not had_key and self._plain is not None:
+                    from .redis_plain_key import not_owned
+
+                    raise not_owned(self._name, self._plain.key)
             except (StoreError, KeyboardInterrupt):
                 raise  # it may be released again
             except BaseException:  # lost; or cancelled, and then the release is finished nevertheless
@@ -141,6 +164,8 @@ class RedisPyLockBase:
     async def _is_locked(self) -> bool:
         lock = self._new_lock()
         with self._their_errors():
+            if self._plain is not None and await self._plain.is_set():
+                return True
             return bool(await await_if_needed(lock.locked()))
 
     async def _is_owned(self) -> bool:
@@ -151,7 +176,7 @@ class RedisPyLockBase:
         with self._their_errors():
             try:
                 await find_holder(self._locks.session, self._name, token)
-                return True
+                return self._plain is None or await self._plain.is_set(token)
             except NotHeld:
                 return False
 
@@ -164,6 +189,12 @@ class RedisPyLockBase:
                 await extend_elsewhere(session, self._name, token, seconds, more)
             else:
                 await session.set_end(lease, seconds, more)
+            if self._plain is not None and not await self._plain.extend(token, seconds, more):
+                from .redis_plain_key import lost, not_owned
+
+                if lease is not None:
+                    session.lose(lease, lost(self._plain.key))
+                raise not_owned(self._name, self._plain.key)
         return True
 
     async def _held(self, token: bytes) -> Any:

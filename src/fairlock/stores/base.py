@@ -5,7 +5,8 @@ and the driver is written once, as coroutines that know nothing but this protoco
 suspend, so that `send(None)` runs them through; under the task runtime they are ordinary coroutines.
 
 A *store* keeps rows (key, score, owner, body) under a version that never recurs. For a lock: score = last fence,
-owner = the holders, body = the record as JSON; so one plain SELECT shows an operator who holds what. `CasBackend` makes
+owner = the holders (empty only if nothing is held and nothing waits), body = the record as JSON; so one plain SELECT
+shows an operator who holds what, and a scan can leave out what is idle. `CasBackend` makes
 a backend of any store. A *backend* is what the engine calls; Redis and memory are backends themselves.
 
 `Store`, `Backend`, `ItemStore` and `Pools` are base classes. A member without a default is abstract; every other one is
@@ -19,17 +20,19 @@ cross from one to the other, counted from the client's clock *before* the reques
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import LockError, RecordDamaged, StoreError
+from ..errors import ConfigError, LockError, RecordDamaged, StoreError
 
 if TYPE_CHECKING:  # most programs use no pool, and start-up time counts
-    from ..rules.locks import Command, LockState, Reply, Wakeup
+    from ..rules.locks import Command, LockState, Renew, Reply, Wakeup
+    from ..rules.locks.audit_lines import AuditLine
     from ..rules.pools import Answered, ItemState, On, Order, Take, WorkerQueue
     from .row_cache import RowCache
+    from .user_transaction import UserTransaction
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -41,6 +44,12 @@ NOBODY: frozenset[str] = frozenset()
 
 class OutcomeUnknown(Exception):
     """A request was sent, and no reply came: it may or may not have been carried out. The cure is to repeat it."""
+
+
+class RowLocked(StoreError):
+    """A transaction has sealed the row (`lease.seal`): the step was not made, and is possible when that has ended."""
+
+    refused = True
 
 
 def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
@@ -75,6 +84,13 @@ async def fill_gaps(
     missing = [number for number, outcome in enumerate(outcomes) if outcome is None]
     rest = iter(await one_by_one(call, [calls[number] for number in missing]))
     return [next(rest) if outcome is None else outcome for outcome in outcomes]
+
+
+def no_transactions(where: str) -> ConfigError:
+    return ConfigError(
+        f"{where} has no transactions that could be sealed. seal() works on PostgreSQL, MariaDB, MySQL and SQLite; "
+        "elsewhere hand lease.fence to what you protect."
+    )
 
 
 class Event(Protocol):
@@ -195,12 +211,19 @@ class Store(ABC):
     """`write` refuses a `now` ahead of its clock. If False, no entry is dropped by a time from `now`."""
     backs_off: bool = False
     """A refused write is expensive: newcomers that met others pause for a random time before they try again."""
+    shows_conflicts: bool = True
+    """A refused write returns the current row by the same request. If not, a row with a long queue is read first."""
     shares_steps: bool = False
     """A step takes more than microseconds: threads or tasks of one client that want the same row share a write."""
     wakes_holder: bool = False
     """The first waiter also notifies the only holder, by a wake-up without a ticket: that one reads the row."""
     poll_interval: float = 1.0
     """Seconds between two reads of the rows that are held, while `attend` returns NEVER."""
+    skips_locked: bool = False
+    """`write_many` does not write a row that a transaction of a user has locked (`lock_row`), and does not wait for it.
+    """
+    keeper_key: Hashable | None = None
+    """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
     """How many rows `read_many` and `write_many` handle in one request; 1: no more than `read` and `write`."""
 
@@ -222,6 +245,10 @@ class Store(ABC):
     @abstractmethod
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         """Read all rows whose key begins with this."""
+
+    async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
+        """Read the rows whose key begins with this and whose owner is not empty: what is held or waited for."""
+        return [seen for seen in await self.scan(prefix) if seen.row is not None and seen.row.owner]
 
     @abstractmethod
     async def delete(self, key: str, expected: int | str) -> bool:
@@ -280,6 +307,14 @@ class Store(ABC):
         """
         done = [await self.write(one.row, one.expected, one.now, ()) for one in writes]
         return [each.version if isinstance(each, Written) else None for each in done]
+
+    async def lock_row(self, key: str, transaction: UserTransaction, lease: float) -> RowSnapshot:
+        """Lock a row in a transaction of the user, so that nobody writes it before that ends, and return it.
+
+        ConfigError if this store has no transactions, or if this one is not in the store's database. `lease` is how
+        many seconds the lease lasts that is sealed.
+        """
+        raise no_transactions(self.where)
 
     # -- wake-ups
 
@@ -388,6 +423,14 @@ class ScoredStore(Store):
         return ScoredRows(self)
 
 
+class SeenLock(NamedTuple):
+    """A lock in a look at many."""
+
+    namespace: str
+    name: str
+    state: LockState | RecordDamaged
+
+
 class Answer(NamedTuple):
     reply: Reply
     at: float  # the client's clock before the request that sampled the time this reply rests on
@@ -401,16 +444,24 @@ class Backend(ABC):
     """Names the store to people, without credentials."""
     scope: str
     """How far its locks reach: 'process', 'machine' or 'machines'."""
+    namespace: str = ""
+    """The namespace of its names."""
     skew: float = 0.0
     """By how many seconds the clocks behind this store may differ; added to the client's margin."""
     pushes_grants: bool = False
     """Wake-ups with a fence are sent in or after the step that made the grant, never before: they prove it."""
     may_duplicate: bool = False
     """A request may arrive a second time after its reply (proxies, HTTP), so every Release leaves a tombstone."""
+    skips_locked: bool = False
+    """`call_many` returns RowLocked for a lock that a transaction has sealed, instead of waiting for its end."""
     poll_interval: float = 1.0
     """Seconds between two reads of the locks that are held, while `attend` returns NEVER."""
+    keeper_key: Hashable | None = None
+    """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
     """How many renewals of locks, or of items, the keeper gives to one `call_many`. 1: that would gain nothing."""
+    has_index: bool = False
+    """Busy names are found by an index that the steps do not write: the keeper does, by `list_names`."""
 
     # -- steps
 
@@ -441,6 +492,13 @@ class Backend(ABC):
         """
         return None
 
+    async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
+        """Lock the state of this lock in a transaction of the user, so that no step changes it before that ends.
+
+        Return what the reply to this renewal would be; it is not made. ConfigError if this store cannot do that.
+        """
+        raise no_transactions(self.where)
+
     @property
     def pools(self) -> Pools | None:
         """The pools of this backend; None: it keeps no pools."""
@@ -457,9 +515,12 @@ class Backend(ABC):
         """End `wait_for_wakeup` of these tickets in this client, of locks and of pools, now or when it begins. From any
         thread: a client that closes ends its waiters by it."""
 
+    listener: str = ""
+    """What `open_listener` returns, where that is known without a call of it."""
+
     def open_listener(self) -> str:
         """Start to listen if this client does not yet; return where it is notified, '' if it cannot be. May do I/O."""
-        return ""
+        return self.listener
 
     def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
         """Of these tickets, those with a wake-up that nothing waited for: their holders were evicted. Does not wait."""
@@ -483,12 +544,38 @@ class Backend(ABC):
         """Read the state of a lock, without entries known to be dead, and the store's time. Changes nothing."""
 
     @abstractmethod
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
-        """Read all locks whose name matches this pattern of * and ?, by name, and the store's time."""
+    async def looks(
+        self, pattern: str, idle: bool = False, namespaces: bool = False
+    ) -> tuple[list[SeenLock], int]:
+        """Read the locks whose name matches this pattern of * and ?, by namespace and name, and the store's time.
+
+        Without `idle`, locks without holders and waiters may be left out: as many of them as there are should cost
+        nothing. namespaces: those of all namespaces, not only of this client's.
+        """
+
+    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
+        """Write into the index of busy names, if there is one, that this client holds these, each for as many seconds
+        at most without a renewal; and remove what it does not hold any more. Raises nothing."""
+        return None
+
+    async def audit(self, name: str) -> list[AuditLine]:
+        """Read the audit lines of this name, the newest first: at most the newest hundred."""
+        return []
+
+    async def add_audit(self, name: str, line: AuditLine) -> None:
+        """Add an audit line, with the store's time instead of its own. Not repeated: the caller has done its work."""
+        return None
 
     @abstractmethod
     async def repair(self, name: str) -> list[str]:
         """Reset what is damaged under this name; fences go on rising. A sentence for each thing done."""
+
+    async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
+        """Find the names that match and were not used for this many microseconds, and delete them if asked to.
+
+        Return how many were found and deleted; None: this store deletes idle names by itself.
+        """
+        return None
 
     @abstractmethod
     async def ping(self) -> None:
@@ -587,6 +674,20 @@ class Pools(ABC):
     async def queue(self, pool: str) -> WorkerQueue:
         """Read the queue of workers. Changes nothing."""
 
+    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
+        """Return namespace and name of the pools, of all namespaces, whose name matches this pattern. Without `idle`,
+        those of which no item is taken and for which no worker waits may be left out."""
+        return []
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read the items that are taken now, of very many only some, and the store's time."""
+        items, now = await self.all(pool)
+        return [item for item in items if item.state(now) == "taken"], now
+
+    def in_namespace(self, namespace: str) -> Pools:
+        """Return the pools of another namespace, to look at them."""
+        return self
+
 
 class ItemSnapshot(NamedTuple):
     """An item as the store showed it (None: there is no such item), a version to compare with, and when."""
@@ -674,6 +775,15 @@ class ItemStore(ABC):
     @abstractmethod
     async def count(self, pool: str) -> dict[str, int]:
         """Count the items of each state."""
+
+    async def pools(self) -> list[str]:
+        """Return the complete names of all pools that have items. []: they are not listed."""
+        return []
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read the items that are taken now, of very many only some, and the store's time."""
+        items, now = await self.all(pool)
+        return [item for item in items if item.state(now) == "taken"], now
 
     async def repair(self, pool: str) -> list[str]:
         """Set aside, as done, the items of this pool that cannot be decoded; return their keys."""

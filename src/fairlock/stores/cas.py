@@ -19,16 +19,31 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import LockError, RecordDamaged, StoreError
-from ..rules.locks import EMPTY, Acquire, Command, LockState, Queued, Refused, Release, Reply, Wakeup, apply, codec
+from ..rules.locks import (
+    EMPTY,
+    Acquire,
+    Command,
+    LockState,
+    Queued,
+    Refused,
+    Release,
+    Renew,
+    Reply,
+    Wakeup,
+    apply,
+    codec,
+)
 from .base import (
     Answer,
     Backend,
     OutcomeUnknown,
     Pushed,
     Row,
+    RowLocked,
     RowSnapshot,
     RowWrite,
     Runtime,
+    SeenLock,
     Store,
     Written,
     fill_gaps,
@@ -37,19 +52,26 @@ from .base import (
 from .damaged_records import damaged, fence_after
 from .deadline import over
 from .jitter import jitter
-from .keys import SEPARATOR, glob
+from .keys import SEPARATOR, audit_key, glob, split_key
 from .merged_steps import Turn, Turns, served
 from .row_cache import CAPACITY, KnownRow
 
 if TYPE_CHECKING:
+    from ..rules.locks.audit_lines import AuditLine
     from .cas_pools import CasPools
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
+AUDIT_TRIES = 5
 TRIES = 3  # of a step that is made at once
 WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
 GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
+SOON = 900_000  # microseconds: a write is refused if the time of its step is a second old
 NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
+LONG = 6  # waiters in a queue that is long: its row changes all the time, and a newcomer has time
+LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the current one
+COMPANY = 0.02  # seconds for which a newcomer waits at a long queue for another step of its client
+PASSES = 0.0005  # but no longer than this for each in the queue, or it might be empty by then
 
 T = TypeVar("T")
 
@@ -61,6 +83,10 @@ _Start = tuple[LockState, int | str | None, int, float]
 """What a step starts from: a record, its version, the store's time, and the client's before it was sampled."""
 
 
+_Write = tuple[RowWrite, LockState, list[Reply], tuple[Wakeup, ...], float]
+"""One of many writes: the row, its state, the replies, the wake-ups, and the client's clock before the read."""
+
+
 class CasBackend(Backend):
     def __init__(self, store: Store, runtime: Runtime, namespace: str = "") -> None:
         self.store = store
@@ -70,7 +96,10 @@ class CasBackend(Backend):
         self.pushes_grants = store.pushes_grants
         self.poll_interval = store.poll_interval
         self.batch_size = store.batch_size
+        self.skips_locked = store.skips_locked
+        self.keeper_key = store.keeper_key
         self.runtime = runtime
+        self.namespace = namespace
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._rows = store.row_cache
         self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
@@ -113,7 +142,7 @@ class CasBackend(Backend):
                     if version is None:
                         return None
                     body = codec.encode(record)
-                    owner = codec.owners(record) if record[5] else ""
+                    owner = codec.owners(record) if record[5] or record[6] else ""
                     if store.wakes_holder and record.queue:
                         woken = _and_the_holder(before, record, woken)
                     try:
@@ -168,6 +197,8 @@ class CasBackend(Backend):
         """Make the steps of these, and of those who join them meanwhile, with one write; each has its answer then."""
         store, turns = self.store, self._turns
         settle = key in self._doubts
+        if turns is not None and store.backs_off and not settle and turns.has_waiters(key):
+            await self._wait_for_company(key, batch)
         start = self._recall(key)
         fresh = False
         conflicts = settles = 0
@@ -232,15 +263,23 @@ class CasBackend(Backend):
                 stale = True  # what was shown before the pause would only conflict again
             start, fresh = None if stale else start, True
 
+    async def _wait_for_company(self, key: str, batch: list[Turn]) -> None:
+        """A newcomer to a long queue waits a moment for another step of its client, which is written with it."""
+        known = self._rows.get(key)
+        if known is None or not isinstance(record := known.state, LockState) or len(record.queue) < LONG:
+            return
+        if all(type(t.command) is Acquire and t.command.wait and not _has_a_place(t, record) for t in batch):
+            await self._rest(key, min(COMPANY, PASSES * len(record.queue)), record)
+
     # -- many steps
 
     async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
         """Read the rows of all, make the steps, write what has changed: two requests, however many they are.
 
-        A step that is not so simple is made by `call`: the row has changed in between or is being written, others have
-        to be woken, or a write of ours is in doubt.
+        A step that is not so simple is made by `call`: the row has changed in between, or a write of ours is in doubt.
+        A store that skips locked rows makes no step that might wait for one; its wake-ups are sent after the write.
         """
-        if len(calls) == 1 or self.batch_size == 1:
+        if (len(calls) == 1 or self.batch_size == 1) and not self.skips_locked:
             return await super().call_many(calls)
         by_key: dict[str, list[int]] = {}
         for number, (name, _) in enumerate(calls):
@@ -248,7 +287,7 @@ class CasBackend(Backend):
         outcomes: list[Answer | OutcomeUnknown | LockError | None] = [None] * len(calls)
         try:
             keys = [key for key in by_key if key not in self._doubts]
-            writes: list[tuple[RowWrite, LockState, list[Reply], float]] = []
+            writes: list[_Write] = []
             for key, seen in zip(keys, await self.store.read_many(keys), strict=True):
                 numbers = by_key[key]
                 try:
@@ -264,9 +303,11 @@ class CasBackend(Backend):
                 if _same(record, before):
                     for number, reply in zip(numbers, replies, strict=True):
                         outcomes[number] = Answer(reply, seen.at)
-                elif version is not None and not woken and len(record.queue) == len(before.queue):
+                elif version is not None and (
+                    self.skips_locked or (not woken and len(record.queue) == len(before.queue))
+                ):
                     row = Row(key, record.fence, codec.owners(record), codec.encode(record))
-                    writes.append((RowWrite(row, version, seen.now), record, replies, seen.at))
+                    writes.append((RowWrite(row, version, seen.now), record, replies, woken, seen.at))
             await self._write_many(writes, by_key, outcomes)
         except (OutcomeUnknown, LockError) as error:
             return [error if outcome is None else outcome for outcome in outcomes]
@@ -274,7 +315,7 @@ class CasBackend(Backend):
 
     async def _write_many(
         self,
-        writes: list[tuple[RowWrite, LockState, list[Reply], float]],
+        writes: list[_Write],
         by_key: dict[str, list[int]],
         outcomes: list[Answer | OutcomeUnknown | LockError | None],
     ) -> None:
@@ -287,10 +328,13 @@ class CasBackend(Backend):
             for write, *_ in writes:
                 self._doubt(write.row.key)
             raise
-        for (write, record, replies, at), version, cached in zip(writes, versions, known, strict=True):
+        missed: list[RowWrite] = []
+        all_woken: list[Wakeup] = []
+        for (write, record, replies, woken, at), version, cached in zip(writes, versions, known, strict=True):
             key = write.row.key
             if version is None:
                 self.conflicts += 1
+                missed.append(write)
                 continue
             if isinstance(version, Exception):
                 self._doubt(key)
@@ -301,6 +345,20 @@ class CasBackend(Backend):
                 self._rows.put(key, KnownRow(record, version, at))
             for number, reply in zip(by_key[key], replies, strict=True):
                 outcomes[number] = Answer(reply, at)
+            all_woken += woken
+        await self._wake(all_woken)
+        if missed and self.skips_locked:
+            for key in await self._sealed(missed):
+                for number in by_key[key]:
+                    outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
+
+    async def _sealed(self, missed: list[RowWrite]) -> list[str]:
+        """Of the rows that were not written, those that have not changed: a transaction has locked them. A row that was
+        read too long ago is refused for its time, and left to `call`."""
+        rows = await self.store.read_many([write.row.key for write in missed])
+        both = zip(missed, rows, strict=True)
+        same = [(write, seen) for write, seen in both if isinstance(seen, RowSnapshot)]
+        return [w.row.key for w, seen in same if seen.version == w.expected and seen.now - w.now < SOON]
 
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
@@ -338,6 +396,8 @@ class CasBackend(Backend):
         sample = self.store.now()
         if sample is None or sample[1] - seen_at > self.store.cache_ttl or sample[0] < state.seen:
             return None
+        if not self.store.shows_conflicts and sample[1] - seen_at > LONG_TTL and len(state.queue) >= LONG:
+            return None  # others write here all the time: a refused write and a read would cost one request more
         if not self.store.checks_time and lapsed(state, sample[0]):
             return None  # somebody would be dropped by a time that no write checks: ask for it
         return state, version, sample[0], sample[1]
@@ -403,11 +463,23 @@ class CasBackend(Backend):
         woken = [
             Wakeup(e.listener, e.ticket, e.place, e.fence) for e in record.holders if not e.confirmed and e.listener
         ]
+        await self._wake(woken)
+
+    async def _wake(self, woken: Sequence[Wakeup]) -> None:
         if woken:
             try:
                 await self.store.wake(woken)
             except (OutcomeUnknown, StoreError):
                 pass  # they look for themselves before long
+
+    async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
+        from .user_transaction import UserTransaction
+
+        key = self.prefix + name
+        given = UserTransaction(transaction, self.runtime.blocking)
+        seen = await self._shown(self.store.lock_row(key, given, lease))
+        state = self._decode(key, seen)
+        return Answer(self._step(name, state, command, max(seen.now, state.seen))[1], seen.at)
 
     # -- waiting and looking
 
@@ -421,7 +493,14 @@ class CasBackend(Backend):
                 if e.listener and e.ticket != ticket:
                     listeners.add(e.listener)
         began = self.runtime.clock()
-        pushed = await self.store.wait_for_wakeup(key, ticket, timeout, listeners)
+        turns = self._turns
+        if turns is not None:
+            turns.add_waiter(key)
+        try:
+            pushed = await self.store.wait_for_wakeup(key, ticket, timeout, listeners)
+        finally:
+            if turns is not None:
+                turns.add_waiter(key, -1)
         if pushed is not None:
             self._rows.drop_older(key, began)  # another client has written: what was seen before would only conflict
             if self.pushes_grants and not pushed.until:
@@ -463,21 +542,72 @@ class CasBackend(Backend):
         seen = await self._shown(self.store.read(self.prefix + name))
         return self._living(self._decode_all(name, seen)), seen.now
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
+    async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         matches = glob(pattern)
-        found: list[tuple[str, LockState | RecordDamaged]] = []
-        now = 0
+        found: list[SeenLock] = []
+        prefix = "" if namespaces else self.prefix
+        rows = await self._shown(self.store.scan(prefix) if idle else self.store.scan_busy(prefix))
+        for seen in rows:
+            namespace, name = split_key(seen.row.key) or ("", "") if seen.row is not None else ("", "")
+            if name and matches(name) and (namespaces or namespace == self.namespace):
+                found.append(SeenLock(namespace, name, self._state_in(name, seen)))
+        found.sort(key=lambda each: each[:2])
+        return found, rows[-1].now if rows else await self._time()
+
+    def _state_in(self, name: str, seen: RowSnapshot) -> LockState | RecordDamaged:
+        assert seen.row is not None
+        try:
+            state = codec.decode(seen.row.body)
+            return self._living(state._replace(queue=tuple(state.queue)))
+        except ValueError as bad:
+            return damaged(name, self.where, bad)
+
+    async def _time(self) -> int:
+        sample = self.store.now()
+        return sample[0] if sample is not None else (await self._shown(self.store.read(self.prefix + "?"))).now
+
+    async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
+        """Each row is deleted by a statement of its own, if it is still the one that was read."""
+        matches = glob(pattern)
+        found = deleted = 0
         for seen in await self._shown(self.store.scan(self.prefix)):
-            now = seen.now
-            name = seen.row.key[len(self.prefix) :] if seen.row else SEPARATOR
-            if SEPARATOR not in name and matches(name):
-                try:
-                    state = codec.decode(seen.row.body) if seen.row else EMPTY
-                    found.append((name, self._living(state._replace(queue=tuple(state.queue)))))
-                except ValueError as bad:
-                    found.append((name, damaged(name, self.where, bad)))
-        found.sort(key=lambda each: each[0])
-        return found, now
+            row, version = seen.row, seen.version
+            name = row.key[len(self.prefix) :] if row is not None else SEPARATOR
+            if row is None or version is None or SEPARATOR in name or not matches(name):
+                continue
+            try:
+                if not codec.decode(row.body).is_idle(seen.now, age):
+                    continue
+            except ValueError:
+                continue  # damaged: `repair` is for that
+            found += 1
+            if delete and await self._shown(self.store.delete(row.key, version)):
+                deleted += 1
+                self._rows.take(row.key)
+        return found, deleted
+
+    async def audit(self, name: str) -> list["AuditLine"]:
+        from ..rules.locks.audit_lines import decode
+
+        seen = await self._shown(self.store.read(audit_key(self.prefix + name)))
+        return decode(seen.row.body if seen.row is not None else None)
+
+    async def add_audit(self, name: str, line: "AuditLine") -> None:
+        from ..rules.locks.audit_lines import add, decode, encode
+
+        key, settle = audit_key(self.prefix + name), False
+        for _ in range(AUDIT_TRIES):
+            seen = await self.store.read(key, settle)
+            lines = decode(seen.row.body if seen.row is not None else None)
+            if settle and lines and lines[0][1:] == line[1:]:
+                return  # the try without a reply has written it
+            row = Row(key, seen.now, "", encode(add(lines, line._replace(at=seen.now / 1e6))))
+            try:
+                if isinstance(await self.store.write(row, seen.version, seen.now, ()), Written):
+                    return
+            except OutcomeUnknown:
+                settle = True
+        raise OutcomeUnknown("others write there at the same time, or no reply comes")
 
     async def repair(self, name: str) -> list[str]:
         key = self.prefix + name

@@ -65,7 +65,7 @@ from .base import (
 )
 from .damaged_records import damaged
 from .jitter import jitter
-from .keys import SEPARATOR, queue_key
+from .keys import SEPARATOR, glob, queue_key, split_key
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 T = TypeVar("T")
@@ -161,6 +161,18 @@ class CasPools(Pools):
 
     async def queue(self, pool: str) -> WorkerQueue:
         return (await self._shown(self._line(self.prefix + pool)))[0]
+
+    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
+        matches = glob(pattern)
+        found = [split_key(key) for key in await self._shown(self.item_store.pools())]
+        return [name for name in found if name is not None and matches(name[1])]
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        return await self._shown(self.item_store.taken(self.prefix + pool))
+
+    def in_namespace(self, namespace: str) -> "CasPools":
+        prefix = namespace + SEPARATOR if namespace else ""
+        return self if prefix == self.prefix else CasPools(self.store, self.item_store, self.runtime, prefix)
 
     async def repair(self, pool: str) -> list[str]:
         name = self.prefix + pool

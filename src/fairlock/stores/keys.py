@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 ALIASES = {"postgres": "postgresql", "valkey": "redis", "valkeys": "rediss"}
 SEPARATOR = "\x1f"  # between namespace and name; no name can contain it
+AUDIT = SEPARATOR * 3
 
 
 def canonical(url: str) -> str:
@@ -14,6 +15,12 @@ def canonical(url: str) -> str:
     return f"{ALIASES[name]}{plus}{kind}{rest}" if end > 0 and name in ALIASES else url
 
 
+def split_key(key: str) -> tuple[str, str] | None:
+    """Return the namespace and the name of a lock from its key; None if it is the key of something else."""
+    namespace, separator, name = key.rpartition(SEPARATOR)
+    return None if separator and (not namespace or SEPARATOR in namespace) else (namespace, name)
+
+
 def queue_key(pool: str) -> str:
     """Return the key of the queue of a pool (its name complete, with the namespace). No lock can have this key."""
     namespace, separator, name = pool.rpartition(SEPARATOR)
@@ -21,9 +28,19 @@ def queue_key(pool: str) -> str:
 
 
 def is_queue(key: str) -> bool:
-    """Return True if this is the key of such a queue, and not that of a lock."""
+    """Return True if this is the key of such a queue, and not that of a lock, an item or audit lines."""
     before, separator, _ = key.rpartition(SEPARATOR)
-    return bool(separator) and (not before or before.endswith(SEPARATOR))
+    return bool(separator) and (not before or before.find(SEPARATOR) == len(before) - 1 > 0)
+
+
+def audit_key(name: str) -> str:
+    """Return the key of the audit lines of a name (complete, with the namespace). Nothing else has such a key: no
+    other one begins with three separators."""
+    return AUDIT + name
+
+
+def is_audit(key: str) -> bool:
+    return key.startswith(AUDIT)
 
 
 def glob(pattern: str) -> Callable[[str], bool]:

@@ -8,14 +8,17 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
+from typing import TYPE_CHECKING
 
-from ..errors import RecordDamaged
 from ..rules.locks import EMPTY, Command, LockState, Wakeup, apply
 from ..rules.pools import NOBODY, STATES, ItemState, Order, WorkerQueue
 from ..rules.pools.step import step
-from .base import Answer, Backend, PoolAnswer, Pools, Pushed, Runtime
-from .keys import SEPARATOR, glob
+from .base import Answer, Backend, PoolAnswer, Pools, Pushed, Runtime, SeenLock
+from .keys import SEPARATOR, glob, split_key
 from .wakeups import WakeupInbox
+
+if TYPE_CHECKING:
+    from ..rules.locks.audit_lines import AuditLine
 
 
 def _microseconds() -> int:
@@ -36,8 +39,10 @@ class Hub:
         self.now = now
         self.mutex = threading.Lock()
         self.records: dict[str, LockState] = {}
+        self.busy: set[str] = set()  # keys of the records that have holders or waiters; others may be among them
         self.racks: dict[str, Rack] = {}
         self.listeners: dict[str, MemoryBackend] = {}
+        self.audit: dict[str, list[AuditLine]] = {}
 
     def wake(self, woken: Iterable[Wakeup]) -> None:
         for wakeup in woken:
@@ -58,18 +63,17 @@ class MemoryBackend(Backend):
         self.hub = hub
         self.runtime = runtime
         self.where = where
+        self.namespace = namespace
         self.prefix = namespace + SEPARATOR if namespace else ""
         self.listener = f"memory-{next(_numbers)}"
         self._inbox = WakeupInbox(threading.Lock)
         self._pools = MemoryPools(self)
         hub.listeners[self.listener] = self
+        self.keeper_key = hub
 
     @property
     def pools(self) -> "MemoryPools":
         return self._pools
-
-    def open_listener(self) -> str:
-        return self.listener
 
     async def call(self, name: str, command: Command) -> Answer:
         return self.call_nowait(name, command)
@@ -83,7 +87,12 @@ class MemoryBackend(Backend):
             everyone = (*record.holders, *record.queue)
             dead = {e.ticket for e in everyone if e.listener and e.listener not in hub.listeners} if everyone else ()
             record, reply, woken = apply(record, command, hub.now(), (), dead)
-            hub.records[key] = record
+            if record.holders or record.queue:
+                hub.busy.add(key)
+                hub.records[key] = record
+            else:
+                hub.records[key] = record
+                hub.busy.discard(key)
         hub.wake(woken)
         return Answer(reply, at)
 
@@ -102,12 +111,24 @@ class MemoryBackend(Backend):
     async def look(self, name: str) -> tuple[LockState, int]:
         return self.hub.records.get(self.prefix + name, EMPTY), self.hub.now()
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
-        matches = glob(pattern)
+    async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
+        matches, records = glob(pattern), self.hub.records
         with self.hub.mutex:
-            everything = sorted(self.hub.records.items())
-        found = [(k[len(self.prefix) :], r) for k, r in everything if k.startswith(self.prefix)]
-        return [(name, r) for name, r in found if SEPARATOR not in name and matches(name)], self.hub.now()
+            keys = list(records) if idle else [key for key in self.hub.busy if key in records]
+            read = [SeenLock(*(split_key(key) or ("", "")), records[key]) for key in keys]
+        own = self.namespace
+        found = [one for one in read if matches(one.name) and (namespaces or one.namespace == own)]
+        return sorted(found, key=lambda one: one[:2]), self.hub.now()
+
+    async def audit(self, name: str) -> list["AuditLine"]:
+        return self.hub.audit.get(self.prefix + name, [])
+
+    async def add_audit(self, name: str, line: "AuditLine") -> None:
+        from ..rules.locks.audit_lines import add
+
+        key = self.prefix + name
+        with self.hub.mutex:
+            self.hub.audit[key] = add(self.hub.audit.get(key, []), line._replace(at=self.hub.now() / 1e6))
 
     async def repair(self, name: str) -> list[str]:
         return []  # nobody else can write it
@@ -121,7 +142,9 @@ class MemoryBackend(Backend):
     def forked(self) -> None:
         """Start empty: the child has a copy, and its parent's grants are not its own."""
         self.hub.records.clear()
+        self.hub.busy.clear()
         self.hub.racks.clear()
+        self.hub.audit.clear()
         self.hub.mutex = threading.Lock()
         self._inbox.clear()
 
@@ -196,8 +219,9 @@ class Rack:
 
 
 class MemoryPools(Pools):
-    def __init__(self, backend: MemoryBackend) -> None:
+    def __init__(self, backend: MemoryBackend, prefix: str | None = None) -> None:
         self._backend = backend
+        self._prefix = backend.prefix if prefix is None else prefix
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
         return self._step(pool, order)
@@ -209,7 +233,7 @@ class MemoryPools(Pools):
         hub = self._backend.hub
         at = self._backend.runtime.clock()
         with hub.mutex:
-            rack = hub.racks.setdefault(self._backend.prefix + pool, Rack())
+            rack = hub.racks.setdefault(self._prefix + pool, Rack())
             rack.settle()
             waiting = (*rack.queue.workers, *rack.queue.watchers)
             dead = {w.ticket for w in waiting if w.listener and w.listener not in hub.listeners} if waiting else set()
@@ -222,8 +246,17 @@ class MemoryPools(Pools):
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         with self._backend.hub.mutex:
-            rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+            rack = self._backend.hub.racks.get(self._prefix + pool)
             return sorted(rack.items.values()) if rack is not None else [], self._backend.hub.now()
+
+    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
+        matches = glob(pattern)
+        racks = list(self._backend.hub.racks.items())
+        found = [split_key(key) for key, rack in racks if rack.items or rack.queue.workers or rack.queue.watchers]
+        return [name for name in found if name is not None and matches(name[1])]
+
+    def in_namespace(self, namespace: str) -> "MemoryPools":
+        return MemoryPools(self._backend, namespace + SEPARATOR if namespace else "")
 
     async def count(self, pool: str) -> dict[str, int]:
         items, now = await self.all(pool)
@@ -233,5 +266,5 @@ class MemoryPools(Pools):
         return found
 
     async def queue(self, pool: str) -> WorkerQueue:
-        rack = self._backend.hub.racks.get(self._backend.prefix + pool)
+        rack = self._backend.hub.racks.get(self._prefix + pool)
         return rack.queue if rack is not None else NOBODY

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import RecordDamaged
-from ..rules.pools import BROKEN, STATES, Add, Added, ItemState, Take, Taken, apply
+from ..rules.pools import BROKEN, Add, Added, ItemState, Take, apply
 from ..rules.pools.codec import decode_item, encode_item
-from .base import ItemSnapshot, ItemStore, OutcomeUnknown, Row, RowSnapshot, ScoredStore, Store, Written
+from .base import ItemSnapshot, Row, RowSnapshot, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
-from .keys import SEPARATOR, queue_key
+from .keys import SEPARATOR, is_queue, queue_key
+from .polling import pool_of
+from .swapped_items import TRIES, SwappedItems, count_states
 
-TRIES = 400  # more in a row than any real crowd causes
-DOUBTS = 3
 CANDIDATES = 16  # read at once; somebody new tries one of them at random
 
 
-class Rows(ItemStore):
+class Rows(SwappedItems):
     """Items as rows. `_due` is what a store has to know."""
 
     def __init__(self, store: Store) -> None:
@@ -75,10 +75,8 @@ class Rows(ItemStore):
         return sample[0] if sample is not None else (await self._store.read(queue_key(pool))).now
 
     async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
-        if queue:
-            seen = await self._store.read(queue)
-            if seen.row is not None and seen.row.score > 0:
-                return None
+        if await self._has_waiters(queue):
+            return None
         for turn in range(TRIES):
             found = await self._due(pool, 0, await self._now(pool))
             if not found:
@@ -88,28 +86,6 @@ class Rows(ItemStore):
             took = await self._take(pool, one, take)
             if took is not None:
                 return took
-        return None
-
-    async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
-        """Take this one, unless somebody was quicker. After an unknown outcome take the same one again and no other:
-        the lost write might still arrive, and the worker would have two."""
-        doubts = 0
-        while one.item is not None:
-            item, reply = apply(one.item, take, one.now)
-            if not isinstance(reply, Taken):
-                return None
-            if item == one.item:
-                return one
-            try:
-                if await self.put(pool, one.item.key, item, one):
-                    return ItemSnapshot(item, None, one.now, one.at)
-                if not doubts:
-                    return None
-            except OutcomeUnknown:
-                doubts += 1
-                if doubts > DOUBTS:
-                    raise
-            one = await self.get(pool, one.item.key, True)
         return None
 
     async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
@@ -127,6 +103,10 @@ class Rows(ItemStore):
         now = await self._now(pool)
         found = await self._due(pool, now + 1, now + span)
         return max(found[0].item.score - found[0].now, 1) if found and found[0].item is not None else None
+
+    async def pools(self) -> list[str]:
+        keys = [seen.row.key.rpartition(SEPARATOR)[0] for seen in await self._store.scan("") if seen.row is not None]
+        return sorted({pool_of(key) for key in keys if is_queue(key)})
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         found = [self._shown(pool, seen) for seen in await self._store.scan(self._prefix(pool))]
@@ -153,12 +133,7 @@ class Rows(ItemStore):
         return done
 
     async def count(self, pool: str) -> dict[str, int]:
-        items, now = await self.all(pool)
-        counts = dict.fromkeys(STATES, 0)
-        for item in items:
-            if item.score != BROKEN:
-                counts[item.state(now)] += 1
-        return counts
+        return count_states(*await self.all(pool))
 
 
 class ScoredRows(Rows):

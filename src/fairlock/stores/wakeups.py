@@ -158,16 +158,15 @@ class SharedReader(WakeupInbox):
         with self._mutex:
             self._remove(waiter)
             if self._reader is waiter:
-                self._pass_on()
+                self._reader = None
+                if self._waiters:
+                    self._pass_on()
 
     def _pass_on(self) -> None:
         """Under the mutex: any other waiter becomes the reader."""
-        self._reader = None
-        for waiters in self._waiters.values():
-            self._reader = waiters[0]
-            if self._reader.event is not None:
-                self._reader.event.set()
-            return
+        self._reader = next(iter(self._waiters.values()))[0]
+        if self._reader.event is not None:
+            self._reader.event.set()
 
     def _stand_in(self, waiter: Waiter) -> None:
         """Become the reader if there is none, or if it has left (Ctrl-C while it left)."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import admin, handle_secrets, lease_ops, validate
+from ..engine import admin, audit, handle_secrets, interventions, lease_ops, validate
 from ..engine.admin import Snapshot
+from ..engine.audit import AuditLine
 from ..engine.client_base import ClientBase
 from ..engine.close import close, close_at_exit
 from ..engine.events import Event
@@ -23,7 +24,14 @@ from .locks import Lock, RWLock, Semaphore
 from .runtime import ThreadRuntime
 
 if TYPE_CHECKING:
+    from ..recipes.election import Election, Leader
+    from ..recipes.idempotent import Idempotent
+    from ..recipes.once import Once
+    from ..recipes.throttle import Throttle
+    from ..recipes.tree import Tree
     from .pool import Pool
+
+T = TypeVar("T")
 
 
 class Locks(
@@ -83,6 +91,70 @@ class Locks(
         self._session.pools()  # or ConfigError
         return Pool(self, validate.name(name), validate.lease(lease))
 
+    def elect(self, name: str, *, lease: Seconds | None = None, note: str = "") -> Election:
+        """One of several processes leads: `with locks.elect(name) as term:` waits for that, and so does `.run(main)`.
+        It is the lock of this name, and a term is its lease."""
+        from ..recipes.election import Election
+
+        return Election(self, name, lease=lease, note=note)
+
+    def leader(self, name: str) -> Leader | None:
+        """Return who leads this election: owner, since, fence; None if nobody leads at this moment."""
+        from ..recipes.election import leader
+
+        return leader(self, name)
+
+    def tree(
+        self, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
+    ) -> Tree:
+        """A path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()` the writers."""
+        from ..recipes.tree import Tree
+
+        return Tree(self, path, timeout=timeout, lease=lease, note=note)
+
+    def once(
+        self,
+        name: str,
+        *,
+        every: Seconds | None = None,
+        cron: str | None = None,
+        tries: int = 2,
+        timeout: Seconds | None = 0,
+        lease: Seconds | None = None,
+    ) -> Once:
+        """One execution per tick of the store's clock over all machines, as a decorator or a `with` block, which
+        enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
+        from ..recipes.once import Once
+
+        return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
+
+    def idempotent(self, name: str, *, lease: Seconds | None = None) -> Idempotent:
+        """Results by key: `.run(key, function)` calls the function once per key, in whatever process."""
+        from ..recipes.idempotent import Idempotent
+
+        return Idempotent(self, name, lease=lease)
+
+    def throttle(self, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None) -> Throttle:
+        """At most `limit` starts in any window of `per` seconds over all machines: `.wait()`, or a decorator."""
+        from ..recipes.throttle import Throttle
+
+        return Throttle(self, name, limit, per=per, timeout=timeout)
+
+    def build(
+        self,
+        name: str,
+        *,
+        get: Callable[[], T | None],
+        make: Callable[[], T],
+        put: Callable[[T], object],
+        timeout: Seconds | None = None,
+        lease: Seconds | None = None,
+    ) -> T:
+        """Return what `get` returns; if that is None, one process calls `make` and `put`, the others wait and read."""
+        from ..recipes.build import build
+
+        return build(self, name, get=get, make=make, put=put, timeout=timeout, lease=lease)
+
     def attach(self, name: str, ticket: str) -> Lease:
         """Take over a detached lease by its ticket; it is renewed from now on. NotHeld if it has ended."""
         return cast(Lease, run(lease_ops.attach(self._session, validate.name(name), validate.ticket(ticket))))
@@ -96,6 +168,16 @@ class Locks(
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
         run(handle_secrets.extend(self._session, validate.name(name), validate.handle(handle), validate.lease(seconds)))
 
+    def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
+        """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
+        notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
+        return run(interventions.ask(self._session, name, reason, ticket))
+
+    def audit(self, name: str) -> tuple[AuditLine, ...]:
+        """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
+        hundred, the newest first."""
+        return run(audit.audit(self._session, validate.name(name)))
+
     def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
     ) -> tuple[str, ...]:
@@ -103,23 +185,25 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
-        return run(admin.evict(self._session, name, reason, ticket, bool(at_once), bool(pattern)))
+        return run(interventions.evict(self._session, name, reason, ticket, bool(at_once), bool(pattern)))
 
     def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
-        run(admin.resize(self._session, validate.name(name), None if slots is None else validate.slots(slots)))
+        run(interventions.resize(self._session, validate.name(name), None if slots is None else validate.slots(slots)))
 
-    def snapshot(self, pattern: str = "*") -> Snapshot:
-        """Return the holders and the waiters of all names that match."""
-        return run(admin.snapshot(self._session, validate.pattern(pattern)))
+    def snapshot(self, pattern: str = "*", *, idle: bool = False, namespaces: bool = False) -> Snapshot:
+        """Return the holders and the waiters of all names that match and are busy: held, waited for, damaged, or left
+        with an expired lease. A pattern without * and ? is a name, which is shown even if it is idle. idle: all that
+        the store knows, read in pages. namespaces: those of all namespaces."""
+        return run(admin.snapshot(self._session, validate.pattern(pattern), bool(idle), bool(namespaces)))
 
     def repair(self, name: str) -> tuple[str, ...]:
         """Reset what is damaged under this name (RecordDamaged). Fences keep rising. Returns a sentence per repair.
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
-        return run(admin.repair(self._session, validate.name(name)))
+        return run(interventions.repair(self._session, validate.name(name)))
 
     def ping(self) -> float:
         """Return the seconds that the store took to reply. StoreError if it does not."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine import with_block
+from ..engine.acquire import LOOK_AGAIN, accept_pass, begin_acquire, finish_acquire
 from ..engine.acquire import acquire as wait
-from ..engine.acquire import begin_acquire, finish_acquire
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
 from ..engine.release import begin_release, finish_release, release
@@ -50,13 +50,26 @@ def acquire(
             work = with_block.get(session, hold, limit, True)
         elif limit is None and hold._who in session.entered:
             work = with_block.wait(session, hold, until, False, answer)
+        elif _was_passed(session, hold, limit):
+            work = None
         else:
             work = wait(session, hold, until, limit == 0, answer)
-        if not run(work):
+        if work is not None and not run(work):
             return False
     if home is not None:
         hold._home = home
         home.append(hold)
+    return True
+
+
+def _was_passed(session: Session, hold: LeaseBase, limit: float | None) -> bool:
+    """Wait in the local queue, if this one is there. Return True if the lock was passed on to it, False: `wait`."""
+    event: Any = hold._event
+    if event is None or hold._warn_at is not None or hold._request.together:
+        return False
+    if not event.block(LOOK_AGAIN if limit is None else min(limit, LOOK_AGAIN)) or not hold._has:
+        return False
+    accept_pass(session, hold)
     return True
 
 

@@ -10,6 +10,7 @@ from typing import Self
 from ..engine import lease_ops, validate, with_block
 from ..engine.grant import LeaseBase
 from ..engine.release import release
+from ..engine.release_request import ReleaseRequest
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..errors import LeaseLost
@@ -23,6 +24,11 @@ class Lease(LeaseBase):
     """
 
     __slots__ = ()
+
+    @property
+    def asked_to_release(self) -> ReleaseRequest | None:
+        """Which client asks this holder to release it, and why; None if none does. It stays held. See `on_asked`."""
+        return self._session.release_requests.get(self._grant.ticket)
 
     def renew(self) -> None:
         """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
@@ -48,6 +54,16 @@ class Lease(LeaseBase):
     def downgrade(self) -> None:
         """Change from writer to reader, without a writer in between."""
         run(lease_ops.downgrade(self._session, self))
+
+    def seal(self, transaction: object) -> None:
+        """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
+        nobody else acquires the lock before it has ended.
+
+        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
+        of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError
+        if it is another database, or if the store has no transactions. See docs/seal.md.
+        """
+        run(lease_ops.seal(self._session, self, transaction))
 
     def detach(self, lease: Seconds) -> str:
         """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""

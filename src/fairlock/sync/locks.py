@@ -114,9 +114,18 @@ class Lock(LockBase, Generic[T]):
         lease = None
         session = self._session
         try:
-            stack = session.entered.get(me.token)
-            lease = stack[-1] if stack and stack[-1]._by is self else self._last_entered(me.token)
-            with_block.no_longer_entered(session, lease)
+            who = me.token
+            stack = session.entered.get(who)
+            if stack and stack[-1]._by is self:
+                lease = stack[-1]
+                if len(stack) == 1:
+                    del session.entered[who]
+                else:
+                    stack.pop()
+                lease._entered = None
+            else:
+                lease = self._last_entered(who)
+                with_block.no_longer_entered(session, lease)
             exchange.give_back(session, lease, leaving=True)
             if lease._reason:
                 with_block.raise_loss(lease, error)

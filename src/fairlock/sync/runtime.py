@@ -42,6 +42,10 @@ class ThreadEvent:
         self._gate.acquire(False)
 
     async def wait(self, timeout: float | None) -> bool:
+        return self.block(timeout)
+
+    def block(self, timeout: float | None) -> bool:
+        """The same as `wait`, without a coroutine."""
         if not self._is_set:
             if timeout is None:
                 while not self._gate.acquire(True, _LONGEST):

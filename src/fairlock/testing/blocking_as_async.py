@@ -13,18 +13,23 @@ from ..sync.locks import Holding
 from ..sync.pool import Item, ItemHolding, Pool
 
 ASKS = {
-    "acquire", "release", "locked", "renew", "extend", "downgrade", "detach", "attach", "evict", "resize", "snapshot",
-    "ping", "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done", "delete",
+    "acquire", "release", "locked", "renew", "extend", "downgrade", "detach", "attach", "ask", "audit", "evict",
+    "resize", "snapshot", "ping", "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done",
+    "delete", "leader", "run", "wait", "build",
 }  # fmt: skip
 DRESSED = (sync.Locks, sync.Lock, sync.RWLock, sync.Lease, Holding, Pool, Item, ItemHolding)
 
 
 def dress(thing: Any) -> Any:
-    if isinstance(thing, DRESSED) or hasattr(thing, "__enter__"):
+    if isinstance(thing, DRESSED) or hasattr(thing, "__enter__") or _is_recipe(thing):
         return Dressed(thing)
     if isinstance(thing, Mapping):
         return {name: dress(each) for name, each in thing.items()}
     return thing
+
+
+def _is_recipe(thing: Any) -> bool:
+    return type(thing).__module__.startswith("fairlock.recipes.") and not isinstance(thing, tuple)
 
 
 def undress(thing: Any) -> Any:
@@ -81,4 +86,4 @@ class Method:
         return dress(result)
 
     async def _awaitable(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return dress(self._call(*map(undress, args), **kwargs))
+        return dress(self._call(*map(undress, args), **{name: undress(each) for name, each in kwargs.items()}))

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import RecordDamaged, StoreError
+from ..errors import StoreError
 from ..rules.locks import Command, LockState, Wakeup
 from ..rules.pools import ItemState, On, Order, WorkerQueue
 from ..stores.base import (
@@ -41,6 +41,7 @@ from ..stores.base import (
     RowSnapshot,
     Runtime,
     ScoredStore,
+    SeenLock,
     Store,
     Written,
 )
@@ -198,8 +199,11 @@ class FaultyBackend(_Faulty, Backend):
     async def look(self, name: str) -> tuple[LockState, int]:
         return await self.inner.look(name)
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
-        return await self.inner.looks(pattern)
+    async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
+        return await self.inner.looks(pattern, idle, namespaces)
+
+    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
+        await self.inner.list_names(locks, pools)
 
     async def repair(self, name: str) -> list[str]:
         return await self.inner.repair(name)
@@ -244,6 +248,12 @@ class FaultyPools(_Faulty, Pools):
     async def queue(self, pool: str) -> WorkerQueue:
         return await self.inner.queue(pool)
 
+    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
+        return await self.inner.names(pattern, idle)
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        return await self.inner.taken(pool)
+
 
 class FaultyStore(_Faulty, ScoredStore):
     """Any store, with faults in its requests."""
@@ -277,6 +287,10 @@ class FaultyStore(_Faulty, ScoredStore):
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         found: list[RowSnapshot] = await self._do("scan", "scan", prefix)
+        return found
+
+    async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
+        found: list[RowSnapshot] = await self._do("scan", "scan_busy", prefix)
         return found
 
     async def delete(self, key: str, expected: int | str) -> bool:

@@ -28,6 +28,7 @@ from ..stores.memory import MemoryBackend
 from ..sync.runtime import ThreadRuntime
 from .blocking_as_async import dress, undress
 from .faults import Faults, install
+from .look_harness import LookHarness
 from .pool_harness import PoolHarness
 from .runtime import ManualTaskRuntime, ManualThreadRuntime
 from .store_factories import Site
@@ -38,7 +39,7 @@ FACES = ("threads", "tasks")
 SOON = 20.0  # real seconds within which something unhindered must happen; a busy machine is slow
 
 
-class Harness(PoolHarness):
+class Harness(LookHarness, PoolHarness):
     face = ""
 
     def __init__(self, site: Site) -> None:
@@ -72,11 +73,6 @@ class Harness(PoolHarness):
         if self._eye is None:
             self._eye = self.connect(owner="observer")
         return self._eye
-
-    async def resource(self, name: str) -> fairlock.Resource:
-        """Return the holders and waiters of this name, as any client sees them."""
-        found = await self.observer.snapshot(name)
-        return found.resources[0] if found.resources else fairlock.Resource(name, "lock", 0, 0, (), ())
 
     # -- time and others
 

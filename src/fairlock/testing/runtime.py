@@ -39,15 +39,13 @@ class ManualEvent:
     def clear(self) -> None:
         self._is_set = False
 
-    def block(self, timeout: float) -> bool:
-        self._clock.block(lambda: self._is_set, timeout)
-        was, self._is_set = self._is_set, False
-        return was
-
-    async def wait(self, timeout: float | None) -> bool:
+    def block(self, timeout: float | None) -> bool:
         if not self._is_set and (timeout is None or timeout > 0):
             self._clock.block(lambda: self._is_set, timeout)
         return self._is_set
+
+    async def wait(self, timeout: float | None) -> bool:
+        return self.block(timeout)
 
 
 class ManualThreadRuntime(ThreadRuntime):

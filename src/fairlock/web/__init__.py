@@ -52,6 +52,7 @@ def app(
     hosts: Sequence[str] = LOOPBACK,
     journal: str | PathLike[str] | None = None,
     metrics_token: str = "",
+    namespaces: bool = False,
 ) -> Starlette:
     """Return the page as an ASGI application, to be mounted behind your own login.
 
@@ -59,13 +60,16 @@ def app(
     may: gets that name, an action ("look" or "evict") and the name of a lock ("" for all of them), and returns True if
     that is allowed; without it, users may only look. hosts: the values of the Host header that the page replies to.
     journal: a file that keeps what happened for 7 days; without it, the last events are kept in memory.
-    metrics_token: opens /metrics, and nothing else, to Prometheus. ConfigError if the extra is not installed.
+    metrics_token: opens /metrics, and nothing else, to Prometheus. namespaces: show the names of all namespaces, as
+    'namespace/name'; then nobody may evict. ConfigError if the extra is not installed.
     """
     try:
         from .asgi_app import make_app
     except ModuleNotFoundError as missing:
         raise ConfigError(f"fairlock.web.app needs {missing.name}: pip install 'fairlock[ui]'.") from None
-    return make_app(locks, who=who, may=may, hosts=hosts, journal=journal, metrics_token=metrics_token)
+    return make_app(
+        locks, who=who, may=may, hosts=hosts, journal=journal, metrics_token=metrics_token, namespaces=namespaces
+    )
 
 
 def journal(file: str | PathLike[str]) -> JournalWriter:

@@ -30,6 +30,7 @@ from .server_sent import MOST_READERS, EventStream
 if TYPE_CHECKING:
     from .. import Locks
     from ..aio import Locks as AsyncLocks
+    from ..metrics.prometheus import Metrics
 
     Client = Locks | AsyncLocks
 
@@ -38,6 +39,7 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".s
 EVENTS_OF_A_NAME = 50
 ITEMS_OF_A_POOL = 100
 SPANS = 4_000
+SAME_CLOCK = 15.0  # seconds by which the store's clock and ours may differ and still mean the same
 LONGEST_TIMELINE = 7 * 86400.0 + 1
 LOG_IN = "This page does not know you. Open the address that `fairlock ui` printed, or log in again."
 
@@ -53,10 +55,11 @@ def make_app(
     hosts: Sequence[str],
     journal: str | PathLike[str] | None,
     metrics_token: str = "",
+    namespaces: bool = False,
 ) -> Starlette:
     if isinstance(hosts, str):
         raise ConfigError(f"hosts= is a list of names, not one text: hosts=[{hosts!r}].")
-    page = Page(locks, who, may, journal, metrics_token)
+    page = Page(locks, who, may, journal, metrics_token, namespaces)
     routes = [
         Route("/", page.file),
         Route("/static/{name:path}", page.file),
@@ -64,6 +67,7 @@ def make_app(
         Route("/api/name", page.name),
         Route("/api/history", page.history),
         Route("/metrics", page.metrics),
+        Route("/api/ask", page.ask, methods=["POST"]),
         Route("/api/evict", page.evict, methods=["POST"]),
     ]
 
@@ -88,16 +92,19 @@ class Page:
     """Holds what the routes share: the client, the poller and the functions that decide who may do what."""
 
     def __init__(
-        self, locks: Client, who: Who, may: May, journal: str | PathLike[str] | None, metrics_token: str
-    ) -> None:
+        self, locks: Client, who: Who, may: May, journal: str | PathLike[str] | None, metrics_token: str,
+        namespaces: bool = False,
+    ) -> None:  # fmt: skip
         self.locks = locks
         self.who = who
-        self.may = may
+        # A client acts in its own namespace only.
+        self.may = may if not namespaces else lambda who, action, name: action == "look" and may(who, action, name)
         self.journal = Journal(journal)
-        self.poller = Poller(locks, self.journal)
+        self.poller = Poller(locks, self.journal, namespaces)
         self.csrf = CsrfTokens()
         self.files = read_files()
         self.metrics_token = metrics_token
+        self._metrics: Metrics | None = None
 
     async def close(self) -> None:
         await self.poller.stop()
@@ -130,7 +137,7 @@ class Page:
             "store": self.locks.store,
             "who": user,
             "csrf": self.csrf.of(user),
-            "evict": self.may(user, "evict", ""),
+            "admin": self.may(user, "evict", "") or self.may(user, "ask", ""),
             "journal": self.journal.file is not None,
             "exclusive": EXCLUSIVE,
         }
@@ -138,15 +145,18 @@ class Page:
         return EventStream(self.poller, reader, json.dumps(hello).encode())
 
     async def name(self, request: Request) -> Response:
-        """Reply with one name in detail: all its waiters, its last events and the items of the pool of that name."""
+        """Reply with one name in detail: all its waiters, its last events, the items of the pool of that name, and
+        what operators did."""
         if isinstance(user := await self.user(request), Response):
             return user
         name = request.query_params.get("name", "")
         detail: Json = {
             "row": self.poller.view.as_json(name, None),
             "events": await asyncio.to_thread(self.journal.of_name, name, EVENTS_OF_A_NAME),
+            "ask": self.may(user, "ask", name),
             "evict": self.may(user, "evict", name),
             "pool": None,
+            "audit": await self._audit(name),
         }
         try:
             pool = self.locks.pool(name)
@@ -156,6 +166,16 @@ class Page:
         except LockError:  # a store without pools, or a name that no pool can have
             pass
         return JSONResponse(detail)
+
+    async def _audit(self, name: str) -> list[Json]:
+        """Return what operators did to this name, with times of the wall clock."""
+        try:
+            lines: Any = await call(self.locks.audit, name)
+        except LockError:  # a name that no lock can have, or a store that is down: the stream says so
+            return []
+        seen = self.poller.view.snapshot
+        ahead = time.time() - seen.now if seen is not None else 0.0
+        return [{**one._asdict(), "at": one.at + (ahead if abs(ahead) > SAME_CLOCK else 0.0)} for one in lines]
 
     async def history(self, request: Request) -> Response:
         """Reply with the holds and waits of a time, for the timeline."""
@@ -180,51 +200,65 @@ class Page:
             await self.poller.next_look.wait()
         from ..metrics.prometheus import CONTENT_TYPE, Metrics
 
-        metrics = Metrics()
+        if self._metrics is None:
+            self._metrics = Metrics()
         if self.poller.view.snapshot is not None:
-            metrics.show(self.poller.view.snapshot, self.poller.view.rings)
-        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
+            self._metrics.show(self.poller.view.snapshot, self.poller.view.rings)
+        return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE)
+
+    async def ask(self, request: Request) -> Response:
+        """Ask one holder to release, by its ticket."""
+        return await self._intervene(request, "ask")
 
     async def evict(self, request: Request) -> Response:
-        """Evict one holder, by its ticket: the one that the user saw, and none that came later."""
+        """Evict one holder, by its ticket."""
+        return await self._intervene(request, "evict")
+
+    async def _intervene(self, request: Request, action: str) -> Response:
+        """Ask or evict the holder that the user saw, and none that came later."""
         if isinstance(user := await self.user(request), Response):
             return user
         if refused := refuse_foreign(request, self.csrf.of(user)):
             return refused
         given = await read_json(request)
         match given:
-            case {"name": str(name), "ticket": str(ticket), "reason": str(reason), "at_once": bool(at_once)}:
-                pass
+            case {"name": str(name), "ticket": str(ticket), "reason": str(reason)}:
+                at_once = given.get("at_once", False)
             case _:
-                return refusal(400, "Send name, ticket, reason and at_once as JSON.")
-        if not self.may(user, "evict", name):
-            return refusal(403, "Nobody may evict here: this page is read-only. `fairlock ui --admin` allows it.")
+                return refusal(400, "Send name, ticket and reason as JSON.")
+        if not self.may(user, action, name):
+            return refusal(403, f"Nobody may {action} here: this page is read-only. `fairlock ui --admin` allows it.")
         if not ticket:
             return refusal(400, "Name the ticket of the holder.")
+        if not isinstance(at_once, bool) or (at_once and action == "ask"):
+            return refusal(400, "To evict at once, send at_once as true.")
         if at_once and given.get("typed") != name:
             return refusal(400, "Type the name of the lock to evict its holder at once.")
         if not reason.strip():
             return refusal(400, "Give a reason; the holder reads it.")
+        suffix = "" if user == self.locks.session.owner else f" ({user})"  # audit lines name the owner of the client
+        options = {"reason": reason.strip() + suffix, "ticket": ticket}
         try:
-            evicted: Any = await call(
-                self.locks.evict, name, reason=f"{reason.strip()} ({user})", ticket=ticket, at_once=at_once
-            )
+            if action == "ask":
+                met: Any = await call(self.locks.ask, name, **options)
+            else:
+                met = await call(self.locks.evict, name, **options, at_once=at_once)
         except ConfigError as error:
             return refusal(400, str(error))
         except LockError as error:
             return refusal(502, str(error))
-        if evicted:
-            await asyncio.to_thread(self._record, name, ticket, reason, user, at_once)
+        if met:
+            kind = "asked" if action == "ask" else "evicted" if at_once else "evicting"
+            await asyncio.to_thread(self._record, kind, name, ticket, f"by {user}: {reason.strip()}")
         self.poller.hurry()
-        return JSONResponse({"evicted": len(evicted)})
+        return JSONResponse({"met": len(met)})
 
-    def _record(self, name: str, ticket: str, reason: str, user: str, at_once: bool) -> None:
+    def _record(self, kind: str, name: str, ticket: str, detail: str) -> None:
         row = self.poller.view.as_json(name, None) or {"holders": []}
         (one,) = [each for each in row["holders"] if each["ticket"] == ticket][:1] or [{}]
-        event = Happened(
-            time.time(), "evicted" if at_once else "evicting", name, one.get("owner", ""), one.get("note", ""), ticket,
-            one.get("fence", 0), one.get("held_for") if at_once else None, f"by {user}: {reason.strip()}",
-        )  # fmt: skip
+        held = one.get("held_for") if kind == "evicted" else None
+        owner, note, fence = one.get("owner", ""), one.get("note", ""), one.get("fence", 0)
+        event = Happened(time.time(), kind, name, owner, note, ticket, fence, held, detail)
         self.journal.add([event], REPORTED)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.admin import Holder, Resource, Snapshot
+from ..engine.admin import Holder, Resource, Snapshot, unique_names
 from ..engine.deadlocks import Ring, find_rings, in_both
 from ..errors import LockError
 from .changes import Happened, find_changes
@@ -99,8 +99,9 @@ async def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 class Poller:
     """Looks at the store while the application runs. `state_since` is what a reader gets."""
 
-    def __init__(self, locks: Locks | AsyncLocks, journal: Journal) -> None:
+    def __init__(self, locks: Locks | AsyncLocks, journal: Journal, namespaces: bool = False) -> None:
         self.locks = locks
+        self._namespaces = namespaces
         self.journal = journal
         self.readers = 0
         self.epoch = secrets.token_hex(4)
@@ -159,7 +160,8 @@ class Poller:
         problem = ""
         begun = time.monotonic()
         try:
-            snapshot = await call(self.locks.snapshot)
+            seen: Snapshot = await call(self.locks.snapshot, namespaces=self._namespaces)
+            snapshot = seen._replace(resources=unique_names(seen.resources, self._namespaces))
         except LockError as error:
             problem = str(error) or type(error).__name__
         took = time.monotonic() - begun

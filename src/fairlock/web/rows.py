@@ -29,9 +29,9 @@ def make_row(
     return {
         "name": resource.name,
         "kind": resource.kind,
-        "capacity": resource.capacity if resource.kind == "semaphore" else 1,
+        "capacity": resource.capacity if resource.kind in ("semaphore", "pool") else 1,
         "fence": resource.fence,
-        "holders": [{**one._asdict(), "lease": lease(one)} for one in resource.holders[:limit]],
+        "holders": [{**one.as_dict(), "lease": lease(one)} for one in resource.holders[:limit]],
         "held": len(resource.holders),
         "queue": [
             {"owner": one.owner, "note": one.note, "ticket": one.ticket, "weight": one.weight, "waited": one.waited}
@@ -39,7 +39,7 @@ def make_row(
         ],
         "waiting": len(resource.queue),
         "pain": sum(one.waited for one in resource.queue),
-        "expired": [{**one._asdict(), "lease": lease(one)} for one in resource.expired[:limit]],
+        "expired": [{**one.as_dict(), "lease": lease(one)} for one in resource.expired[:limit]],
         "spark": spark,
     }
 
@@ -51,7 +51,7 @@ def identity(resource: Resource, now: float) -> object:
         resource.kind,
         resource.capacity,
         resource.fence,
-        [(one.ticket, one.owner, round(now + one.expires_in, 2)) for one in resource.holders],
+        [(one.ticket, one.owner, round(now + one.expires_in, 2), one.asked) for one in resource.holders],
         [one.ticket for one in resource.queue],
         [one.ticket for one in resource.expired],
     )

@@ -2,6 +2,7 @@
 
 from ..wakeup_message import Wakeup as Wakeup
 from .messages import Acquire as Acquire
+from .messages import Ask as Ask
 from .messages import Command as Command
 from .messages import Detach as Detach
 from .messages import Done as Done
@@ -17,6 +18,7 @@ from .messages import Renew as Renew
 from .messages import Reply as Reply
 from .messages import Resize as Resize
 from .messages import Revoked as Revoked
+from .state import ASKED as ASKED
 from .state import CONFIRM_WINDOW as CONFIRM_WINDOW
 from .state import EMPTY as EMPTY
 from .state import EXCLUSIVE as EXCLUSIVE

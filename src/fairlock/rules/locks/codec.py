@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..checksum import unseal
 from .encoded_queue import SEPARATOR, encode_queue, make_queue, parse, to_json
-from .state import CLOSED, Entry, LockState, Tombstone, Why
+from .state import CLOSED, WAITED_FOR, Entry, LockState, Tombstone, Why
 
 FORMAT = 3
 
@@ -75,8 +75,8 @@ def _other_format(found: object) -> str:
 
 
 def owners(record: LockState) -> str:
-    """Return the owners of the holders, for people."""
+    """Return the owners of the holders, for people; '' only if there are neither holders nor waiters."""
     holders = record.holders
     if not holders:
-        return ""
+        return WAITED_FOR if record.queue else ""
     return (holders[0].owner or CLOSED) if len(holders) == 1 else ", ".join([e.owner or CLOSED for e in holders])

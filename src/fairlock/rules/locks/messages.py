@@ -62,18 +62,27 @@ class Evict(NamedTuple):
     at_once: bool = False
 
 
+class Ask(NamedTuple):
+    """Ask the holder with this ticket to release. Its grant stays; every Granted to it says who asks, and why."""
+
+    ticket: str
+    by: str
+    reason: str
+
+
 class Resize(NamedTuple):
     """Set the capacity, whatever number an Acquire gives. None: the number in Acquire counts again."""
 
     capacity: int | None
 
 
-Command = Acquire | Renew | Release | Detach | Evict | Resize
+Command = Acquire | Renew | Release | Detach | Evict | Ask | Resize
 
 
 class Granted(NamedTuple):
     fence: int  # the first of the block
     left: int
+    asked: Why | None = None  # its holder is asked to release it
 
 
 class Queued(NamedTuple):

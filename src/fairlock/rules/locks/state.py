@@ -15,6 +15,15 @@ CONFIRM_WINDOW = 2_000_000
 CLOSED = "kept closed"
 """Shown to people as the owner of a grant that has no holder any more."""
 
+WAITED_FOR = "waited for"
+"""Shown to people as the owner of a lock that has no holder, but waiters."""
+
+ASKED = "asked"
+"""The kind of a tombstone that is none yet: the holder with this ticket is asked to release. See step.py."""
+
+FOREVER = 9_000_000_000_000_000
+"""The end of what does not end by time."""
+
 # Whether a waiter was passed over (`Entry.passed`).
 FRESH = 0  # never passed over
 PASSED = 1  # was passed over because its client did not listen
@@ -23,7 +32,9 @@ POLLED = 3  # polled after being passed over: never passed over as unreachable a
 
 
 class Why(NamedTuple):
-    """The reason why a ticket may not come back. `kind` is left, evicted or dead; an eviction has `by`, `reason`."""
+    """The reason why a ticket may not come back. `kind` is left, evicted or dead; an eviction has `by`, `reason`.
+
+    Of kind asked, with `by` and `reason`: the ticket holds the lock, and is asked to release it."""
 
     kind: str
     by: str = ""
@@ -72,6 +83,14 @@ class LockState(NamedTuple):
             if e.ticket == ticket:
                 return e
         return None
+
+    def is_idle(self, now: int, age: int) -> bool:
+        """Return True if it was not used for this long, so that its row may be deleted.
+
+        The next fence comes from the clock, and is greater. A number that was set by Resize is kept.
+        """
+        unused = not self.holders and not self.queue and not self.fixed
+        return unused and max(self.seen, self.fence) < now - age and all(g.until < now for g in self.tombstones)
 
     def standing(self, ticket: str) -> int | None:
         """Return how many waiters are before this ticket in the queue; None if it is not in the queue."""

@@ -38,6 +38,11 @@ where each holder in turn needs a number of its own.
 So a client that releases while an Acquire is unanswered asks for a tombstone, and a ticket with a tombstone is never
 granted again. An eviction is a tombstone, too: its ticket may stay until the lease ends but is not renewed.
 
+**Requests to release.** An operator may ask a holder to release: the polite step before an eviction. The grant stays as
+it is, its client is woken, and every Granted to it says who asks and why. A request belongs to one grant and ends with
+it, so the next holder is not asked. It is kept among the tombstones, as one that bars nothing and does not end by time:
+a lock that is not asked for costs nothing more, and one that is takes no shortcut. A tombstone replaces it.
+
 **Sizes.** The capacity is the number in Acquire: all clients must give the same number while the lock is in use, and
 when it is idle the next number counts. A Resize by an operator wins: from then on another number in Acquire is ignored
 (only a weight that can never fit is refused), until a Resize without a number lets the programs decide again.
@@ -63,6 +68,7 @@ from ..wakeup_message import Wakeup
 from .encoded_queue import EncodedQueue, fresh_until
 from .messages import (
     Acquire,
+    Ask,
     Command,
     Detach,
     Done,
@@ -79,7 +85,7 @@ from .messages import (
     Resize,
     Revoked,
 )
-from .state import CONFIRM_WINDOW, FRESH, PASSED, POLLED, SILENT, Entry, LockState, Tombstone, Why
+from .state import ASKED, CONFIRM_WINDOW, FOREVER, FRESH, PASSED, POLLED, SILENT, Entry, LockState, Tombstone, Why
 
 TOMBSTONE = 60_000_000  # a tombstone lasts this long, or the lease if that is longer
 SLEEP_CAP = 10_000_000  # no waiter sleeps longer than this
@@ -162,12 +168,14 @@ class _Step:
         self.now = now
         self.unreachable = unreachable
         self.dead = dead
-        self.asker = "" if isinstance(command, (Resize, Evict)) else command.ticket
+        self.asker = "" if isinstance(command, (Resize, Evict, Ask)) else command.ticket
         self.entering = isinstance(command, Acquire)
         self.dropped: list[Wakeup] = []
         self.closes = False  # whether a Detach has just set the end of a grant
 
     def record(self) -> LockState:
+        if self.tombstones:
+            self._forget_requests()
         return LockState(
             self.capacity, self.fixed, self.fence, self.places, self.now,
             tuple(self.holders), tuple(self.queue), self.tombstones,
@@ -218,6 +226,7 @@ class _Step:
                 break
         if self.tombstones:
             self.tombstones = tuple(g for g in self.tombstones if g.until > now)
+            self._forget_requests()
 
     def _sweep_holders(self) -> None:
         stay: list[Entry] = []
@@ -259,10 +268,24 @@ class _Step:
         return e.expires <= self.now or self._is_dead(e)
 
     def _tombstone_for(self, ticket: str) -> Why | None:
+        why = self._mark_of(ticket)
+        return why if why is None or why.kind != ASKED else None
+
+    def _asked(self, ticket: str) -> Why | None:
+        """Return the request to release, if there is one for this ticket."""
+        why = self._mark_of(ticket)
+        return why if why is not None and why.kind == ASKED else None
+
+    def _mark_of(self, ticket: str) -> Why | None:
         for g in self.tombstones:
             if g.ticket == ticket:
                 return g.why
         return None
+
+    def _forget_requests(self) -> None:
+        """A request to release ends with its grant."""
+        tickets = {e.ticket for e in self.holders}
+        self.tombstones = tuple(g for g in self.tombstones if g.why.kind != ASKED or g.ticket in tickets)
 
     # -- admitting
 
@@ -326,6 +349,8 @@ class _Step:
             return self._renew(command)
         if isinstance(command, Evict):
             return self._evict(command)
+        if isinstance(command, Ask):
+            return self._ask(command)
         assert isinstance(command, Resize)
         return self._resize(command)
 
@@ -373,7 +398,7 @@ class _Step:
     def answer_enter(self) -> Reply:
         for e in self.holders:
             if e.ticket == self.asker:
-                return Granted(e.fence, e.expires - self.now)
+                return Granted(e.fence, e.expires - self.now, self._asked(e.ticket))
         for i, e in enumerate(self.queue):
             if e.ticket == self.asker:
                 if e.poll_ttl != poll_ttl(i):  # it must fit the place in the reply, not the one before the step
@@ -428,7 +453,7 @@ class _Step:
                         if c.lease is not None:
                             e = e._replace(lease=max(c.lease, e.lease))  # it may only grow
                     self.holders[i] = e._replace(confirmed=True, expires=self.now + e.lease)
-                    return Granted(e.fence, e.lease)
+                    return Granted(e.fence, e.lease, self._asked(e.ticket))
         return NotHolder(why)
 
     def _evict(self, c: Evict) -> Reply:
@@ -445,6 +470,14 @@ class _Step:
             self._add_tombstone(ticket, Why("evicted", c.by, c.reason))
         return Done(tuple(there))
 
+    def _ask(self, c: Ask) -> Reply:
+        for e in self.holders:
+            if e.ticket == c.ticket and not self._tombstone_for(c.ticket):
+                self.dropped.append(Wakeup(e.listener, c.ticket))
+                self._mark(Tombstone(c.ticket, FOREVER, FOREVER, Why(ASKED, c.by, c.reason)))
+                return Done((c.ticket,))
+        return Done(())
+
     def _resize(self, c: Resize) -> Reply:
         self.fixed = c.capacity is not None
         self.capacity = self.capacity if c.capacity is None else c.capacity
@@ -460,11 +493,15 @@ class _Step:
             return
         leases = [e.lease for e in (*self.before.holders, *self.before.queue) if e.ticket == ticket]
         span = max([TOMBSTONE, *leases])
-        self.tombstones += (Tombstone(ticket, self.now + span, span, why),)
+        self._mark(Tombstone(ticket, self.now + span, span, why))
+
+    def _mark(self, mark: Tombstone) -> None:
+        """Add it in place of a request to release."""
+        self.tombstones = (*[g for g in self.tombstones if g.ticket != mark.ticket], mark)
 
     def wakes(self) -> tuple[Wakeup, ...]:
-        """Wake exactly the clients that this step granted to without their asking, dropped or evicted, and the head of
-        the queue if it must poll at another time than it knows."""
+        """Wake exactly the clients that this step granted to without their asking, dropped, evicted or asked, and the
+        head of the queue if it must poll at another time than it knows."""
         granted = [
             Wakeup(e.listener, e.ticket, e.place, e.fence)
             for e in self.holders
@@ -512,7 +549,7 @@ def _alone(record: LockState, command: Command, now: int) -> tuple[LockState, Re
             ticket, weight, lease, _HEAD_TTL, block, listener, owner, note, 0, now, now + lease, first, True, FRESH,
         ))  # fmt: skip
         after = _new(LockState, (wanted, fixed, first + block - 1, places, now, (e,), (), ()))
-        return after, _new(Granted, (first, lease)), ()
+        return after, _new(Granted, (first, lease, None)), ()
     if type(command) is Release and len(holders) == 1 and not command.leave_tombstone and command.lease is None:
         e = holders[0]
         given = command.fence
@@ -525,23 +562,31 @@ def _alone(record: LockState, command: Command, now: int) -> tuple[LockState, Re
 
 
 def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]] | None:
-    """Make the three steps of a contended lock: join the queue, confirm a grant, release.
+    """Make the three steps of a contended lock or semaphore: join the queue, confirm a grant, release.
 
-    Only where all are alive and one holder at a time fits; like the other shortcut without rules of its own.
+    Only where all are alive, the head of the queue does not fit, and a release makes room for it and for no other; like
+    the other shortcut without rules of its own.
     """
     capacity, fixed, fence, places, seen, holders, queue, _ = record
-    if len(holders) != 1 or now < seen or fresh_until(queue) <= now:
+    asker = command.ticket if type(command) is Acquire or type(command) is Release else None
+    if asker is None or not holders or now < seen or fresh_until(queue) <= now:
         return None
-    head = queue[0]
-    e = holders[0]
-    if e.expires <= now or e.weight + head.weight <= capacity:
+    head, room, mine = queue[0], capacity, None
+    for e in holders:
+        if e.expires <= now:
+            return None
+        room -= e.weight
+        if e.ticket == asker:
+            mine = e
+    if head.weight <= room:
         return None
     if type(command) is Acquire:
         ticket, wanted, weight, lease, wait, fair, block, listener, owner, note = command
-        if ticket == e.ticket:
-            e = _new(Entry, (*e[:10], now + e.lease, e.fence, True, e.passed))
-            after = _new(LockState, (capacity, fixed, fence, places, now, (e,), queue, ()))
-            return after, _new(Granted, (e.fence, e.lease)), ()
+        if mine is not None:
+            e = _new(Entry, (*mine[:10], now + mine.lease, mine.fence, True, mine.passed))
+            inside = tuple([e if other is mine else other for other in holders])
+            after = _new(LockState, (capacity, fixed, fence, places, now, inside, queue, ()))
+            return after, _new(Granted, (e.fence, e.lease, None)), ()
         if not (fixed or wanted == capacity) or not 1 <= weight <= capacity or _is_in(queue, ticket):
             return None
         if not (wait and fair) or lease < CONFIRM_WINDOW:
@@ -551,32 +596,32 @@ def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState,
         last = _new(Entry, (
             ticket, weight, lease, span, reserve, listener, owner, note, places + 1, now, now + span, 0, False, FRESH,
         ))  # fmt: skip
-        soon = (head.expires if e.confirmed else min(head.expires, e.expires)) - now
-        reply = _new(Queued, (len(queue), places + 1, max(soon, 1)))
+        soon = head.expires
+        for e in holders:
+            if not e.confirmed and e.expires < soon:
+                soon = e.expires
+        reply = _new(Queued, (len(queue), places + 1, max(soon - now, 1)))
         longer = queue + (last,)  # noqa: RUF005 - a queue that is text stays one
         return _new(LockState, (capacity, fixed, fence, places + 1, now, holders, longer, ())), reply, ()
-    if (
-        type(command) is Release
-        and command.ticket == e.ticket
-        and not command.leave_tombstone
-        and command.lease is None
-    ):
-        given = command.fence
-        if not (given is None or e.fence <= given < e.fence + e.block) or head.weight > capacity:
+    if type(command) is not Release or mine is None or command.leave_tombstone or command.lease is not None:
+        return None
+    given = command.fence
+    room += mine.weight - head.weight
+    if room < 0 or not (given is None or mine.fence <= given < mine.fence + mine.block):
+        return None
+    if len(queue) > 1:
+        second = queue[1]
+        if second.weight <= room or (second.listener and _any_without_process(holders)):
             return None
-        if len(queue) > 1 and head.weight + queue[1].weight <= capacity:
-            return None
-        ticket, weight, lease, _, block, listener, owner, note, place, _, until = head[:11]
-        if not (listener or e.listener):
-            return None
-        grant = max(fence + 1, now)
-        window = now + min(lease, CONFIRM_WINDOW)
-        e = _new(Entry, (
-            ticket, weight, lease, until - now, block, listener, owner, note, place, now, window, grant, False, FRESH,
-        ))  # fmt: skip
-        after = _new(LockState, (capacity, fixed, grant + block - 1, places, now, (e,), queue[1:], ()))
-        return after, _new(Released, (True,)), (_new(Wakeup, (listener, ticket, place, grant)),)
-    return None
+    ticket, weight, lease, _, block, listener, owner, note, place, _, until = head[:11]
+    grant = max(fence + 1, now)
+    window = now + min(lease, CONFIRM_WINDOW)
+    e = _new(Entry, (
+        ticket, weight, lease, until - now, block, listener, owner, note, place, now, window, grant, False, FRESH,
+    ))  # fmt: skip
+    inside = (e,) if len(holders) == 1 else (*[other for other in holders if other is not mine], e)
+    after = _new(LockState, (capacity, fixed, grant + block - 1, places, now, inside, queue[1:], ()))
+    return after, _new(Released, (True,)), (_new(Wakeup, (listener, ticket, place, grant)),)
 
 
 def _is_in(queue: tuple[Entry, ...], ticket: str) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..base import Backend, Runtime
 from ..cas import CasBackend
+from ..shared_connections import Share
 from . import url
-from .statement_sender import StatementSender
+from .statement_sender import DriverSession, StatementSender
 from .store import CassandraStore
 
 __all__ = ["CassandraStore", "StatementSender", "open_cassandra"]
@@ -15,5 +16,10 @@ __all__ = ["CassandraStore", "StatementSender", "open_cassandra"]
 
 def open_cassandra(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
     """The keyspace behind a URL or a Session of the driver. No I/O yet. What makes no sense: ConfigError."""
-    found = url.read(target, options) if isinstance(target, str) else url.of_session(target, options)
-    return CasBackend(CassandraStore(StatementSender(found, runtime), runtime, skew=found.skew), runtime, namespace)
+
+    def make() -> DriverSession:
+        return DriverSession(url.read(target, options) if isinstance(target, str) else url.of_session(target, options))
+
+    share = Share(runtime, ("cassandra", target, tuple(sorted(options.items()))), make)
+    store = CassandraStore(StatementSender(share, runtime), runtime, skew=share.of.address.skew)
+    return CasBackend(store, runtime, namespace)

@@ -91,6 +91,8 @@ SOON = (  # not min(score): of several partitions that is a warning of the serve
 ALL = f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items WHERE pool = ? AND bucket IN ?"
 SCORES = "SELECT key, score, ticket FROM {keyspace}.fairlock_items WHERE pool = ? AND bucket IN ?"
 
+POOLS = "SELECT DISTINCT pool, bucket FROM {keyspace}.fairlock_items"
+
 SCHEMA = """-- The keyspace, if there is none. How many copies it has: replication=3 or replication=east:3,west:3.
 -- CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication};
 {tables}

@@ -31,6 +31,7 @@ async def examine(store: CassandraStore) -> list[tuple[str, str]]:
         except LockError as error:
             found.append(("error", str(error)))
     found.append(("note", "Cassandra has no notifications: waiters poll, up to 100 times a second."))
+    found.append(("note", "`ls`, `top` and the page read all names that were ever used, in pages."))
     return found
 
 

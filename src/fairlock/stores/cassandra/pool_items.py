@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ...errors import RecordDamaged
-from ...rules.pools import BROKEN, STATES, Add, ItemState, Take, Taken, apply
+from ...rules.pools import BROKEN, Add, ItemState, Take, apply
 from ...rules.pools.codec import encode_body
-from ..base import ItemSnapshot, ItemStore, OutcomeUnknown
+from ..base import ItemSnapshot, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
 from ..polling import LONGEST
+from ..swapped_items import TRIES, SwappedItems, count_states
 from . import cql
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 BUCKETS = 16
 REMOVED = -2
-TRIES = 400  # more in a row than any real crowd causes
-DOUBTS = 3
 CROWDED = 2.0  # seconds for which the loser of a race keeps out of the way, and the others know what is next
 AHEAD = 256  # so many are known to be next
 FEW = 64  # that come at once: see cql
@@ -46,7 +45,8 @@ def bucket_of(key: str, buckets: int = BUCKETS) -> int:
     return crc32(key.encode()) % buckets
 
 
-class CassandraItemStore(ItemStore):
+class CassandraItemStore(SwappedItems):
+    _store: CassandraStore
     buckets = BUCKETS
 
     def __init__(self, store: CassandraStore) -> None:
@@ -133,10 +133,8 @@ class CassandraItemStore(ItemStore):
         return False
 
     async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
-        if queue:
-            seen = await self._store.read(queue)
-            if seen.row is not None and seen.row.score > 0:
-                return None
+        if await self._has_waiters(queue):
+            return None
         crowded = self._crowded(queue) and self._clock() < self._store.crowded
         for turn in range(TRIES):
             one = await self._of_a_bucket(pool) if crowded else None
@@ -200,28 +198,6 @@ class CassandraItemStore(ItemStore):
         except IndexError:  # nothing is due; or another thread was quicker
             return None
 
-    async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
-        """Take this one, unless somebody was quicker. After an unknown outcome the same one again and no other: or the
-        lost request might still arrive, and the worker would have two."""
-        doubts = 0
-        while one.item is not None:
-            item, reply = apply(one.item, take, one.now)
-            if not isinstance(reply, Taken) or item is None:
-                return None
-            if item == one.item:
-                return one
-            try:
-                if await self.put(pool, item.key, item, one):
-                    return ItemSnapshot(item, None, one.now, one.at)
-                if not doubts:
-                    return None
-            except OutcomeUnknown:
-                doubts += 1
-                if doubts > DOUBTS:
-                    raise
-            one = await self.get(pool, item.key, True)
-        return None
-
     async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
         now, at = await self._store.sample()
         found = await self._sender.read(cql.OF, (pool, self._all, now, now + span, ticket))
@@ -261,14 +237,14 @@ class CassandraItemStore(ItemStore):
                     done.append(kept.key)
         return sorted(done)
 
+    async def pools(self) -> list[str]:
+        return sorted({row.pool for row in await self._sender.read(cql.POOLS)})
+
     async def count(self, pool: str) -> dict[str, int]:
         rows = await self._sender.read(cql.SCORES, (pool, self._all))
         now = await self._store.time()
-        counts = dict.fromkeys(STATES, 0)
-        for row in rows:
-            if row.score is not None and row.score not in (REMOVED, BROKEN):
-                counts[ItemState(row.key, row.score, ticket=row.ticket).state(now)] += 1
-        return counts
+        known = (row for row in rows if row.score is not None and row.score != REMOVED)
+        return count_states((ItemState(row.key, row.score, ticket=row.ticket) for row in known), now)
 
 
 def _kept(row: Any) -> ItemState:

@@ -1,7 +1,8 @@
 """A session of the driver, for both runtimes: a statement is sent, its callback sets an event, somebody waits for that.
 
-Statements are prepared when they are first used. Reads are tried again, on another node if the first is silent; a
-transaction is sent once; if its outcome is unknown, `OutcomeUnknown` is raised.
+Clients of the same address share the session: see ../shared_connections.py. Statements are prepared when they are first
+used. Reads are tried again, on another node if the first is silent; a transaction is sent once; if its outcome is
+unknown, `OutcomeUnknown` is raised.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...errors import ConfigError, LockError, StoreError
 from ..base import OutcomeUnknown, Runtime
 from ..deadline import left, over
 from ..jitter import jitter
+from ..shared_connections import Share, SharedConnections
 from . import cql, errors
 from .url import Address
 
@@ -33,18 +35,62 @@ SLOW = 1.0  # seconds for which a node that lives may be late for a caller that 
 GRACE = 1.0  # seconds more than the driver's own timeout, after which we no longer wait for it
 
 
+class DriverSession(SharedConnections):
+    """A session of the driver and the statements that it has prepared, for all clients of one address."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__()
+        self.address = address
+        self.session: Session | None = None
+        self.prepared: dict[str, Any] = {}
+        self._opening = threading.Lock()
+        self._pid = os.getpid()
+
+    def connect(self) -> None:
+        """Connect, if no client has done so yet. May take long."""
+        address = self.address
+        with self._opening:
+            if self.session is not None:
+                return
+            if address.make is None:
+                if self._pid != os.getpid():
+                    raise StoreError("This session of the driver is the parent's. Make one after the fork.")
+                self.session = address.session
+                return
+            try:
+                self.session = address.make()
+            except LockError:
+                raise
+            except errors.DRIVERS as error:
+                raise errors.explain(error, address.where, address.keyspace) from None
+
+    def forked(self) -> None:
+        """Forget the session in a forked child: it belongs to the parent, its threads above all. Each client calls
+        this."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid() if self.address.make is not None else -1
+            self.session = None
+            self.prepared = {}
+            self._opening = threading.Lock()
+
+    async def close(self, runtime: Runtime) -> None:
+        session, self.session = self.session, None
+        if session is not None and self.address.make is not None:
+            await runtime.call(session.cluster.shutdown)
+
+
 class StatementSender:
-    def __init__(self, address: Address, runtime: Runtime) -> None:
+    def __init__(self, share: Share[DriverSession], runtime: Runtime) -> None:
+        address = share.of.address
         self.where = address.where
         self.keyspace = address.keyspace
         self.replication = address.replication
         self.runtime = runtime
         self._address = address
         self._serial, self._quorum = (getattr(ConsistencyLevel, name) for name in address.consistency)
-        self._session: Session | None = None
-        self._prepared: dict[str, Any] = {}
-        self._opening = threading.Lock()
-        self._pid = os.getpid()
+        self._share = share
+        self._driver = share.of
+        self.keeper_key = self._driver
         self._closed = False
         self.sent = 0  # transactions
 
@@ -80,7 +126,7 @@ class StatementSender:
             raise errors.explain(error, self.where, self.keyspace) from None
 
     async def _bound(self, text: str, values: Sequence[Any]) -> Any:
-        prepared: Any = self._prepared.get(text)
+        prepared: Any = self._driver.prepared.get(text)
         if prepared is None:
             await self._open()
             prepared = await self.runtime.call(self._prepare, text)
@@ -89,12 +135,14 @@ class StatementSender:
         return statement
 
     def _prepare(self, text: str) -> Any:
-        assert self._session is not None
+        session = self._driver.session
+        if session is None:
+            raise self._was_closed()
         try:
-            prepared = self._session.prepare(text.format(keyspace=self.keyspace))
+            prepared = session.prepare(text.format(keyspace=self.keyspace))
         except errors.DRIVERS as error:
             raise errors.explain(error, self.where, self.keyspace) from None
-        self._prepared[text] = prepared
+        self._driver.prepared[text] = prepared
         return prepared
 
     async def transact_many(
@@ -145,9 +193,9 @@ class StatementSender:
 
     def _begin(self, statement: Any) -> tuple[Any, list[Any], list[Any], Any]:
         """Send it. Return what `_finish` waits for."""
-        session = self._session
-        if session is None:
-            raise StoreError(f"{self.where} was closed while it was asked. Connect again.")
+        session = self._driver.session
+        if session is None or self._closed:
+            raise self._was_closed()
         event = self.runtime.event()
         outcomes: list[Any] = []
         future = session.execute_async(statement, timeout=self._address.timeout)
@@ -184,11 +232,12 @@ class StatementSender:
     async def _lives(self, host: Any) -> bool:
         """Return whether a node that is slow to answer answers at all. One that hangs would cost every client its whole
         timeout, and a holder that was granted the lock by a row it has read has less time than that."""
-        if host is None or self._session is None:
+        session = self._driver.session
+        if host is None or session is None:
             return True
         event = self.runtime.event()
         statement = SimpleStatement(cql.CLOCK, is_idempotent=True, retry_policy=RETHROW)
-        future = self._session.execute_async(statement, timeout=ALIVE, host=host)
+        future = session.execute_async(statement, timeout=ALIVE, host=host)
         replies: list[bool] = []
 
         def came(page: Any) -> None:
@@ -206,49 +255,32 @@ class StatementSender:
     # -- beginning and end
 
     async def _open(self) -> None:
-        if self._session is None:
-            await self.runtime.call(self._connect)
+        if self._closed:
+            raise ConfigError(f"{self.where} was closed. Connect again.")
+        if self._driver.session is None:
+            await self.runtime.call(self._driver.connect)
 
-    def _connect(self) -> None:
-        with self._opening:
-            if self._session is not None:
-                return
-            if self._closed:
-                raise ConfigError(f"{self.where} was closed. Connect again.")
-            if self._address.make is None:
-                if self._pid != os.getpid():
-                    raise StoreError("This session of the driver is the parent's. Make one after the fork.")
-                self._session = self._address.session
-                return
-            try:
-                self._session = self._address.make()
-            except LockError:
-                raise
-            except errors.DRIVERS as error:
-                raise errors.explain(error, self.where, self.keyspace) from None
+    def _was_closed(self) -> StoreError:
+        return StoreError(f"{self.where} was closed while it was asked. Connect again.")
 
     @property
     def session(self) -> Session | None:
-        return self._session
+        return None if self._closed else self._driver.session
 
     async def open(self) -> Session:
         await self._open()
-        assert self._session is not None
-        return self._session
+        session = self._driver.session
+        if session is None:
+            raise self._was_closed()
+        return session
 
     def forked(self) -> None:
-        """Forget the session in a forked child: it belongs to the parent, its threads above all."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid() if self._address.make is not None else -1
-            self._session = None
-            self._prepared = {}
-            self._opening = threading.Lock()
+        self._driver.forked()
 
     async def close(self) -> None:
         self._closed = True
-        session, self._session = self._session, None
-        if session is not None and self._address.make is not None:
-            await self.runtime.call(session.cluster.shutdown)
+        if self._share.leave():
+            await self._driver.close(self.runtime)
 
 
 RETHROW = FallthroughRetryPolicy()

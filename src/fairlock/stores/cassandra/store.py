@@ -42,6 +42,7 @@ class CassandraStore(Store):
 
     def __init__(self, sender: StatementSender, runtime: Runtime, *, skew: float = 0.0) -> None:
         self.sender = sender
+        self.keeper_key = sender.keeper_key
         self.where = sender.where
         self.skew = skew
         # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed

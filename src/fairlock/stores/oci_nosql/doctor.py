@@ -34,6 +34,7 @@ async def examine(store: OciStore) -> list[tuple[str, str]]:
         text = f"It has {units}: more requests in a second are refused, and waited out." if few else f"It has {units}."
         found.append(("warning" if few else "ok", text))
     found.append(("note", "The service pushes nothing: waiters poll, up to 50 times a second."))
+    found.append(("note", "`ls`, `top` and the page read all names that were ever used, in pages."))
     return found
 
 

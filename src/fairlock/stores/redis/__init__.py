@@ -6,7 +6,7 @@ from typing import Any
 
 from ..base import Backend, Runtime
 from . import from_client, url
-from .make_connections import make_topology
+from .make_connections import share_connections
 from .store import RedisBackend
 
 
@@ -16,9 +16,4 @@ def open_redis(target: object, runtime: Runtime, namespace: str, options: dict[s
         found = url.read(target, options)
     else:
         found = from_client.read(target, runtime.blocking, options)
-    listeners: Any
-    if runtime.blocking:
-        from .blocking_listener import ThreadListener as listeners
-    else:
-        from .async_listener import AsyncListener as listeners
-    return RedisBackend(found.where, runtime, namespace, make_topology(found, runtime.blocking), listeners, **found.own)
+    return RedisBackend(found.where, runtime, namespace, share_connections(found, runtime), **found.own)

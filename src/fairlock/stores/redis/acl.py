@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from . import encoding, scripts
 
-# What is sent beside the scripts: the scripts themselves, listening, the index of names, the server's time, a repair,
-# and a word that changes the order in which the server answers.
+# What is sent beside the scripts: the scripts themselves, listening, looks at the busy names and at all names, the
+# server's time, a repair, and a word that changes the order in which the server answers.
 REPAIR = ("del", "hdel", "type", "zrem")
-SENT = ("evalsha", "ping", "script|load", "subscribe", "time", "zadd", "zrange", "zremrangebyscore", *REPAIR)
+SENT = ("evalsha", "lrange", "ping", "scan", "script|load", "subscribe", "time", "zadd", "zrange", *REPAIR)
 DATABASE = ("select",)  # with a database other than 0
 CLUSTER = ("asking", "cluster|slots")
 REPLICAS = ("wait",)  # with min_replicas
@@ -21,12 +21,16 @@ def commands() -> list[str]:
     """All of them, as an ACL writes them, by name."""
     import re
 
-    from . import pool_encoding
+    from . import name_index, pool_encoding
 
     found = set(SENT)
     p = pool_encoding
-    pools = (p.FAST_TAKE, p.FAST_TOUCH, p.FAST_FINISH, p.STEP, p.READ_ITEMS, p.COUNT, p.READ_QUEUE)
-    for script in (scripts.FAST_ACQUIRE, scripts.FAST_RELEASE, scripts.STEP, scripts.READ_STATE, *pools):
+    pools = (p.FAST_TAKE, p.FAST_TOUCH, p.FAST_FINISH, p.STEP, p.READ_ITEMS, p.COUNT, p.READ_QUEUE, p.READ_TAKEN)
+    locks = (
+        scripts.FAST_ACQUIRE, scripts.FAST_RELEASE, scripts.STEP, scripts.READ_STATE, scripts.ADD_AUDIT,
+        name_index.LIST_NAMES,
+    )  # fmt: skip
+    for script in (*locks, *pools):
         for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
             found.add(f"{command}|{sub}".lower() if command == "PUBSUB" else command.lower())
     return sorted(found)
@@ -41,6 +45,7 @@ TRIES: dict[str, tuple[str, ...]] = {
     "time": ("TIME",),
     "script|load": ("SCRIPT", "LOAD", "return 1"),
     "evalsha": ("EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0"),
+    "scan": ("SCAN", "0", "COUNT", "1"),
     "publish": ("PUBLISH", CHANNEL, "doctor"),
     "pubsub|numsub": ("PUBSUB", "NUMSUB", CHANNEL),
     "zadd": ("ZADD", KEY, "1", "x"),
@@ -62,6 +67,10 @@ TRIES: dict[str, tuple[str, ...]] = {
     "hmget": ("HMGET", KEY, "x"),
     "hscan": ("HSCAN", KEY, "0"),
     "exists": ("EXISTS", KEY),
+    "llen": ("LLEN", KEY),
+    "lpush": ("LPUSH", KEY, "x"),
+    "lrange": ("LRANGE", KEY, "0", "0"),
+    "ltrim": ("LTRIM", KEY, "1", "0"),
     "type": ("TYPE", KEY),
     "hdel": ("HDEL", KEY, "x"),
     "del": ("DEL", KEY),
@@ -81,16 +90,32 @@ def tries(extra: tuple[str, ...], key: str, channel: str, database: int) -> list
     return [tuple(stand_for.get(word, word) for word in TRIES[name]) for name in TRIES if name in wanted]
 
 
-def line(extra: tuple[str, ...] = (), user: str = "fairlock", password: str = "PASSWORD") -> str:
+def line(
+    extra: tuple[str, ...] = (), user: str = "fairlock", password: str = "PASSWORD", namespace: str = ""
+) -> str:
     allowed = " ".join(f"+{command}" for command in sorted({*commands(), *extra}))
-    places = f"resetkeys ~{encoding.PREFIX}* resetchannels &{encoding.LISTENERS}*"
+    places = f"resetkeys {' '.join(patterns(namespace))} resetchannels &{encoding.LISTENERS}*"
     return f"ACL SETUSER {user} on >{password} {places} -@all {allowed}"
 
 
-def text(where: str, extra: tuple[str, ...] = ()) -> str:
+def patterns(namespace: str) -> list[str]:
+    """The keys of a namespace, as an ACL writes them for redis-cli: the index of names is shared by all."""
+    from .name_index import BUSY
+
+    if not namespace:
+        return [f"~{encoding.PREFIX}*"]
+    own = "".join(f"\\{c}" if c in "*?[]\\" else c for c in encoding.tag(namespace, ""))
+    own = own.replace(" ", "?")  # an ACL cannot contain a space
+    quoted = f"~{encoding.PREFIX}{{{own}*".replace("\\", "\\\\").replace('"', '\\"').replace("\x1f", "\\x1f")
+    return [f'"{quoted}"', f"~{BUSY}*"]
+
+
+def text(where: str, extra: tuple[str, ...] = (), namespace: str = "") -> str:
+    user = f"fairlock-{namespace}" if namespace.isalnum() else "fairlock"
+    only = f", which reaches only the namespace {namespace!r}" if namespace else ""
     return (
-        f"# A user for locks on {where}: nothing has to be made there but this, and this only if you want to.\n"
-        f"{line(extra)}\n"
+        f"# A user for locks on {where}{only}: nothing has to be made there but this, and this only if you want to.\n"
+        f"{line(extra, user, namespace=namespace)}\n"
         "# With these two, `fairlock doctor` reports what becomes of locks when the server restarts or is full.\n"
-        "ACL SETUSER fairlock +info +config|get\n"
+        f"ACL SETUSER {user} +info +config|get\n"
     )

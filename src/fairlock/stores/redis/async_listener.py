@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..base import NEVER, Pushed, Runtime
+from ..base import NEVER, Runtime
 from ..wakeups import WakeupInbox
 from .async_connection import AsyncNode, Pipe, wait_until_open
 from .encoding import pack
@@ -17,7 +17,7 @@ from .reply_reader import ReplyError, parse_wakeup
 class AsyncListener(WakeupInbox):
     def __init__(self, runtime: Runtime, channel: str) -> None:
         super().__init__(runtime.mutex)
-        self._runtime = runtime
+        self._clock = runtime.clock  # and nothing else of this client, which may be closed before the others
         self.breaks = 0  # how often a subscription broke
         self.on_break: Callable[[], None] | None = None  # leases may be lost
         self.since = NEVER  # the client's clock when the last of the subscriptions was made
@@ -76,7 +76,7 @@ class AsyncListener(WakeupInbox):
             pipe.close()
             raise error_for(node.where, reply)
         self._pipes[node] = pipe
-        self.since = self._runtime.clock()
+        self.since = self._clock()
 
     def _drop(self, node: AsyncNode, pipe: Pipe) -> None:
         pipe.close()
@@ -90,10 +90,6 @@ class AsyncListener(WakeupInbox):
     @property
     def listening(self) -> bool:
         return bool(self._pipes)
-
-    async def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
-        """Wait for a wake-up of this ticket; only the ticket if one may have been missed; None: the time is over."""
-        return await self.wait(ticket, self._runtime.event(), timeout)
 
     def drain(self) -> None:
         """Nothing to do: the loop delivers what arrives."""

@@ -16,8 +16,7 @@ from ...rules.locks import Acquire, Granted, Release, Released
 from ..base import Answer
 from .async_connection import AsyncNode, PendingRequest, fail
 from .encoding import pack, sized
-from .packed_commands import PackedCommands, fast_tail
-from .packed_commands import _tails as tails
+from .packed_commands import PackedCommands
 from .reply_reader import ReplyError
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from .store import RedisBackend
 
 MOST = 128  # locks in one script: all other clients wait while it runs, and more gain nothing
-LIST_AGAIN = 3600.0
 RELEASED = Released(True)
 new: Any = tuple.__new__
 Future = asyncio.Future
@@ -79,7 +77,7 @@ class Batch:
         released = new(Answer, (RELEASED, at, False)) if self.fences else None
         for number, (future, found) in enumerate(zip(self.futures, reply, strict=True)):
             if type(found) is int:
-                answer = released or new(Answer, (new(Granted, (found, lease)), at, False))
+                answer = released or new(Answer, (new(Granted, (found, lease, None)), at, False))
             else:
                 answer = None
                 if found is None:
@@ -133,7 +131,9 @@ class Batcher:
         if commands.contended:
             return None
         if type(command) is Acquire:
-            tail = tails.get(command[1:]) or fast_tail(command)
+            fields, tail = commands.last
+            if command[1:] != fields:
+                tail = commands.pack_tail(command)
             if not tail:
                 return None
         elif type(command) is not Release or command[1] or not command[2] or command[3]:
@@ -145,8 +145,6 @@ class Batcher:
             return None
         batch: Batch | None = node.open_batches.get(tail)
         at = batch.at if batch is not None else self._backend.runtime.clock()
-        if tail and at - commands.listed > LIST_AGAIN:
-            return None
         batch = batch or self._open(node, tail, at, command)
         if batch is None:
             return None

@@ -31,7 +31,8 @@ class ThreadListener(SharedReader):
 
     def clear(self) -> None:
         super().clear()
-        self._polled: list[Any] | None = None
+        self._changes = 0  # of the subscriptions
+        self._polled = -1  # for how many changes of them the poll object was made
         self._by_fd: dict[int, ThreadNode] = {}
         self._poll: Any = None
 
@@ -53,6 +54,7 @@ class ThreadListener(SharedReader):
         with self._mutex:
             if node not in self._connections:
                 self._connections[node], connection = connection, None
+                self._changes += 1
                 self.since = self._runtime.clock()
         self.interrupt_reader()
         if connection is not None:
@@ -77,7 +79,8 @@ class ThreadListener(SharedReader):
     async def read(self, reader: Waiter, timeout: float) -> None:
         end = self._runtime.clock() + timeout
         while True:
-            poll = self._make_poll()  # first, or a wake-up between the check and the poll would be missed
+            # First, or a wake-up between the check and the poll would be missed.
+            poll = self._poll if self._polled == self._changes else self._make_poll()
             rest = end - self._runtime.clock()
             if reader.woken or rest <= 0:
                 return
@@ -89,21 +92,19 @@ class ThreadListener(SharedReader):
                     os.read(self._wake_pipe[0], 64)
 
     def _make_poll(self) -> Any:
-        """Return the poll object of the reader. It is made again only when the subscriptions have changed."""
-        connections = list(self._connections.items())
-        if connections != self._polled:
-            from select import POLLIN, poll
+        """Make the poll object of the reader, for the subscriptions that there are now."""
+        from select import POLLIN, poll
 
-            self._polled = connections
-            self._poll = poll()
-            self._by_fd = {connection.sock.fileno(): node for node, connection in connections}
-            for fd in self._by_fd:
-                self._poll.register(fd, POLLIN)
-            if self._wake_pipe is None:
-                wake_pipe = os.pipe()
-                os.set_blocking(wake_pipe[1], False)
-                self._wake_pipe = wake_pipe
-            self._poll.register(self._wake_pipe[0], POLLIN)
+        self._polled = self._changes  # first: a change during the next lines makes it again
+        self._poll = poll()
+        self._by_fd = {connection.sock.fileno(): node for node, connection in list(self._connections.items())}
+        for fd in self._by_fd:
+            self._poll.register(fd, POLLIN)
+        if self._wake_pipe is None:
+            wake_pipe = os.pipe()
+            os.set_blocking(wake_pipe[1], False)
+            self._wake_pipe = wake_pipe
+        self._poll.register(self._wake_pipe[0], POLLIN)
         return self._poll
 
     def _receive_from(self, node: ThreadNode) -> None:
@@ -132,6 +133,7 @@ class ThreadListener(SharedReader):
     def _drop(self, node: ThreadNode) -> None:
         with self._mutex:
             connection = self._connections.pop(node, None)
+            self._changes += 1
             self.breaks += 1
         if connection is not None:
             connection.close()

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import LockError
 from ...rules.locks import EXCLUSIVE, Acquire, Detach, Release
 from ..base import OutcomeUnknown, unanswered
-from . import acl, encoding, errors, scripts
+from . import acl, encoding, errors, name_index, scripts
 from .encoding import pack
 
 Finding = tuple[str, str]  # ok, note, warning or error; a sentence
@@ -237,7 +237,7 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
         if bad is not None:
             wrong.append(str(errors.refusal(where, bad)))
     await request(pack("DEL", *keys), 1)
-    reply = (await request(pack("ZRANGE", encoding.PREFIX + "names", 0, 0), 1))[0]
+    reply = (await request(pack("ZRANGE", name_index.BUSY, 0, 0), 1))[0]
     if isinstance(reply, Exception):
         wrong.append(str(errors.refusal(where, reply)))
     return wrong

@@ -10,6 +10,7 @@ import struct
 from typing import Any
 
 from ...rules.locks import (
+    ASKED,
     Acquire,
     Command,
     Done,
@@ -32,8 +33,10 @@ PREFIX = "fairlock:"
 LISTENERS = PREFIX + "listener:"
 FORMAT = 3
 """The number of the format of a state: its first byte. Format 2 was MessagePack in a hash, and had no such byte."""
+RELEASED, NOT_RELEASED = Released(True), Released(False)
 PARTS = ("queue", "holders", "unconfirmed", "tombstones")
 
+_new: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 IDLE = 600_000_000
 """For how many microseconds a state is kept after everything in it has ended. Fences rise afterwards, too."""
 IDLE_IF_FIXED = 366 * 86400 * 1_000_000
@@ -49,6 +52,11 @@ def tag(namespace: str, name: str) -> str:
 def keys(namespace: str, name: str) -> list[str]:
     state = f"{PREFIX}{{{tag(namespace, name)}}}"
     return [state, *[f"{state}:{part}" for part in PARTS]]
+
+
+def audit_key(namespace: str, name: str) -> str:
+    """The key of the audit lines: in the slot of the lock, and outlives it."""
+    return f"{PREFIX}{{{tag(namespace, name)}}}:audit"
 
 
 def pack(*args: str | bytes | int) -> bytes:
@@ -109,13 +117,14 @@ def _arg(field: Any) -> str:
 def decode_reply(raw: list[bytes]) -> Reply:
     kind, *fields = raw
     if kind == b"granted":
-        return Granted(int(fields[0]), int(fields[1]))
+        asked = Why(ASKED, fields[2].decode(), fields[3].decode()) if len(fields) > 2 else None
+        return _new(Granted, (int(fields[0]), int(fields[1]), asked))  # type: ignore[no-any-return]
     if kind == b"queued":
-        return Queued(int(fields[0]), int(fields[1]), int(fields[2]))
+        return _new(Queued, (int(fields[0]), int(fields[1]), int(fields[2])))  # type: ignore[no-any-return]
     if kind == b"refused":
         return Refused()
     if kind == b"released":
-        return Released(fields[0] == b"1")
+        return RELEASED if fields[0] == b"1" else NOT_RELEASED
     if kind == b"mismatch":
         return Mismatch(int(fields[0]))
     if kind == b"notholder":

@@ -1,8 +1,7 @@
-"""The renewals of many locks by one message, and their names in the index: see many_steps.py."""
+"""The renewals of many locks by one message: see many_steps.py."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +11,11 @@ from ...errors import LockError
 from ...rules.locks import Command, Renew
 from ..base import Answer, Backend, OutcomeUnknown, Runtime, fill_gaps
 from . import encoding, errors
-from .encoding import pack, pack_args
+from .encoding import pack_args
 from .many_steps import MESSAGE, BatchScript, Packer, Step, send_many
 from .packed_commands import PackedCommands
 from .scripts import STEP
-from .send_and_redirect import Dispatcher, RoutedCommand
-from .thread_calls import LIST_AGAIN
+from .send_and_redirect import Dispatcher
 from .topology import Topology
 
 BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 2 + len(Renew._fields))
@@ -33,21 +31,16 @@ class BatchedRenewals(Backend):
     topology: Topology
     _commands: dict[str, PackedCommands]
     _dispatcher: Dispatcher
-    _index: str
-    _slot_of_names: int
 
     def _begin_renewals(self) -> None:
         namespace = self.namespace
         self._pack_keys = Packer(lambda tag: encoding.keys(namespace, tag)).pack
-        self._renewed: set[str] = set()  # names that a renewal has written into the index
-        self._renewed_since = 0.0
         self.silent: dict[Any, float] = {}  # servers of a cluster that did not reply, and until when they are not asked
 
     async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
         """Renew many leases by one message; in a cluster by one for each server. See many_steps.py."""
         if len(calls) == 1 or not all(type(command) is Renew for _, command in calls):
             return await super().call_many(calls)
-        await self._list_many([name for name, _ in calls])
         at = self.runtime.clock()
         steps = [self._renewal(name, command) for name, command in calls]
         replies = await send_many(self, BATCH_STEP, steps)  # type: ignore[arg-type]
@@ -76,20 +69,3 @@ class BatchedRenewals(Backend):
         if commands is not None:
             commands.contended = contended
         return answer
-
-    async def _list_many(self, names: Sequence[str]) -> None:
-        """Write the names of renewed leases into the index, each once an hour. If that fails, no lease is affected."""
-        clock = self.runtime.clock()
-        if clock - self._renewed_since > LIST_AGAIN:
-            self._renewed.clear()
-            self._renewed_since = clock
-        new = [name for name in names if name not in self._renewed]
-        if not new:
-            return
-        now = int(time.time())
-        put = pack("ZADD", self._index, *[word for name in new for word in (now, name)])
-        try:
-            await self._dispatcher.send(RoutedCommand(self._slot_of_names, put))
-        except (OutcomeUnknown, LockError):
-            return
-        self._renewed.update(new)

@@ -1,4 +1,4 @@
-"""Makes the servers and their connections from an address.
+"""Makes the servers and their connections from an address; clients of the same address share them.
 
 The connections are redis-py's own classes, so that TLS, AUTH and credentials work as there. No pool counts them or
 lends them out. What the driver adds by itself is switched off: retries (the engine repeats a request, and counts it),
@@ -7,16 +7,64 @@ health checks, notifications.
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
 
-from .encoding import pack
+from ..base import Runtime
+from ..shared_connections import Share, SharedConnections, reset_all
+from .encoding import LISTENERS, pack
 from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology
 from .url import TIMEOUT, TLS, Address
 
 ASK = 1.0  # seconds that a sentinel may take; the next one knows the same
+
+
+class RedisConnections(SharedConnections):
+    """The connections to the servers of one address, and the listener there. Opens nothing yet."""
+
+    def __init__(self, address: Address, runtime: Runtime) -> None:
+        super().__init__()
+        self.topology = make_topology(address, runtime.blocking)
+        self.listener = _new_name()
+        """The name under which all clients that share this are notified."""
+        self.listeners: Any
+        if runtime.blocking:
+            from .blocking_listener import ThreadListener
+
+            self.listeners = ThreadListener(runtime, LISTENERS + self.listener)
+        else:
+            from .async_listener import AsyncListener
+
+            self.listeners = AsyncListener(runtime, LISTENERS + self.listener)
+            self.listeners.on_break = partial(reset_all, self.shares)
+        self._pid = os.getpid()
+
+    async def close(self) -> None:
+        await self.listeners.close()
+        await self.topology.close()
+
+    def forked(self) -> None:
+        """The connections are the parent's. Each client calls this; once is enough."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self.listener = _new_name()
+            self.listeners.forget(LISTENERS + self.listener)
+            self.topology.forget()
+
+
+def share_connections(address: Address, runtime: Runtime) -> Share[RedisConnections]:
+    """Return a share of the connections to this address. min_replicas makes no difference to them."""
+    kind, where, hosts, service, driver, _, secure = address
+    key = ("redis", kind, where, hosts, service, tuple(sorted(driver.items())), secure)
+    return Share(runtime, key, lambda: RedisConnections(address, runtime))
+
+
+def _new_name() -> str:
+    return os.urandom(8).hex()
 
 
 def make_topology(address: Address, blocking: bool) -> Topology:

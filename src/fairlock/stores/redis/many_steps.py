@@ -88,8 +88,11 @@ class BatchScript:
         return b"*%d\r\n%b%b%b%b" % (5 + keys + args, head, words[0], sizes, words[1])
 
 
-async def send_many(backend: RedisBackend, batch: BatchScript, steps: Sequence[Step]) -> list[Any]:
-    """Make these steps. Return for each the reply of its script; None: use `call`; OutcomeUnknown: no reply came.
+async def send_many(
+    backend: RedisBackend, batch: BatchScript, steps: Sequence[Step], size: int = SCRIPT
+) -> list[Any]:
+    """Make these steps, at most `size` in one script. Return for each the reply of its script; None: use `call`;
+    OutcomeUnknown: no reply came.
 
     With min_replicas a StoreError instead of each reply, if too few replicas have confirmed the message.
     """
@@ -100,9 +103,9 @@ async def send_many(backend: RedisBackend, batch: BatchScript, steps: Sequence[S
                 for number in numbers:
                     results[number] = OutcomeUnknown("its server has not replied a moment ago")
                 continue
-            scripts = _by_slot(steps, numbers)
+            scripts = _by_slot(steps, numbers, size)
         else:
-            scripts = [numbers[n : n + SCRIPT] for n in range(0, len(numbers), SCRIPT)]
+            scripts = [numbers[n : n + size] for n in range(0, len(numbers), size)]
         try:
             replies = await _request(backend, node, batch, [[steps[n] for n in part] for part in scripts])
         except StoreError:
@@ -129,11 +132,11 @@ def _by_server(backend: RedisBackend, steps: Sequence[Step]) -> dict[Any, list[i
     return found
 
 
-def _by_slot(steps: Sequence[Step], numbers: Iterable[int]) -> list[list[int]]:
+def _by_slot(steps: Sequence[Step], numbers: Iterable[int], size: int) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for number in numbers:
         found.setdefault(steps[number].slot, []).append(number)
-    return [part[n : n + SCRIPT] for part in found.values() for n in range(0, len(part), SCRIPT)]
+    return [part[n : n + size] for part in found.values() for n in range(0, len(part), size)]
 
 
 async def _request(

@@ -14,7 +14,6 @@ from . import encoding
 from .encoding import pack_args
 from .scripts import FAST_ACQUIRE, FAST_RELEASE, STEP, Script
 
-NEVER = float("-inf")
 KNOWN = 512  # combinations of owner, note and lease that are kept packed
 USUAL = 32  # characters of a ticket
 LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
@@ -24,7 +23,7 @@ _step_tails: dict[tuple[Any, ...], bytes] = {}
 
 
 class PackedCommands:
-    __slots__ = ("_acquire", "_last", "_release", "_steps", "contended", "keys", "listed", "packed_key", "slot")
+    __slots__ = ("_acquire", "_release", "_steps", "contended", "keys", "last", "packed_key", "slot")
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = encoding.keys(namespace, name)
@@ -32,32 +31,46 @@ class PackedCommands:
         usual = b"$%d\r\n%b" % (USUAL + 2, encoding.sized(bytes(USUAL))[:-USUAL])
         self._acquire = begin_evalsha(FAST_ACQUIRE, self.keys[:1], 4) + usual
         self._release = begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + usual
-        self._last: tuple[tuple[Any, ...], bytes] = (), b""  # the fields of an Acquire, and the bytes behind its ticket
+        self.last: tuple[tuple[Any, ...], bytes] = (), b""
+        """The fields of the last Acquire behind its ticket, and these packed for fast_acquire.lua; b'': not possible.
+        Read it once: another thread may replace it."""
         self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS)
         self.packed_key = pack_args(self.keys[0])
         self.contended = False  # others want it, too: send the full step first
-        self.listed = NEVER  # when this client wrote it into the index
 
     def pack_fast(self, command: Command) -> bytes | None:
         """Pack this command for the scripts with one key; None: they do not support it."""
         if type(command) is Acquire:
             ticket = command[0].encode()
-            fields, rest = self._last  # read once: another thread may replace it
+            fields, tail = self.last
             if command[1:] != fields:
-                tail = fast_tail(command)
-                if not tail:
-                    return None
-                rest = b"\r\n" + tail
-                self._last = command[1:], rest
+                tail = self.pack_tail(command)
+            if not tail:
+                return None
             if len(ticket) == USUAL:
-                return b"%b%b%b" % (self._acquire, ticket, rest)
-            return begin_evalsha(FAST_ACQUIRE, self.keys[:1], 4) + pack_args(encoding.sized(ticket)) + rest[2:]
+                return b"%b%b\r\n%b" % (self._acquire, ticket, tail)
+            return begin_evalsha(FAST_ACQUIRE, self.keys[:1], 4) + pack_args(encoding.sized(ticket)) + tail
         if type(command) is Release and not command[1] and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
                 return b"%b%b\r\n$16\r\n%d\r\n" % (self._release, ticket, number)
             return begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + pack_args(*encoding.fast_args(command))
         return None
+
+    def pack_tail(self, command: Acquire) -> bytes:
+        """Pack everything behind the ticket for fast_acquire.lua, and keep it; b'' if it does not support this command.
+
+        All locks of a client share these bytes, so a batch is found by them.
+        """
+        fields = command[1:]
+        tail = _tails.get(fields)
+        if tail is None:
+            tail = pack_args(*encoding.fast_tail(command)) if 1 <= command.weight <= command.capacity else b""
+            if len(_tails) >= KNOWN:
+                _tails.clear()
+            _tails[fields] = tail
+        self.last = fields, tail
+        return tail
 
     def pack_step(self, command: Command) -> bytes:
         """Pack this command for the full step."""
@@ -78,22 +91,6 @@ class PackedCommands:
             )  # fmt: skip
         words = encoding.message_args(command)
         return b"*%d\r\n%b%b" % (size + len(words), self._steps, pack_args(*words))
-
-
-def fast_tail(command: Acquire) -> bytes:
-    """Everything behind the ticket, for fast_acquire.lua; b'' if it does not support this command."""
-    tail = _tails.get(command[1:])
-    return _tail(command) if tail is None else tail
-
-
-def _tail(command: Acquire) -> bytes:
-    tail = b""
-    if 1 <= command.weight <= command.capacity:
-        tail = pack_args(*encoding.fast_tail(command))
-    if len(_tails) >= KNOWN:
-        _tails.clear()
-    _tails[command[1:]] = tail
-    return tail
 
 
 def begin_evalsha(script: Script, keys: list[str], more: int, *args: str) -> bytes:

@@ -41,6 +41,7 @@ FAST_TAKE, FAST_TOUCH = load("pool_fast_take.lua"), load("pool_fast_touch.lua")
 FAST_FINISH = load("pool_fast_finish.lua")
 STEP = load("pool_step_1_read.lua", "pool_step_2_queue.lua", "pool_step_3_command.lua", "pool_step_4_write.lua")
 READ_ITEMS, COUNT, READ_QUEUE = load("pool_read_items.lua"), load("pool_count.lua"), load("pool_read_queue.lua")
+READ_TAKEN = load("pool_read_taken.lua")
 
 SIMPLE: dict[bytes, Answered] = {
     b"finished": Finished(), b"absent": Absent(), b"given": Given(), b"lost": Lost(), b"nothing": Nothing(),
@@ -74,11 +75,9 @@ def fast_script(order: Order) -> Script | None:
     if type(order) is Seek:
         return None if order.key or order.again else FAST_TAKE
     command = order.command if type(order) is On else None
-    if type(command) is Finish and command.body is None:
-        return FAST_FINISH
     if type(command) is Touch:
         return FAST_TOUCH if command.lease is None else None
-    return FAST_TOUCH if type(command) in (Give, Finish) else None
+    return FAST_FINISH if type(command) is Finish else FAST_TOUCH if type(command) is Give else None
 
 
 def fast_args(order: Any) -> list[str | bytes | int]:
@@ -88,11 +87,10 @@ def fast_args(order: Any) -> list[str | bytes | int]:
         head = b" %d %d %d %b%b" % (order.lease, len(owner), len(note), owner, note)
         return [":" + order.ticket, order.lease, head]
     key, command = order
-    mine: list[str | bytes | int] = [":" + command.ticket, f"{command.fence} {key}", key]
-    if type(command) is Finish and command.body is None:
+    mine: list[str | bytes | int] = [":" + command.ticket, f"{command.fence} {key}", key, command.body or ""]
+    if type(command) is Finish:
         return mine
-    after = command.after if type(command) is Give else 0
-    return [type(command).__name__.lower(), *mine, after, command.body or ""]
+    return [*mine, command.after if type(command) is Give else ""]
 
 
 def decode_reply(raw: list[Any], order: Order) -> Answered:

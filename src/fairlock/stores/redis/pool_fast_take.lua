@@ -7,15 +7,16 @@
 -- ARGV     1 own: a colon and the ticket · 2 lease · 3 tail: what follows the ticket in the head of the item
 -- Returns  fence, a space, key, a zero byte, body, as one text; or nil: send the full step
 
+local call, format = redis.call, string.format
 local own, lease, tail = unpack(ARGV, 1, 3)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local NOW = string.format('%d', now)
-local key = redis.call('ZRANGEBYSCORE', KEYS[2], '0', NOW, 'LIMIT', '0', '1')[1]
+local NOW = format('%d', now)
+local key = call('ZRANGEBYSCORE', KEYS[2], '0', NOW, 'LIMIT', '0', '1')[1]
 if not key then
     return false
 end
-local head, body, taken, seen = unpack(redis.call('HMGET', KEYS[1], '=' .. key, '#' .. key, own, 's'))
+local head, body, taken, seen = unpack(call('HMGET', KEYS[1], '=' .. key, '#' .. key, own, 's'))
 if not body or taken or (seen or '') > NOW then -- seen > NOW: the clock went back, or it has a letter: a client waits
     return false
 end
@@ -23,13 +24,13 @@ local fence = NOW
 if head then
     local last, owner = string.match(head, '^(%d+)(%S*)')
     if now <= tonumber(last) then
-        fence = string.format('%d', last + 1)
+        fence = format('%d', last + 1)
     end
     if owner ~= ':' then
-        redis.call('HDEL', KEYS[1], owner)
+        call('HDEL', KEYS[1], owner)
     end
 end
-redis.call('ZADD', KEYS[2], string.format('%d', now + lease), key)
+call('ZADD', KEYS[2], format('%d', now + lease), key)
 local item = fence .. ' ' .. key
-redis.call('HSET', KEYS[1], '=' .. key, fence .. own .. tail, own, item, 's', NOW)
+call('HSET', KEYS[1], '=' .. key, fence .. own .. tail, own, item, 's', NOW)
 return item .. '\0' .. body

@@ -7,19 +7,15 @@ is imported with the first pool: most programs use none, and start-up time count
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from redis.crc import key_slot
 
-from ...errors import LockError, StoreError
+from ...errors import LockError
 from ...rules.pools import (
-    BROKEN,
-    STATES,
     Finish,
     Give,
-    ItemState,
     On,
     Order,
     Put,
@@ -27,14 +23,21 @@ from ...rules.pools import (
     Taken,
     Touch,
     Touched,
-    WorkerQueue,
 )
-from ..base import OutcomeUnknown, PoolAnswer, Pools, fill_gaps
+from ..base import OutcomeUnknown, PoolAnswer, fill_gaps
 from . import encoding, errors, pool_encoding
 from .encoding import pack_args
-from .many_steps import MESSAGE, BatchScript, Step, send_many
+from .many_steps import MESSAGE, BatchScript, Step, send_many, too_few_replicas
+from .name_index import POOL
 from .packed_commands import LEAST, MOST, USUAL, begin_evalsha
-from .pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, READ_ITEMS, READ_QUEUE, SIMPLE, STEP, fast_script
+from .pool_encoding import (
+    FAST_FINISH,
+    FAST_TAKE,
+    SIMPLE,
+    STEP,
+    fast_script,
+)
+from .read_pools import PoolLooks
 from .reply_reader import NOT_YET, ReplyError
 from .send_and_redirect import RoutedCommand
 from .thread_calls import PING, new
@@ -54,7 +57,7 @@ class PackedOrders:
         self.slot = key_slot(self.keys[0].encode())
         self._take = begin_evalsha(FAST_TAKE, self.keys[:2], 3) + b"$33\r\n:"
         self._last: tuple[tuple[Any, ...], bytes] = (), b""  # the fields of a Seek, and the bytes behind its ticket
-        self._finish = begin_evalsha(FAST_FINISH, self.keys[:2], 3) + b"$33\r\n:"
+        self._finish = begin_evalsha(FAST_FINISH, self.keys[:2], 4) + b"$33\r\n:"
         self._step = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS)
         self.contended = False  # a client waits there: send the full step first
 
@@ -70,7 +73,7 @@ class PackedOrders:
             if body is None and LEAST <= fence <= MOST and len(ticket) == USUAL:
                 key = order[0].encode()
                 size = len(key)
-                return b"%b%b\r\n$%d\r\n%d %b\r\n$%d\r\n%b\r\n" % (
+                return b"%b%b\r\n$%d\r\n%d %b\r\n$%d\r\n%b\r\n$0\r\n\r\n" % (
                     self._finish, ticket.encode(), size + 17, fence, key, size, key
                 )  # fmt: skip
         script = fast_script(order)
@@ -86,11 +89,12 @@ class PackedOrders:
         return b"*%d\r\n%b%b" % (4 + len(self.keys) + len(words), self._step, pack_args(*words))
 
 
-class RedisPools(Pools):
+class RedisPools(PoolLooks):
     batch_size = MESSAGE
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Any, namespace: str | None = None) -> None:
         self._backend = backend
+        self._namespace: str = backend.namespace if namespace is None else namespace
         self.known: dict[str, PackedOrders] = {}  # by the name of the pool
 
     async def call(self, pool: str, order: Order, again: bool = False) -> PoolAnswer:
@@ -143,11 +147,11 @@ class RedisPools(Pools):
 
     async def _short(self, one: PackedOrders, order: Order, at: float) -> PoolAnswer | None:
         """Use a fast script; None: it does not apply, and nothing was done."""
-        backend = self._backend
-        payload, script = None if backend._confirm else one.pack_fast(order), fast_script(order)
+        payload = None if self._backend._confirm else one.pack_fast(order)
         if payload is None:
             return None
-        return _read(order, (await backend._dispatcher.send(RoutedCommand(one.slot, payload, script)))[0], at)
+        request = RoutedCommand(one.slot, payload, fast_script(order))
+        return _read(order, (await self._backend._dispatcher.send(request))[0], at)
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         """The same for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came.
@@ -156,16 +160,16 @@ class RedisPools(Pools):
         """
         backend = self._backend
         one = self.known.get(pool)
-        if one is None or one.contended or not backend._nowait:
+        if one is None or not backend._nowait:
             return None
         at = backend._clock()
         try:
             node = backend._node_of(one.slot)
         except LookupError:
             return None
-        payload = one.pack_fast(order)
+        payload = None if one.contended else one.pack_fast(order)
         if payload is None:
-            return None
+            return self._step_nowait(one, node, order, at)
         found = node.request_one(payload)
         try:
             if type(found) is bytes:
@@ -182,86 +186,51 @@ class RedisPools(Pools):
         except errors.UNREADABLE as bad:
             raise self._damage(pool, bad) from None
         if answer is None:
-            one.contended = True  # or the step is not a simple one: `call` need not try the same again
+            one.contended = True  # or the step is not a simple one
+            return self._step_nowait(one, node, order, at)
         return answer
+
+    def _step_nowait(self, one: PackedOrders, node: Any, order: Order, at: float) -> PoolAnswer | None:
+        """The same with the full step, as for contended locks. OutcomeUnknown also if an item that it met is damaged:
+        `call` then sets that one apart."""
+        if type(order) is On:
+            found = node.request_many(PING + one.pack_step(order), 2)
+        elif type(order) is Seek and (not order.wait or self._backend.listeners.listens_at(node)):
+            found = node.request_many(one.pack_step(order), 1)
+        else:
+            return None
+        raw = found and found[-1]
+        if type(raw) is not list:
+            if type(raw) is ReplyError:
+                errors.raise_if_begun(raw)
+            return None
+        one.contended = raw.pop() != b"1"
+        try:
+            return PoolAnswer(pool_encoding.decode_reply(raw, order), at)
+        except errors.UNREADABLE as bad:
+            raise OutcomeUnknown(f"its reply cannot be read: {bad}") from None
 
     def commands_for(self, name: str) -> PackedOrders:
         pool = self.known.get(name)
         if pool is None:
             if len(self.known) >= KNOWN:
                 self.known.clear()
-            pool = self.known[name] = PackedOrders(self._backend.namespace, name)
+            pool = self.known[name] = PackedOrders(self._namespace, name)
         return pool
 
     async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:
         """As for a lock: a take counts only when enough replicas have it. Otherwise give it back, and raise."""
-        backend = self._backend
-        if type(count) is ReplyError:
-            raise errors.error_for(backend.where, count)
-        if count >= backend.min_replicas:
+        few = too_few_replicas(self._backend, count)
+        if few is None:
             return
-        if type(order) is Seek and type(reply) is Taken:
+        if type(order) is Seek and type(reply) is Taken and type(count) is not ReplyError:
             await self.call(pool, On(reply.key, Give(order.ticket, reply.fence)))
-        few = f"{count} of {backend.min_replicas} replicas have" if count else "no replica has"
-        raise StoreError(
-            f"{backend.where}: {few} confirmed it in time, so it does not count (min_replicas). "
-            "Are the replicas running and connected?"
-        )
+        raise few
 
     # -- waiting and reading
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
-        await self._backend.listeners.wait_for(ticket, timeout)
-
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        one = self.known.get(pool) or PackedOrders(self._backend.namespace, pool)
-        found: dict[str, ItemState] = {}
-        cursor, now = "0", 0
-        while True:
-            payload = begin_evalsha(READ_ITEMS, one.keys[:2], 0, cursor)
-            try:
-                request = RoutedCommand(one.slot, payload, READ_ITEMS)
-                following, rows, (seconds, micros) = (await self._backend._read(request))[0]
-            except errors.UNREADABLE as bad:
-                raise self._damage(pool, bad) from None
-            for row in rows:
-                item = _item(row)
-                found[item.key] = item
-            cursor, now = following.decode(), int(seconds) * 1_000_000 + int(micros)
-            if cursor == "0":
-                return sorted(found.values()), now
-
-    async def count(self, pool: str) -> dict[str, int]:
-        one = self.known.get(pool) or PackedOrders(self._backend.namespace, pool)
-        totals, seen = [0] * len(STATES), 0
-        while True:
-            payload = begin_evalsha(COUNT, one.keys[:2], 0, str(seen))
-            try:
-                page, *numbers = (await self._backend._read(RoutedCommand(one.slot, payload, COUNT)))[0]
-                totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-            except errors.UNREADABLE as bad:
-                raise self._damage(pool, bad) from None
-            seen += page
-            if not page:
-                return dict(zip(STATES, totals, strict=True))
-
-    async def queue(self, pool: str) -> WorkerQueue:
-        one = self.known.get(pool) or PackedOrders(self._backend.namespace, pool)
-        payload = begin_evalsha(READ_QUEUE, [one.keys[0], one.keys[3]], 0)
-        try:
-            found = await self._backend._read(RoutedCommand(one.slot, payload, READ_QUEUE))
-            return pool_encoding.decode_queue(found[0])
-        except errors.UNREADABLE as bad:
-            raise self._damage(pool, bad) from None
-
-
-def _item(row: list[bytes]) -> ItemState:
-    try:
-        item = pool_encoding.decode_item(*row)
-        json.loads(item.body)
-        return item
-    except (TypeError, ValueError, LookupError, OverflowError, RecursionError):
-        return ItemState(row[0].decode("utf-8", "replace"), BROKEN)
+        await self._backend.wait_listed(POOL, pool, ticket, timeout)
 
 
 def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:

@@ -56,11 +56,10 @@ local saved_seen, saved_place, saved_item, saved_waiter =
 local in_use, seen = match(saved_seen or '0', '^(%a*)(%d+)')
 local last_place, own_key = num(saved_place or 0), saved_item and match(saved_item, ' (.*)')
 seen = num(seen)
-local queue_size = match(in_use, 'q') and call('ZCARD', QUEUE) or 0
 local watcher_count = match(in_use, 'w') and call('ZCARD', WATCHERS) or 0
-local item_count = call('ZCARD', DUE)
-local item_count_before = item_count
-local head_before = queue_size > 0 and call('ZRANGE', QUEUE, 0, 0)[1]
+local has_item, was_empty = false, false -- an item was found and is still there: most steps need not count them
+local head_before = match(in_use, 'q') and call('ZRANGE', QUEUE, 0, 0)[1]
+local queued = head_before and true -- false: nothing is in the queue; true: perhaps
 
 -- A server whose memory is full refuses a script whose first write adds something. So every order except one that adds
 -- an item or a waiter removes something first: giving back, finishing, touching and polling always work.
@@ -69,8 +68,8 @@ if ORDER ~= 'put' and not (seeking and not own_key and not saved_waiter) then
     call('HDEL', ITEMS, 's') -- written again at the end
 end
 
-local function read_item(key)
-    local score = call('ZSCORE', DUE, key)
+local function read_item(key, score)
+    score = score or call('ZSCORE', DUE, key)
     if not score then
         return nil
     end
@@ -81,7 +80,7 @@ local function read_item(key)
     head = head or '0: 0 0 0 '
     local fence, ticket, lease, owner_size, note_size, owner_at = match(head, '^(%d+):(%S*) (%d+) (%d+) (%d+) ()')
     local note_at = owner_at + owner_size
-    score = num(score)
+    score, has_item = num(score), true
     ticket = score ~= DONE and ticket or ''
     return {
         key = key, score = score, fence = num(fence), lease = num(lease), ticket = ticket, saved_ticket = ticket,
@@ -97,8 +96,13 @@ local function save_item(item)
     call('ZADD', DUE, to_text(item.score), item.key)
     if item.fence > 0 then
         local taker = to_text(item.fence) .. ':' .. item.ticket
-        local head = table.concat({taker, to_text(item.lease), #item.owner, #item.note, item.owner}, ' ')
-        call('HSET', ITEMS, '=' .. item.key, head .. item.note)
+        local head = table.concat({taker, to_text(item.lease), #item.owner, #item.note, item.owner}, ' ') .. item.note
+        if item.ticket ~= '' and item.saved_ticket ~= item.ticket then
+            local mine = to_text(item.fence) .. ' ' .. item.key
+            call('HSET', ITEMS, '=' .. item.key, head, ':' .. item.ticket, mine)
+        else
+            call('HSET', ITEMS, '=' .. item.key, head)
+        end
     end
     local added_fields = item.body ~= item.saved_body and call('HSET', ITEMS, '#' .. item.key, item.body)
     if added_fields == 0 and not item.saved_body then
@@ -106,14 +110,11 @@ local function save_item(item)
         local taker = match(old or '', ':%S*') or ''
         call('HDEL', ITEMS, '=' .. item.key, taker)
     end
-    if item.ticket ~= '' and item.saved_ticket ~= item.ticket then
-        call('HSET', ITEMS, ':' .. item.ticket, to_text(item.fence) .. ' ' .. item.key)
-    end
     item.saved_ticket, item.saved_body = item.ticket, item.body
 end
 
 local function remove_item(item)
     call('ZREM', DUE, item.key)
     call('HDEL', ITEMS, '=' .. item.key, '#' .. item.key, ':' .. item.saved_ticket)
-    item_count = item_count - 1
+    has_item = false
 end

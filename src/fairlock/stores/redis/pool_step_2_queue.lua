@@ -12,7 +12,10 @@ local function sleep_at(position)
 end
 
 local function read_waiter(ticket)
-    local packed = call('HGET', ITEMS, '>' .. ticket)
+    local packed = saved_waiter
+    if ticket ~= sender then
+        packed = call('HGET', ITEMS, '>' .. ticket)
+    end
     if not packed then
         return nil
     end
@@ -31,16 +34,19 @@ local function save_waiter(w, position) -- a waiter that is new or polls
     }))
 end
 
-local function remove_waiter(ticket)
-    local w = read_waiter(ticket)
+local function remove_waiter(ticket, w)
+    w = w or read_waiter(ticket)
     if call('ZREM', WAITER_EXPIRY, ticket) == 0 and not w then
         return
     end
-    queue_size = queue_size - call('ZREM', QUEUE, ticket)
+    call('ZREM', QUEUE, ticket)
     if w and w.key ~= '' then
         watcher_count = watcher_count - call('ZREM', WATCHERS, w.key .. '\0' .. ticket)
     end
     call('HDEL', ITEMS, '>' .. ticket)
+    if ticket == sender then
+        saved_waiter = nil
+    end
 end
 
 local function take(item, w, till)
@@ -49,14 +55,20 @@ local function take(item, w, till)
     save_item(item)
 end
 
+local none_due = false -- nothing is due any more: to take an item makes no other one due
+
 local function first_due()
-    while true do
-        local key = call('ZRANGEBYSCORE', DUE, '0', NOW, 'LIMIT', 0, 1)[1]
-        local item = key and read_item(key)
-        if item or not key then
+    while not none_due do
+        local key, score = unpack(call('ZRANGEBYSCORE', DUE, '0', NOW, 'WITHSCORES', 'LIMIT', 0, 1))
+        local item = key and read_item(key, score)
+        if item then
             return item
+        elseif key then
+            call('ZREM', DUE, key) -- its fields were evicted
+        else
+            none_due = seeking
+            return nil
         end
-        item_count = item_count - call('ZREM', DUE, key) -- its fields were evicted
     end
 end
 
@@ -76,8 +88,8 @@ end
 -- Hand due items to the waiters in the queue, for CONFIRM_WINDOW each. An unreachable waiter is passed over and keeps
 -- its place; it is handed an item only if one is left when all others have theirs.
 local function hand_over(reachable_only)
-    local item, skipped, to_all = queue_size > 0 and first_due(), 0, false
-    while item and queue_size > 0 do
+    local item, skipped, to_all = queued and first_due(), 0, false
+    while item do
         local ticket = call('ZRANGE', QUEUE, skipped, skipped)[1]
         local w = ticket and read_waiter(ticket)
         if not ticket and (reachable_only or to_all) then
@@ -87,7 +99,7 @@ local function hand_over(reachable_only)
         elseif w and not to_all and is_unreachable(w) then
             skipped = skipped + 1
         else
-            remove_waiter(ticket)
+            remove_waiter(ticket, w)
             if w and ticket == sender then
                 take(item, w, now + max(min(CONFIRM_WINDOW, w.lease), num(ARGV[SEEK_LEASE])))
                 taken = item

@@ -39,6 +39,7 @@ end
 
 if ORDER == 'put' then
     local count = 0
+    was_empty = call('ZCARD', DUE) == 0
     for n = PUT_FIRST_ROW, #ARGV - 1, 2 do
         local key, body = ARGV[n], ARGV[n + 1]
         if not read_item(key) then
@@ -50,7 +51,7 @@ if ORDER == 'put' then
             changed[count] = key
         end
     end
-    item_count = call('ZCARD', DUE)
+    has_item = has_item or count > 0
     reply = {'added', count}
 
 elseif ORDER == 'quit' then
@@ -108,7 +109,8 @@ elseif seeking then
         local w = in_queue and read_waiter(sender)
         if not w then
             w = new_waiter('')
-            queue_size = queue_size + call('ZADD', QUEUE, to_text(w.place), sender)
+            call('ZADD', QUEUE, to_text(w.place), sender)
+            queued = true
         end
         local ahead = call('ZRANK', QUEUE, sender)
         save_waiter(w, ahead)

@@ -17,12 +17,10 @@ end
 for _, wakeup in ipairs(handed) do
     notify(wakeup.listener, wakeup.ticket, to_text(wakeup.fence))
 end
-if queue_size > 0 then
-    local head = call('ZRANGE', QUEUE, 0, 0)[1]
-    if given_back or head ~= head_before then
-        local w = read_waiter(head)
-        notify(w and w.listener or '', head, '0')
-    end
+local head = queued and call('ZRANGE', QUEUE, 0, 0)[1]
+if head and (given_back or head ~= head_before) then
+    local w = head ~= sender and read_waiter(head)
+    notify(w and w.listener or '', head, '0')
 end
 for _, key in ipairs(watcher_count > 0 and changed or {}) do
     for _, member in ipairs(call('ZRANGEBYLEX', WATCHERS, '[' .. key .. '\0', '(' .. key .. '\1')) do
@@ -32,19 +30,20 @@ for _, key in ipairs(watcher_count > 0 and changed or {}) do
     end
 end
 
-in_use = (queue_size > 0 and 'q' or '') .. (watcher_count > 0 and 'w' or '')
-if item_count > 0 or in_use ~= '' then
+in_use = (head and 'q' or '') .. (watcher_count > 0 and 'w' or '')
+local empty = not has_item and call('ZCARD', DUE) == 0
+if not empty or in_use ~= '' then
     call('HSET', ITEMS, 's', in_use .. NOW, 'p', to_text(last_place))
-    if item_count == 0 then
+    if empty then
         for _, key in ipairs(KEYS) do
             call('PEXPIRE', key, IDLE)
         end
-    elseif item_count_before == 0 then
+    elseif was_empty then
         for _, key in ipairs(KEYS) do
             call('PERSIST', key)
         end
     end
-elseif item_count_before > 0 or saved_seen then
+else
     call('DEL', unpack(KEYS))
 end
 reply[#reply + 1] = in_use == '' and '1' or '0'

@@ -18,6 +18,7 @@ from hiredis import Reader
 from ..base import Pushed
 
 NOT_YET: Any = object()
+new: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
 class ReplyError(Exception):
@@ -73,6 +74,6 @@ def parse_wakeup(message: Any) -> Pushed | None:
         return None
     try:
         ticket, place, fence = message[2].split()
-        return Pushed(ticket.decode(), int(place), int(fence))
+        return new(Pushed, (ticket.decode(), int(place), int(fence), 0.0))  # type: ignore[no-any-return]
     except ValueError:
         return None

@@ -61,4 +61,5 @@ def make_batch(one: Script, frame: str = "") -> Script:
 
 
 FAST_ACQUIRE, FAST_RELEASE, READ_STATE = load("fast_acquire.lua"), load("fast_release.lua"), load("read_state.lua")
+ADD_AUDIT = load("audit.lua")
 STEP = load("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua")

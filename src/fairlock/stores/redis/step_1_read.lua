@@ -22,14 +22,15 @@
 --   An entry: alone (the digit 1 in the grant of the only holder while no other key is in use: only then
 --   fast_release.lua works, else 0), five d: fence expires since poll_ttl place, two B: confirmed passed, three d:
 --   block weight lease, then its texts: ticket listener owner note.
---   A tombstone: its span as d, then the texts kind by reason.
+--   A tombstone: its span as d, then the texts kind by reason. One of kind asked, until FOREVER, is a request to
+--   release: it bars nothing and is removed with its holder.
 -- ARGV     1 prefix of the listeners' channels · 2 command, in lower case · 3 its first field, nearly always the ticket
 -- Returns  nothing: step_5_write.lua returns the reply
 --
--- Times are microseconds. Numbers become text by %d because `..` would write 1.79e+15. A server that evicts keys may
--- have removed any of these: what is missing counts as never written. The commonest steps of a contended lock make few
--- calls: to join the queue four (TIME, HMGET, ZADD, HSET), to release and grant to the head seven (TIME, HMGET, ZRANGE,
--- PUBSUB, ZREM, HSET, PUBLISH).
+-- Times are microseconds. Numbers become text by %d because `..` would write 1.79e+15, and because Redis takes long to
+-- write a number as the argument of a call (%.17g). A server that evicts keys may have removed any of these: what is
+-- missing counts as never written. The commonest steps of a contended lock make few calls: to join the queue four
+-- (TIME, HMGET, ZADD, HSET), to release and grant to the head seven (TIME, HMGET, ZRANGE, PUBSUB, ZREM, HSET, PUBLISH).
 
 local STATE, QUEUE, HOLDERS, UNCONFIRMED, TOMBSTONES = unpack(KEYS)
 local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)
@@ -40,6 +41,7 @@ local RELEASE_LEAVE_TOMBSTONE, RELEASE_FENCE, RELEASE_LEASE = 4, 5, 6
 local RENEW_FENCE, RENEW_WEIGHT, RENEW_LEASE = 4, 5, 6
 local DETACH_FENCE, DETACH_LEASE, DETACH_CLOSED = 4, 5, 6
 local EVICT_BY, EVICT_REASON, EVICT_AT_ONCE = 4, 5, 6
+local ASK_BY, ASK_REASON = 4, 5
 local RESIZE_CAPACITY = 3
 
 -- Where fields begin: the numbers of the state; an entry.

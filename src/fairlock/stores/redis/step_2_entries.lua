@@ -119,6 +119,13 @@ if not plain_release then
     end
 end
 
+local is_request -- whether this tombstone is a request to release; nil: there are no tombstones before the step
+if tombstone_count > 0 then
+    function is_request(tombstone)
+        return tombstone and sub(tombstone, 9, 15) == '\5\0asked'
+    end
+end
+
 local read_holders -- those whose grants end until then ('+inf': all), in the order of their grants
 if several or COMMAND == 'evict' then
     function read_holders(till)

@@ -6,7 +6,7 @@
 -- ARGV     as in step_4_command.lua
 -- Returns  nothing: step_5_write.lua returns the reply
 
-local sender = (COMMAND == 'evict' or COMMAND == 'resize') and '' or TICKET
+local sender = (COMMAND == 'evict' or COMMAND == 'ask' or COMMAND == 'resize') and '' or TICKET
 local fence_before = fence
 local expected_fence -- nil: any
 if COMMAND == 'renew' then
@@ -77,6 +77,7 @@ if several or (lone and lone.expires <= now) then
     for _, e in ipairs(expired) do
         local renews = e.ticket == sender and COMMAND ~= 'release' and (not expected_fence or expected_fence == e.fence)
         local has_tombstone = tombstone_count > 0 and call('HGET', STATE, '#' .. e.ticket)
+        has_tombstone = has_tombstone and not is_request(has_tombstone)
         if not has_tombstone and not contended and renews then
             -- it stays: its lease has ended, but no other client wants the lock
         else

@@ -9,6 +9,7 @@
 --          renew    3 ticket · 4 fence · 5 weight · 6 lease
 --          detach   3 ticket · 4 fence · 5 lease · 6 closed
 --          evict    3 ticket · 4 by · 5 reason · 6 at_once
+--          ask      3 ticket · 4 by · 5 reason
 --          resize   3 capacity
 --          amounts are block, weight and lease, and texts are listener, owner and note, as an entry has them
 -- Returns  nothing: step_5_write.lua returns the reply
@@ -23,6 +24,7 @@ local granted, dropped -- those that are notified: of their grant; that they wer
 local end_changed = false -- whether a Detach has changed the end of a grant
 local subscribers -- how many there are, by listener
 local marked -- tickets that get a tombstone in this step: ticket -> lease
+local asked -- who asks the sender to release, and why
 
 for round = 1, 2 do
     if round == 2 then
@@ -32,6 +34,9 @@ for round = 1, 2 do
         local _, kind, by, reason
         if tombstone then
             _, kind, by, reason = unpack_from('<dHc0Hc0Hc0', tombstone)
+            if is_request(tombstone) then
+                tombstone, asked = nil, {by, reason}
+            end
         end
 
         if acquiring then
@@ -71,8 +76,8 @@ for round = 1, 2 do
                     e.order, e.place = last_place + 1, last_place + 1
                     e.text = encode(e, '0')
                     local added = redis.pcall(
-                        'ZADD', QUEUE, 'NX', e.order, e.text, TICKETS + e.order, 't' .. sender,
-                        EXPIRIES + e.expires, 'x' .. sender
+                        'ZADD', QUEUE, 'NX', format('%d', e.order), e.text, format('%d', TICKETS + e.order),
+                        't' .. sender, format('%d', EXPIRIES + e.expires), 'x' .. sender
                     )
                     if added == 3 then
                         subject, joined = e, true
@@ -137,7 +142,7 @@ for round = 1, 2 do
                 e.confirmed, e.expires, lone_changed = true, now + e.lease, true
                 changed = changed or {}
                 changed[sender] = e
-                reply = {'granted', e.fence, e.lease}
+                reply = {'granted', e.fence, e.lease, unpack(asked or {})}
             end
 
         elseif COMMAND == 'evict' then
@@ -158,6 +163,12 @@ for round = 1, 2 do
                 marked[TICKET] = lease_before
             end
 
+        elseif COMMAND == 'ask' then
+            reply = {'done'}
+            if subject and subject.fence > 0 and not subject.removed and not tombstone then
+                reply[2], dropped, marked = TICKET, {subject}, {[TICKET] = 0}
+            end
+
         else -- resize
             capacity, fixed = num(ARGV[RESIZE_CAPACITY]) or capacity, ARGV[RESIZE_CAPACITY] ~= ''
             reply, quitting, dropped = {'done'}, {}, {}
@@ -175,13 +186,20 @@ for round = 1, 2 do
             kind, by, reason = 'left', '', ''
             if COMMAND == 'evict' then
                 kind, by, reason = 'evicted', ARGV[EVICT_BY], ARGV[EVICT_REASON]
+            elseif COMMAND == 'ask' then
+                kind, by, reason = 'asked', ARGV[ASK_BY], ARGV[ASK_REASON]
             end
             for ticket, marked_lease in pairs(marked) do
-                local span = max(TOMBSTONE, marked_lease)
-                if call('ZADD', TOMBSTONES, 'NX', now + span, ticket) == 1 then
+                local before = tombstone_count > 0 and call('HGET', STATE, '#' .. ticket)
+                if not before or is_request(before) then
+                    local span, till = FOREVER, FOREVER
+                    if kind ~= 'asked' then
+                        span = max(TOMBSTONE, marked_lease)
+                        till, latest = now + span, max(latest, now + span)
+                    end
+                    tombstone_count = tombstone_count + call('ZADD', TOMBSTONES, till, ticket)
                     local text = pack('<dHc0Hc0Hc0', span, #kind, kind, #by, by, #reason, reason)
                     call('HSET', STATE, '#' .. ticket, text)
-                    tombstone_count, latest = tombstone_count + 1, max(latest, now + span)
                 end
             end
         end
@@ -204,6 +222,10 @@ for round = 1, 2 do
         else
             lone = nil
         end
+        if is_request and is_request(call('HGET', STATE, '#' .. holder.ticket)) then
+            tombstone_count = tombstone_count - call('ZREM', TOMBSTONES, holder.ticket)
+            call('HDEL', STATE, '#' .. holder.ticket)
+        end
     end
     for i = 1, quitting and #quitting or 0 do
         local waiter = quitting[i]
@@ -222,7 +244,7 @@ for round = 1, 2 do
         local turn, following, unreachable = new_holder, false, nil
         local fallback, i = nil, 0
         while not turn and i < queue_size do
-            local text, second = unpack(call('ZRANGE', QUEUE, i, i + 1))
+            local text, second = unpack(i == 0 and call('ZRANGE', QUEUE, '0', '1') or call('ZRANGE', QUEUE, i, i + 1))
             if not text or sub(text, 1, 1) ~= '0' then
                 queue_size = i -- the server has evicted the queue
                 break
@@ -312,7 +334,7 @@ end
 -- The reply to an Acquire.
 
 if not reply and e.fence > 0 then
-    reply = {'granted', e.fence, e.expires - now}
+    reply = {'granted', e.fence, e.expires - now, unpack(asked or {})}
 elseif not reply and joined_only_to_try then
     call('ZREM', QUEUE, e.text, 't' .. sender, 'x' .. sender)
     queue_size, last_place = queue_size - 1, last_place - 1

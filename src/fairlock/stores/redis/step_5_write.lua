@@ -89,7 +89,7 @@ end
 for i = 1, granted and #granted or 0 do
     local holder = granted[i]
     if holder.listener ~= '' and not (holder.confirmed or holder.removed)
-        and not (tombstone_count > 0 and call('HGET', STATE, '#' .. holder.ticket)) then
+        and not (COMMAND == 'evict' and call('HGET', STATE, '#' .. holder.ticket)) then
         local wakeup = format('%s %d %d', holder.ticket, holder.place, holder.fence)
         call('PUBLISH', LISTENERS .. holder.listener, wakeup)
     end

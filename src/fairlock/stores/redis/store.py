@@ -7,69 +7,66 @@ handles its failures; the listeners receive the wake-ups.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from redis.crc import key_slot
 
 from ...errors import RecordDamaged, StoreError
-from ...rules.locks import Acquire, Command, Detach, Granted, LockState, Release, Released, Renew
-from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime, unanswered
-from ..keys import glob
+from ...rules.locks import Acquire, Command, Detach, Granted, Release, Released, Renew
+from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime
+from ..shared_connections import Share
 from . import encoding, errors
+from .audit_lists import AuditLists
 from .encoding import pack
 from .lock_renewals import BatchedRenewals
+from .make_connections import RedisConnections
 from .many_steps import REPLICA_TIMEOUT_MS, too_few_replicas
-from .packed_commands import PackedCommands, begin_evalsha
+from .name_index import LOCK, SLOT, NameIndex
+from .packed_commands import PackedCommands
 from .pools_on_demand import LazyPools
+from .reads import Reads
 from .reply_reader import ReplyError
-from .scripts import FAST_ACQUIRE, FAST_RELEASE, READ_STATE, STEP
+from .scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .send_and_redirect import Dispatcher, RoutedCommand
-from .thread_calls import LIST_AGAIN, PING, NowaitCalls
-from .topology import Topology
+from .thread_calls import PING, NowaitCalls
+from .topology import SingleServer
 
-NAMES = encoding.PREFIX + "names"
-FORGET = 7 * 86400  # seconds after which an unused name leaves the index
 KNOWN = 4096  # names whose keys are kept at hand
 CONFIRMED = (Acquire, Renew, Detach)
+BRIEF = 0.2  # seconds; a wait that takes longer is written into the index of busy names
 MANY_NAMES = 64  # of these a client of a cluster listens at every server, without searching for the server of each
 
 
-class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
+class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, Backend):
     scope = "machines"
+    has_index = True
 
     def __init__(
-        self, where: str, runtime: Runtime, namespace: str, topology: Topology, listeners: Any, min_replicas: int = 0
+        self, where: str, runtime: Runtime, namespace: str, share: Share[RedisConnections], min_replicas: int = 0
     ) -> None:
         self.where = where
         self.runtime = runtime
         self.namespace = namespace
-        self.topology = topology
+        self._share = share
+        self.listener = share.of.listener
+        self.listeners = share.of.listeners
+        topology = self.topology = share.of.topology
         # A grant made by another client's step must still be confirmed by the replicas. And an event loop may be
         # blocked for longer than the short time for which a pushed grant is valid.
         self.pushes_grants = runtime.blocking and not min_replicas
         self.min_replicas = min_replicas
         self._confirm = pack("WAIT", min_replicas, REPLICA_TIMEOUT_MS) if min_replicas else b""
-        self.listeners = listeners(runtime, self._new_listener())
         self._dispatcher = Dispatcher(topology, runtime, where)
         self._clock = runtime.clock
         self._node_of = topology.node
+        self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
         self._nowait = runtime.blocking and not min_replicas
         self._commands: dict[str, PackedCommands] = {}
-        self._index = f"{NAMES}:{namespace}" if namespace else NAMES
-        self._slot_of_names = key_slot(self._index.encode())
-        self._breaks = 0
+        self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
+        self._breaks = self.listeners.breaks + topology.breaks
+        self.index = NameIndex(self)
         self._begin_renewals()
-
-    def _new_listener(self) -> str:
-        self.listener = os.urandom(8).hex()
-        return encoding.LISTENERS + self.listener
-
-    def open_listener(self) -> str:
-        """A name, chosen when the client was made; the connection is opened by the first wait."""
-        return self.listener
 
     # -- one step
 
@@ -86,9 +83,6 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
         try:
             commands = self.commands_for(name)
             at = self.runtime.clock()
-            if at - commands.listed > LIST_AGAIN:
-                await self._list(name, commands, at)
-                at = self.runtime.clock()
             if not commands.contended:
                 payload = commands.pack_fast(command)
                 if payload is not None:
@@ -113,11 +107,17 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
             raw, *confirmed = await self._dispatcher.send(RoutedCommand(commands.slot, payload, STEP, before, after))
             commands.contended = raw.pop() != b"1"
             reply = encoding.decode_reply(raw)
-            if confirmed and type(reply) is Granted:
-                await self._replicated(confirmed[0], commands, command)
+            if type(reply) is Granted:
+                if confirmed:
+                    await self._replicated(confirmed[0], commands, command)
+                if type(command) in (Detach, Renew) and (lease := command.lease):  # type: ignore[union-attr]
+                    await self.index.put_ownerless(LOCK, name, lease / 1e6)  # perhaps no keeper lists it
             return Answer(reply, at)
         except errors.UNREADABLE as bad:
-            raise errors.unreadable(bad, name, self.where) from None
+            error = errors.unreadable(bad, name, self.where)
+            if isinstance(error, RecordDamaged):
+                await self.index.put_ownerless(LOCK, name, 0.0)  # so that a look shows it
+            raise error from None
 
     async def _replicated(self, count: Any, commands: PackedCommands, command: Command) -> None:
         """A grant counts only when enough replicas have it. Otherwise release a new one, and raise StoreError."""
@@ -148,12 +148,26 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
             await self.topology.learn()  # a client that only waits sends nothing else that would find the new server
             await self.listeners.listen(await self.topology.find(commands.slot))
 
-    async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
-        pushed: Pushed | None = await self.listeners.wait_for(ticket, timeout)
+    def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Coroutine[Any, Any, Pushed | None]:
+        return self.wait_listed(LOCK, name, ticket, timeout)
+
+    async def wait_listed(self, kind: str, name: str, ticket: str, timeout: float) -> Pushed | None:
+        """Wait for a wake-up; a wait that takes longer than a moment is written into the index of busy names."""
+        end = self.runtime.clock() + timeout
+        pushed = await self._wait(ticket, min(timeout, BRIEF))
+        if pushed is None and timeout > BRIEF:
+            await self.index.wait(kind, name, timeout - BRIEF)
+            pushed = await self._wait(ticket, max(end - self.runtime.clock(), 0.0))
         return pushed
 
+    def _wait(self, ticket: str, timeout: float) -> Coroutine[Any, Any, Pushed | None]:
+        listeners: Any = self.listeners
+        if self.runtime.blocking:
+            return listeners.wait_for(ticket, timeout)  # type: ignore[no-any-return]
+        return listeners.wait(ticket, self.runtime.event(), timeout)  # type: ignore[no-any-return]
+
     def notify_reset(self, call: Callable[[], None]) -> None:
-        self.listeners.on_break = call
+        self._share.on_reset = call
 
     def wake_here(self, tickets: Collection[str]) -> None:
         self.listeners.wake_here(tickets)
@@ -186,63 +200,15 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
             return NEVER  # the keeper then reads the state, and that shows whether the server can be reached
         return float(self.listeners.since)
 
-    # -- looking
-
-    async def look(self, name: str) -> tuple[LockState, int]:
-        commands = self._commands.get(name) or PackedCommands(self.namespace, name)
-        payload = begin_evalsha(READ_STATE, commands.keys, 0)
-        try:
-            return encoding.decode_state((await self._read(RoutedCommand(commands.slot, payload, READ_STATE)))[0])
-        except errors.UNREADABLE as bad:
-            raise errors.unreadable(bad, name, self.where) from None
+    # -- maintenance
 
     async def repair(self, name: str) -> list[str]:
         from .repair import repair
 
         return await repair(self, name)
 
-    async def looks(self, pattern: str) -> tuple[list[tuple[str, LockState | RecordDamaged]], int]:
-        matches = glob(pattern)
-        found: list[tuple[str, LockState | RecordDamaged]] = []
-        raw = (await self._read(RoutedCommand(self._slot_of_names, pack("ZRANGE", self._index, 0, -1))))[0]
-        now = await self._time()
-        for name in sorted(n.decode("utf-8", "replace") for n in raw):
-            if matches(name):
-                try:
-                    record, now = await self.look(name)
-                except RecordDamaged as damage:
-                    found.append((name, damage))
-                    continue
-                if record.fence:
-                    found.append((name, record))
-        return found, now
-
-    async def _read(self, request: RoutedCommand) -> list[Any]:
-        """Send a request that changes nothing. It is sent twice at most; without a reply it raises StoreError."""
-        try:
-            return await self._dispatcher.send(request)
-        except OutcomeUnknown:  # a connection that has been idle may have been dead for long
-            pass
-        try:
-            return await self._dispatcher.send(request)
-        except OutcomeUnknown as doubt:
-            raise unanswered(self.where, doubt) from None
-
-    async def _time(self) -> int:
-        found = (await self._read(RoutedCommand(self._slot_of_names, pack("TIME"))))[0]
-        return int(found[0]) * 1_000_000 + int(found[1])
-
-    # -- maintenance
-
-    async def _list(self, name: str, commands: PackedCommands, at: float) -> None:
-        """Write a name into the index that `ls` reads. No script can do that: the index has another slot."""
-        now = int(time.time())
-        put = pack("ZADD", self._index, now, name)
-        forget = pack("ZREMRANGEBYSCORE", self._index, "-inf", now - FORGET)
-        _, tidied = await self._dispatcher.send(RoutedCommand(self._slot_of_names, put, after=forget))
-        if type(tidied) is ReplyError:
-            raise errors.error_for(self.where, tidied)
-        commands.listed = at
+    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
+        await self.index.keep(locks, pools)
 
     async def tidy(self) -> None:
         """Nothing to do: keys expire by themselves."""
@@ -251,17 +217,19 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
         await self._time()
 
     async def close(self) -> None:
-        await self.listeners.close()
-        await self.topology.close()
+        await self.index.clear()
+        if self._share.leave():
+            await self._share.of.close()
 
     def forked(self) -> None:
-        self.listeners.forget(self._new_listener())
-        self.topology.forget()
+        self.index.forget()
+        self._share.of.forked()
+        self.listener = self._share.of.listener
 
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
 
-        home = await self.topology.find(self._slot_of_names)
+        home = await self.topology.find(SLOT)
         extra = self._rights_beside()
         return await examine(
             self.where, self._request, lambda: self.listeners.listen(home), extra, self._database, self.min_replicas
@@ -271,15 +239,15 @@ class RedisBackend(NowaitCalls, BatchedRenewals, LazyPools, Backend):
         """Send the doctor's commands to the server that has the key which they name, or to any."""
         import re
 
-        keys = re.findall(rb"fairlock:(?:\{[^}\r\n]+\}|names)", payload)
-        node = await self.topology.find(key_slot(keys[-1]) if keys else self._slot_of_names)
+        keys = re.findall(rb"fairlock:(?:\{[^}\r\n]+\}|busy)", payload)
+        node = await self.topology.find(key_slot(keys[-1]) if keys else SLOT)
         found: list[Any] = await node.request(payload, replies)
         return found
 
     def schema(self) -> str:
         from . import acl
 
-        return acl.text(self.where, self._rights_beside())
+        return acl.text(self.where, self._rights_beside(), self.namespace)
 
     def _rights_beside(self) -> tuple[str, ...]:
         """The rights that this client needs beside those of every client."""

@@ -16,7 +16,6 @@ from .encoding import pack
 from .packed_commands import PackedCommands
 from .reply_reader import ReplyError
 
-LIST_AGAIN = 3600.0  # seconds after which a name in use is written into the index again
 # Sent before a Release: the server then notifies the new holder before it replies to the releasing client.
 PING = pack("PING")
 RELEASED = Released(True)
@@ -30,6 +29,7 @@ class NowaitCalls:
     _commands: dict[str, PackedCommands]
     _clock: Callable[[], float]
     _node_of: Callable[[int], Any]
+    _only_node: Any  # the server, if there is one only
     _nowait: bool  # whether the caller is a thread and no replica has to confirm a step
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
@@ -38,12 +38,12 @@ class NowaitCalls:
         if commands is None or not self._nowait:
             return None
         at = self._clock()
-        if at - commands.listed > LIST_AGAIN:
-            return None
-        try:
-            node = self._node_of(commands.slot)
-        except LookupError:
-            return None
+        node = self._only_node
+        if node is None:
+            try:
+                node = self._node_of(commands.slot)
+            except LookupError:
+                return None
         if commands.contended:
             return self._step_nowait(name, commands, node, command, at)
         payload = commands.pack_fast(command)
@@ -55,7 +55,7 @@ class NowaitCalls:
             return self._step_nowait(name, commands, node, command, at)
         # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
         if type(command) is Acquire:
-            answer: Answer = new(Answer, (new(Granted, (int(raw[1:]), command[3])), at, False))
+            answer: Answer = new(Answer, (new(Granted, (int(raw[1:]), command[3], None)), at, False))
         else:
             answer = new(Answer, (RELEASED, at, False))
         return answer

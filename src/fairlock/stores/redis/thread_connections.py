@@ -137,23 +137,20 @@ class ThreadNode:
             self._wake_next()
         return found
 
+    async def request(self, payload: bytes, replies: int) -> list[Any]:
+        """Send, and read this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
+        found = self.request_many(payload, replies)
+        while found is None:
+            self._free.append(self._new_connection())
+            found = self.request_many(payload, replies)
+        return found
+
     def request_many(self, payload: bytes, replies: int) -> list[Any] | None:
         """The same as `request`, without waiting for a connection. None: nothing was sent."""
         try:
             connection = self._free.pop()
         except IndexError:
             return None
-        return self._exchange(connection, payload, replies)
-
-    async def request(self, payload: bytes, replies: int) -> list[Any]:
-        """Send, and read this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            connection = self._new_connection()
-        return self._exchange(connection, payload, replies)
-
-    def _exchange(self, connection: ThreadConnection, payload: bytes, replies: int) -> list[Any]:
         found: list[Any] = []
         try:
             connection.send(payload)
@@ -224,12 +221,14 @@ class ThreadNode:
             raise
 
     def _broken(self, connection: ThreadConnection, error: BaseException) -> BaseException:
-        """Close it, whatever the error is. Returns the error to raise."""
-        self.breaks += 1
+        """Close it, whatever the error is. Returns the error to raise. A Ctrl-C concerns no other connection."""
         self._decrement()
         connection.close()
+        if not isinstance(error, OSError | EOFError):
+            return error
+        self.breaks += 1
         self._drop()
-        return lost(self.where, error) if isinstance(error, OSError | EOFError) else error
+        return lost(self.where, error)
 
     def _decrement(self) -> None:
         with self._mutex:

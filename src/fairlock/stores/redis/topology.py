@@ -64,6 +64,9 @@ class Topology(Protocol):
 
     def nodes(self) -> list[Any]: ...
 
+    def masters(self) -> list[Any]:
+        """Return the servers that have slots, after any request to one of them."""
+
     async def close(self) -> None: ...
 
     def forget(self) -> None: ...
@@ -96,6 +99,8 @@ class SingleServer:
 
     def nodes(self) -> list[Any]:
         return [self._node]
+
+    masters = nodes
 
     async def close(self) -> None:
         await self._node.close()
@@ -258,6 +263,9 @@ class Cluster:
     def nodes(self) -> list[Any]:
         """Return the servers that are in use already."""
         return list(self._nodes.values())
+
+    def masters(self) -> list[Any]:
+        return [self.named(name) for name in dict.fromkeys(name for _, _, name in self._slots)]
 
     async def close(self) -> None:
         for node in self.nodes():

@@ -4,6 +4,8 @@ from typing import Any
 
 from ..base import Runtime
 from ..cas import CasBackend
+from ..shared_connections import Share
+from .executor import Executor
 from .store import SqlStore, ThreadSqlStore
 from .url import read
 
@@ -13,4 +15,15 @@ __all__ = ["SqlStore", "open_sql"]
 def open_sql(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> CasBackend:
     """A backend for this URL, or for where this Engine or AsyncEngine of SQLAlchemy goes. Opens no connection yet."""
     kind = ThreadSqlStore if runtime.blocking else SqlStore
-    return CasBackend(kind(read(target, runtime.blocking, options), runtime), runtime, namespace)
+    key = ("sql", target, tuple(sorted(options.items())))
+    share = Share(runtime, key, lambda: _connections(target, runtime, options))
+    return CasBackend(kind(share, runtime), runtime, namespace)
+
+
+def _connections(target: object, runtime: Runtime, options: dict[str, Any]) -> Executor:
+    address = read(target, runtime.blocking, options)
+    if runtime.blocking:
+        return Executor(address)
+    from .async_executor import AsyncExecutor
+
+    return AsyncExecutor(address)

@@ -1,20 +1,76 @@
-"""The executor for tasks. SQLAlchemy runs what is written for blocking drivers over those for asyncio."""
+"""The executor for tasks. SQLAlchemy runs what is written for blocking drivers over those for asyncio.
+
+There may be thousands of tasks, and there are few connections. The tasks wait for one in the order in which they came,
+as long as replies arrive: a crowd is no sign of a server that hangs. (The pool of SQLAlchemy fails each of them after
+the same time, however busy the server is.)
+"""
 
 import asyncio
+from collections import deque
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.util import greenlet_spawn
 
 from ..base import OutcomeUnknown
-from ..deadline import left
+from ..deadline import left, over
+from . import errors
 from .executor import Executor, Result
 from .schema import Statement
+from .url import CONNECTIONS, Address
 
 
 class AsyncExecutor(Executor):
     _kept: Any = None
 
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self._free = CONNECTIONS
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._replies = 0
+
     async def run(self, statement: Statement, values: dict[str, Any]) -> Result:
+        if self._free > 0:
+            self._free -= 1
+        else:
+            await self._wait_for_a_connection()
+        try:
+            result = await self._run(statement, values)
+            self._replies += 1
+            return result
+        except (errors.Conflict, errors.Exists, errors.NoTable):
+            self._replies += 1
+            raise
+        finally:
+            self._next()
+
+    async def _wait_for_a_connection(self) -> None:
+        """Wait until it is this task's turn. StoreError if no task got a reply for as long as a reply may take."""
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(mine)
+        try:
+            while not mine.done():
+                before = self._replies
+                await asyncio.wait((mine,), timeout=max(left(self._timeout), 0))
+                if not mine.done() and (over() or self._replies == before):
+                    raise errors.cannot_connect(self.dialect, self.where, sa.exc.TimeoutError())
+        except BaseException:
+            if mine.done():
+                self._next()
+            else:
+                mine.cancel()
+            raise
+
+    def _next(self) -> None:
+        """A connection is free: it is the turn of the next task that waits."""
+        while self._queue:
+            heir = self._queue.popleft()
+            if not heir.done():
+                heir.set_result(None)
+                return
+        self._free += 1
+
+    async def _run(self, statement: Statement, values: dict[str, Any]) -> Result:
         if self._uses_libpq and self._parked and values:
             found = await self._by_parked(statement, values)
             if found is not None:
@@ -68,6 +124,11 @@ class AsyncExecutor(Executor):
             asyncio.get_running_loop().call_soon(lent.invalidate)
         else:
             lent.invalidate()
+
+    def forked(self) -> None:
+        self._free = CONNECTIONS
+        self._queue.clear()
+        super().forked()
 
     async def close(self) -> None:
         await greenlet_spawn(self.drop_idle)

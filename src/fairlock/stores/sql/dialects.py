@@ -52,6 +52,8 @@ class Dialect:
     label_bytes = 1 << 30  # the room for an owner
     session = ""  # the first statement on each new connection
     makes_if_absent = True
+    write_unlocked: Statement | None = None
+    """Writes like `write`, and does not wait for a row that a transaction has locked; None: there is no such one."""
     shows = False
     """Whether a refused write replies with the current row."""
 
@@ -79,6 +81,9 @@ class Dialect:
         self.scan_all = self._compile(found, True)  # not `key >= ''`: on Oracle that is NULL, and met by no row
         self.scan = self._compile(found.where(LOCKS.c.key >= value("key")), True)
         self.scan_on = self._compile(found.where(LOCKS.c.key > value("key")), True)
+        busy = found.where(LOCKS.c.owner != literal(self.nobody))
+        self.scan_busy = self._compile(busy, True)
+        self.scan_busy_on = self._compile(busy.where(LOCKS.c.key > value("key")), True)
         self.time = self._compile(self._reading().select_from(self._one()), True)
 
     def _compile(self, clause: Any, reads: bool = False) -> Statement:
@@ -233,6 +238,12 @@ class MariaDB(Dialect):
     def clock(self) -> Any:
         began: Any = sa.literal_column("'1970-01-01 00:00:00'")
         return sa.func.timestampdiff(sa.literal_column("MICROSECOND"), began, sa.literal_column("UTC_TIMESTAMP(6)"))
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        super().__init__(dialect)
+        if getattr(dialect, "is_mariadb", False):  # MySQL has no such prefix
+            now = "SET STATEMENT innodb_lock_wait_timeout=0 FOR "
+            self.write_unlocked = self.write._replace(text=now + self.write.text)
 
     def _in_time(self) -> Any:
         return sa.func.last_insert_id(self.clock()).between(number("now"), number("now") + FRESH)

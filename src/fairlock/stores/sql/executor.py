@@ -1,4 +1,4 @@
-"""Runs a statement: the raw cursor of a pooled connection, nothing else.
+"""Runs a statement: the raw cursor of a pooled connection, nothing else. All clients of one address share the pool.
 
 For tasks the same function runs under SQLAlchemy's own bridge to the drivers for asyncio (`async_executor`). After any
 problem that is not a plain error of the server, the connection is closed, and the idle ones with it: most likely they
@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from ...errors import LockError, StoreError
 from ..deadline import limit, over
+from ..shared_connections import SharedConnections
 from . import errors
 from .dialects import Dialect, dialect_for
-from .schema import Statement, ddl
+from .schema import TUNING, Statement, ddl
 from .url import CONNECTIONS, Address, on
 
 
@@ -26,8 +28,10 @@ class Result(NamedTuple):
     now: int
 
 
-class Executor:
+class Executor(SharedConnections):
     def __init__(self, address: Address) -> None:
+        super().__init__()
+        self.address = address
         self.where = address.where
         self.engine = address.engine
         self.dialect: Dialect = dialect_for(address.scheme, address.engine.dialect)
@@ -37,7 +41,7 @@ class Executor:
         self._parked: list[tuple[Any, Any]] = []
         self._uses_libpq = address.engine.dialect.driver == "psycopg"
         self._limits = address.engine.dialect.driver in ("pymysql", "oracledb", "oracledb_async")
-        # A client that is forgotten without being closed disconnects in silence. (By a finalizer that has the
+        # Clients that are forgotten without being closed disconnect in silence. (By a finalizer that has the
         # connections: in a __del__ of ours they might have been collected already.)
         self._open: list[Any] = []
         self._pid = os.getpid()
@@ -45,6 +49,10 @@ class Executor:
         on("connect", self.engine, self._made, first=True)
         on("connect", self.engine, self._opened)
         on("close", self.engine, self._closes)
+
+    def count_statements(self) -> int:
+        """Return how many were sent, of all clients that share these connections."""
+        return self.statements
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Result:
         return self.execute(statement, values)
@@ -56,6 +64,9 @@ class Executor:
                 await self.run(Statement(text, (), False), {})
             except (errors.Exists, errors.Conflict):
                 pass
+            except StoreError:
+                if text not in TUNING.values():  # the table belongs to another user
+                    raise
 
     def execute(self, statement: Statement, values: dict[str, Any]) -> Result:
         again = statement.reads
@@ -119,7 +130,9 @@ class Executor:
             return lent, self._libpq_for(lent) if self._uses_libpq else lent.cursor()
         except sa.exc.DBAPIError as error:  # of a statement that SQLAlchemy sends for an engine of the caller
             raise errors.cannot_connect(self.dialect, self.where, error.orig or error) from None
-        except (sa.exc.TimeoutError, self.engine.dialect.loaded_dbapi.Error, OSError, TypeError, UnicodeError) as error:
+        except LockError:
+            raise
+        except Exception as error:  # drivers also raise AttributeError and EOFError for a connection that breaks
             raise errors.cannot_connect(self.dialect, self.where, error) from None
 
     def _libpq_for(self, lent: Any) -> Any:
@@ -196,10 +209,10 @@ class Executor:
 
     async def close(self) -> None:
         self.drop_idle()
-        self.abandon()  # what others of this client are still using
+        self.abandon()  # what is still in use
 
     def forked(self) -> None:
-        """The connections are the parent's: they may not even be closed here."""
+        """The connections are the parent's: they may not even be closed here. Each client calls this."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             _leaked.extend([self.engine.pool, *self._open, *self._parked])

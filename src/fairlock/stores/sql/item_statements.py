@@ -97,6 +97,11 @@ class Items:
         self.all = self._compile(found, True)
         self.all_on = self._compile(found.where(ITEMS.c.key > value("key")), True)
         self.count = self._compile(self._counting(now), True)
+        first = sa.select(sa.func.min(ITEMS.c.pool))  # one after the other, by the index: not by all items
+        self.first_pool = self._compile(first, True)
+        self.next_pool = self._compile(first.where(ITEMS.c.pool > value("pool")), True)
+        held = sa.and_(_here, ITEMS.c.score > now, ITEMS.c.ticket != literal(dialect.nobody))
+        self.taken = self._compile(dialect.first(SCANNED, sa.select(now, *COLUMNS).where(held)), True)
 
     def _compile(self, clause: Any, reads: bool = False) -> Statement:
         return compiled(clause, self._dialect.sa, reads)

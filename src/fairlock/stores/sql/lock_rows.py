@@ -13,15 +13,16 @@ from typing import Any
 
 from ...errors import ConfigError, LockError, StoreError, refused
 from ...rules.locks import Wakeup
-from ..base import OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Sample, Store, Written
+from ..base import Event, OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Sample, Written
 from ..jitter import jitter
 from ..server_clock import ServerClock
+from ..shared_connections import Share
 from ..wakeups import WakeupInbox
-from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
+from .dialects import EMPTY_BODY, PostgreSQL
 from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
+from .scan_rows import ScanRows
 from .schema import Statement
-from .url import Address
 from .wakeups import wakeups_for
 
 BATCH = 128  # rows in one statement
@@ -30,28 +31,26 @@ NOTHING_DONE = (StoreError, ConfigError, Conflict, Exists, NoTable)
 CONFLICTS = 100  # times that the server itself refuses a statement because of others
 
 
-class SqlRows(Store):
+class SqlRows(ScanRows):
+    place: tuple[str, str] | None = None  # the name of the table with its schema, and the server: see seal.py
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
 
-    def __init__(self, address: Address, runtime: Runtime) -> None:
-        self.address = address
-        self.where = address.where
-        self.executor = self._make_executor(address, runtime)
+    def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
+        self._share = share
+        self.executor = self.keeper_key = share.of
+        self.address = self.executor.address
+        self.where = self.address.where
         self.dialect = self.executor.dialect
+        self.shows_conflicts = self.dialect.shows
         self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
+        self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
         self.runtime = runtime
         self.inbox = WakeupInbox(runtime.mutex)  # of waiters that poll
         self._clock = runtime.clock
         self._server = ServerClock(runtime.clock, self.cache_ttl)
         self._lost: dict[str, int] = {}
+        self._making: Event | None = None  # one of this client creates the tables
         self._closed = False
-
-    def _make_executor(self, address: Address, runtime: Runtime) -> Executor:
-        if runtime.blocking:
-            return Executor(address)
-        from .async_executor import AsyncExecutor
-
-        return AsyncExecutor(address)
 
     def client_clock(self) -> float:
         return self._clock()
@@ -124,7 +123,7 @@ class SqlRows(Store):
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
         if not isinstance(self.dialect, PostgreSQL):
-            return await super().write_many(writes)
+            return [await self._write_unlocked(one) for one in writes]
         versions = [_version() for _ in writes]
         rows = [one.row for one in writes]
         values: dict[str, list[Any]] = {
@@ -138,6 +137,17 @@ class SqlRows(Store):
             return [None] * len(writes)
         done = {key for (key,) in result.rows}
         return [version if row.key in done else None for row, version in zip(rows, versions, strict=True)]
+
+    async def _write_unlocked(self, one: RowWrite) -> int | None:
+        if self.dialect.write_unlocked is None:
+            done = await self.write(one.row, one.expected, one.now, ())
+            return int(done.version) if isinstance(done, Written) else None
+        version = _version()
+        _, values = self._writing(*one.row, version, one.expected, one.now, ())
+        try:
+            return version if (await self.call(self.dialect.write_unlocked, values)).met else None
+        except Conflict:
+            return None
 
     def _writing(
         self, key: str, score: int, owner: str, body: str, version: int, expected: int | str | None, now: int,
@@ -186,21 +196,6 @@ class SqlRows(Store):
         lost = self._lost[key] = self._lost.get(key, 0) + 1
         return lost < LOSSES
 
-    async def scan(self, prefix: str) -> list[RowSnapshot]:
-        found: list[RowSnapshot] = []
-        dialect = self.dialect
-        statement, values = (dialect.scan, {"v_key": prefix}) if prefix else (dialect.scan_all, {})
-        while True:
-            at = self._clock()
-            result = await self.call(statement, values)
-            for now, key, *rest in result.rows:
-                if not key.startswith(prefix):
-                    return found
-                found.append(self._seen(key, (now, *rest), at))
-            if len(result.rows) < SCANNED:
-                return found
-            statement, values = dialect.scan_on, {"v_key": found[-1].row.key}  # type: ignore[union-attr]
-
     async def delete(self, key: str, expected: int | str) -> bool:
         return (await self.call(self.dialect.delete, {"v_key": key, "v_expected": expected})).met > 0
 
@@ -215,8 +210,7 @@ class SqlRows(Store):
             except NoTable:
                 if made:
                     raise refused(f"{self.where} has no tables of fairlock, and cannot create any. {SCHEMA}") from None
-                made = True
-                await self._make_tables()
+                made = await self._make_tables()
             except Conflict:
                 if statement is not self.dialect.claim and not statement.reads:
                     raise
@@ -226,7 +220,12 @@ class SqlRows(Store):
     def crowded(self) -> StoreError:
         return StoreError(f"{self.where} refused a statement {CONFLICTS} times because of other clients. Try again.")
 
-    async def _make_tables(self) -> None:
+    async def _make_tables(self) -> bool:
+        """Create the tables. Return False if another one of this client was at it, and this one has waited for that."""
+        if self._making is not None:
+            await self._making.wait(self.address.timeout)
+            return False
+        making = self._making = self.runtime.event()
         try:
             await self.executor.make_tables()
         except StoreError as error:
@@ -235,6 +234,10 @@ class SqlRows(Store):
                     f"{self.where} has no tables of fairlock, and this user may not create them. {SCHEMA}"
                 ) from None
             raise
+        finally:
+            self._making = None
+            making.set()
+        return True
 
 
 class ThreadRows(SqlRows):

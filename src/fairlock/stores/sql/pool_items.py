@@ -15,6 +15,7 @@ from ...rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged, shown, sound
+from ..swapped_items import TRIES
 from .dialects import SCANNED
 from .errors import Conflict, Exists
 from .item_statements import Items
@@ -23,8 +24,6 @@ from .schema import Statement
 if TYPE_CHECKING:
     from .executor import Result
     from .store import SqlStore
-
-TRIES = 400  # more in a row than any real crowd causes
 
 
 class SqlItemStore(ItemStore):
@@ -230,6 +229,19 @@ class SqlItemStore(ItemStore):
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         found, now = await self._all(pool)
         return [shown(pool, kept) for kept in found], now
+
+    async def pools(self) -> list[str]:
+        found: list[str] = []
+        result, _ = await self._call(self._statements.first_pool)
+        while (name := result.rows[0][0]) is not None:
+            found.append(name)
+            result, _ = await self._call(self._statements.next_pool, pool=name)
+        return found
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        result, at = await self._call(self._statements.taken, pool=pool)
+        found = [shown(pool, self._kept(row)) for _, *row in result.rows]
+        return found, self._store.sampled(result.rows[0][0], at) if result.rows else 0
 
     async def repair(self, pool: str) -> list[str]:
         """Set the damaged items of this pool aside. Return their keys."""

@@ -51,7 +51,8 @@ LOCKS = sa.Table(
     sa.Column("body", _text(), nullable=False, comment="the state of the lock, JSON"),
     sa.Column("version", Id, nullable=False, comment="new with every write, never again the same"),
     # Half of each page stays free: then a new version of a row finds room beside the old one and no index is touched.
-    # And a long queue stays in the row as it is, as far as a page goes, or it would be packed and cut up by each write.
+    # And a long queue stays in the row as it is, as far as a page goes, or it would be cut up by each write. Nor is it
+    # compressed (TUNING): with 64 in the queue that would be two thirds of the server's work.
     info={"postgresql": "WITH (fillfactor=50, toast_tuple_target=8160)"},  # SQLAlchemy 2.0 has no keyword for it
     mysql_engine="InnoDB",
     mariadb_engine="InnoDB",
@@ -72,6 +73,8 @@ ITEMS = sa.Table(
     mysql_engine="InnoDB",
     mariadb_engine="InnoDB",
 )
+TUNING = {"postgresql": f"ALTER TABLE {LOCKS.name} ALTER COLUMN body SET STORAGE EXTERNAL"}
+"""What comes after the tables; only for speed. Before PostgreSQL 16 a CREATE TABLE cannot contain it."""
 DUE = sa.Index("fairlock_due", ITEMS.c.pool, ITEMS.c.score)
 
 
@@ -128,4 +131,5 @@ def ddl(dialect: sa.Dialect, if_absent: bool = True) -> list[str]:
             str(sa.schema.CreateIndex(index, if_not_exists=if_absent).compile(dialect=dialect))
             for index in sorted(table.indexes, key=lambda index: str(index.name))
         ]
+    found += [TUNING[dialect.name]] if dialect.name in TUNING else []
     return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in found]

@@ -7,13 +7,15 @@ them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_list
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ..base import NEVER, Pushed, Runtime
+from ..base import NEVER, Pushed, RowSnapshot, Runtime
+from ..shared_connections import Share
+from .executor import Executor
 from .lock_rows import SqlRows, ThreadRows
 from .schema import ddl
-from .url import Address
 from .wakeups import listen, poll
 
 if TYPE_CHECKING:
+    from ..user_transaction import UserTransaction
     from .notify_listener import NotifyListener
     from .pool_items import SqlItemStore
 
@@ -27,9 +29,9 @@ class SqlStore(SqlRows):
     shares_steps = True
     backs_off = True  # of 64 clients that come at once, each needs 25 statements and not a hundred
 
-    def __init__(self, address: Address, runtime: Runtime) -> None:
-        super().__init__(address, runtime)
-        self.skew = address.skew
+    def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
+        super().__init__(share, runtime)
+        self.skew = self.address.skew
         # A row that shows our grant was read after the write that granted it. But such a grant must be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
@@ -85,6 +87,11 @@ class SqlStore(SqlRows):
 
     # -- the rest
 
+    async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
+        from .seal import lock_row
+
+        return await lock_row(self, key, transaction, lease)
+
     async def ping(self) -> None:
         at = self._clock()
         result = await self.call(self.dialect.time, {})
@@ -100,13 +107,15 @@ class SqlStore(SqlRows):
             thread = remove_reader(listener, self)
             if thread is not None:
                 await self.runtime.call(thread.join, GOODBYE)
-        await self.executor.close()
+        if self._share.leave():
+            await self.executor.close()
 
     def forked(self) -> None:
         self._server.forget()
         self.listener = ""
         self._listener = None
         self._lost.clear()
+        self._making = None
         self.row_cache.clear()
         self.inbox.clear()
         self.executor.forked()

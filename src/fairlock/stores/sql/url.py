@@ -31,7 +31,7 @@ LOOPBACK = (None, "", "localhost", "127.0.0.1", "::1")
 OWN = ("listen", "timeout", "skew", "timesten")
 TIMEOUT = 5.0  # seconds to wait for a reply
 PSYCOPG = (3, 3, 6)  # the first whose waits have a limit
-CONNECTIONS = 8  # of one client, at most; statements are short
+CONNECTIONS = 8  # of all clients that share them, at most; statements are short
 
 Connect = Callable[[Any], None]
 

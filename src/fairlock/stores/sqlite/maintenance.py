@@ -1,4 +1,4 @@
-"""Checkpoints, and the removal of rows unused for a day and of sockets of dead clients.
+"""Checkpoints, and the removal of rows unused for a day, of old audit lines, and of sockets of dead clients.
 
 Checkpoints are not left to SQLite: under constant writes its own never came to reset the log (100 MB in 4 s). One
 client at a time does it, elected by a lock on the directory of the sockets, right after a commit of its own: then no
@@ -16,6 +16,7 @@ import sqlite3
 import time
 
 from ...rules.locks import codec
+from ..keys import is_audit
 from . import errors
 from .as_file_owner import rights_of
 from .connection import SETTINGS, Closed, Connection, connect
@@ -150,12 +151,18 @@ class Maintenance:
         now = self._db.now()
         gone = 0
         for _, key, body, version in rows:
+            if is_audit(key):
+                from ...rules.locks import audit_lines
+
+                lines = audit_lines.decode(body)
+                if not lines or lines[0].at + audit_lines.KEPT_FOR < now / 1e6:
+                    gone += self._db.change(DELETE, (key, version))
+                continue
             try:
                 record = codec.decode(body)
             except ValueError:
                 continue
-            idle = not record.holders and not record.queue and not record.fixed
-            if idle and max(record.seen, record.fence) < now - IDLE and all(g.until < now for g in record.tombstones):
+            if record.is_idle(now, IDLE):
                 gone += self._db.change(DELETE, (key, version))
         return gone
 

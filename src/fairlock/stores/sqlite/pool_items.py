@@ -61,6 +61,9 @@ ASIDE = """UPDATE fairlock_items SET score=?, fence=?, ticket=?, lease=?, owner=
 COUNT = """SELECT sum(score>=0 AND score<=:now AND ticket=''), sum(score>:now AND ticket=''),
     sum(score>:now AND ticket<>''), sum(score>=0 AND score<=:now AND ticket<>''), sum(score<0)
     FROM fairlock_items WHERE pool=:pool"""
+POOLS = "SELECT min(pool) FROM fairlock_items WHERE pool>?"  # one after the other, by the index: not by all items
+TAKEN = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=? AND score>? AND ticket<>'' ORDER BY score LIMIT 1000"
+IS_THERE = "SELECT 1 FROM sqlite_master WHERE name='fairlock_items'"
 BATCH = 64  # items renewed in one statement: fewer than locks, because each has more values
 NEW_ITEM = "(" + ", ".join("?" * 12) + ")"
 GET_MANY = f"SELECT pool, {COLUMNS} FROM fairlock_items WHERE (pool, key) IN (VALUES {{}})"
@@ -179,6 +182,23 @@ class SqliteItemStore(ItemStore):
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         rows = await self._rows(pool)
         return [shown(pool, row) for row in rows], await self._call(lambda db, at: db.now())
+
+    async def pools(self) -> list[str]:
+        if not await self._call(lambda db, at: db.rows(IS_THERE, ())):
+            return []
+        found: list[str] = []
+        while True:
+            ((last,),) = await self._call(lambda db, at: db.rows(POOLS, (found[-1] if found else "",)))
+            if last is None:
+                return found
+            found.append(last)
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        def read(db: Connection, at: float) -> tuple[list[ItemState], int]:
+            now = db.now()
+            return [shown(pool, row) for row in db.rows(TAKEN, (pool, now))], now
+
+        return await self._call(read)
 
     async def _rows(self, pool: str) -> list[Any]:
         found: list[Any] = []

@@ -25,6 +25,7 @@ from .maintenance import GLANCE, Maintenance
 from .wait_for_wakeup import WakeupWaiters
 
 if TYPE_CHECKING:
+    from ..user_transaction import UserTransaction
     from .pool_items import SqliteItemStore
 
 UPDATE = "UPDATE fairlock_locks SET score=?, owner=?, body=?, version=? WHERE key=? AND version=?"
@@ -33,12 +34,16 @@ INSERT = (
 )
 SELECT = "SELECT score, owner, body, version FROM fairlock_locks WHERE key=?"
 SCAN = "SELECT key, score, owner, body, version FROM fairlock_locks WHERE key > ? ORDER BY key LIMIT 1000"
+SCAN_BUSY = """SELECT key, score, owner, body, version, rowid FROM fairlock_locks WHERE rowid > ? AND owner IS NOT ''
+    ORDER BY rowid LIMIT 1000"""  # by rowid: as they lie in the file, without a look at the index
 FIRST_SCAN = SCAN.replace("key > ?", "key >= ?")
 DELETE = "DELETE FROM fairlock_locks WHERE key=? AND version=?"
 _ANYHOW = "CASE typeof({0}) WHEN 'integer' THEN {0} ELSE CAST({0} AS BLOB) END"  # of a text that may not be UTF-8
 _COLUMNS = ", ".join(map(_ANYHOW.format, ("score", "owner", "body", "version")))
 UNREADABLE = f"SELECT {_COLUMNS} FROM fairlock_locks WHERE key=?"
 SCAN_UNREADABLE = f"SELECT CAST(key AS BLOB), {_COLUMNS} FROM fairlock_locks WHERE key > ? ORDER BY key LIMIT 1000"
+SCAN_BUSY_UNREADABLE = f"""SELECT CAST(key AS BLOB), {_COLUMNS}, rowid FROM fairlock_locks
+    WHERE rowid > ? AND owner IS NOT '' ORDER BY rowid LIMIT 1000"""
 REPLACE = """UPDATE fairlock_locks SET score=?, owner=?, body=?, version=?
     WHERE key=? AND CAST(version AS BLOB) IS CAST(? AS BLOB)"""
 UNLISTED = "SELECT 1 FROM fairlock_locks WHERE rowid > (SELECT max(rowid) FROM fairlock_locks) - 5000 AND +key=?"
@@ -87,7 +92,7 @@ class SqliteStore(Store):
         path, options = location.parse(target if target is not None else location.default_path())
         if busy_timeout is not None:
             options["busy_timeout"] = str(busy_timeout)
-        self.path = path
+        self.path = self.keeper_key = path
         self.where = "sqlite:///" + path
         self.busy_timeout = _read_busy_timeout(options) if options else BUSY_TIMEOUT
         # A client that grants a lock to another notifies it after the write, which is as good as from inside it. But
@@ -294,14 +299,28 @@ class SqliteStore(Store):
             rows = await self._run(self._select, scan, anyhow, (last,))
             now = self._db.now()
             for key, score, owner, body, version in rows:
-                if type(key) is not str:
-                    key = str(key, "utf-8", "replace") if type(key) is bytes else str(key)
+                key = _text(key)
                 if not key.startswith(prefix):
                     return found
                 found.append(RowSnapshot(Row(key, score, owner, body), version, now, at))
                 last = key
             if len(rows) < 1000:
                 return found
+
+    async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
+        found: list[RowSnapshot] = []
+        last = 0
+        await self._check(self._clock())
+        while True:
+            at = self._clock()
+            rows = await self._run(self._select, SCAN_BUSY, SCAN_BUSY_UNREADABLE, (last,))
+            now = self._db.now()
+            for key, score, owner, body, version, _ in rows:
+                if (name := _text(key)).startswith(prefix):
+                    found.append(RowSnapshot(Row(name, score, owner, body), version, now, at))
+            if len(rows) < 1000:
+                return found
+            last = rows[-1][-1]
 
     def _select(self, sql: str, anyhow: str, values: tuple[object, ...]) -> list[Any]:
         """Return these rows; if a text in them is not UTF-8, as bytes, which are never decoded as a record."""
@@ -369,6 +388,19 @@ class SqliteStore(Store):
 
     def client_clock(self) -> float:
         return self._clock()
+
+    def store_clock(self) -> int:
+        return self._db.now()
+
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Device and inode of the database."""
+        return self._db.file
+
+    async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
+        from .seal import lock_row
+
+        return await lock_row(self, key, transaction)
 
     async def statement(self, run: Callable[[Connection], T]) -> T:
         """Run one statement of the item store, as all others are run."""
@@ -541,6 +573,13 @@ class SqliteStore(Store):
         lines = [f"-- {self.where}: created by the first use, nothing to do by hand", "PRAGMA page_size=2048;"]
         lines += ["PRAGMA journal_mode=WAL;", *(s + ";" for s in SETTINGS), *(t + ";" for t in (*TABLES, *ITEMS))]
         return "\n".join(lines)
+
+
+def _text(key: object) -> str:
+    """Return a key as text, whatever a damaged file has in its place."""
+    if type(key) is str:
+        return key
+    return str(key, "utf-8", "replace") if type(key) is bytes else str(key)
 
 
 def _read_busy_timeout(options: dict[str, str]) -> float:

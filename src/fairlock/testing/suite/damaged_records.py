@@ -16,7 +16,7 @@ class TestDamagedRecords(Behaviours):
         with pytest.raises(RecordDamaged, match=r"is damaged.*`fairlock doctor --repair bad` resets it") as caught:
             await other.lock("bad").acquire(timeout=5)
         assert caught.value.name == "bad"
-        found = {resource.name: resource.kind for resource in (await other.snapshot()).resources}
+        found = {resource.name: resource.kind for resource in (await harness.snapshot()).resources}
         assert found == {"good": "lock", "bad": "damaged"}
         with pytest.raises(LeaseLost):
             await bad.renew()

@@ -26,7 +26,7 @@ class TestDecorating(Behaviours):
 
         @client.guard
         async def report() -> list[str]:
-            return [r.name for r in (await harness.observer.snapshot()).resources if r.holders]
+            return [r.name for r in (await harness.snapshot()).resources if r.holders]
 
         (name,) = await report()
         assert name.endswith("report")

@@ -138,7 +138,7 @@ class TestHandles(Behaviours):
 
     async def test_a_handle_is_shown_nowhere(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x", handle=SECRET))
-        assert SECRET not in repr(await harness.observer.snapshot()) + lease.ticket + repr(lease)
+        assert SECRET not in repr(await harness.snapshot()) + lease.ticket + repr(lease)
         await lease.release()
         with pytest.raises(NotHeld):
             await harness.connect().extend("x", 5, handle=SECRET)

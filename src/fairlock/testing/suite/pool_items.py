@@ -147,7 +147,8 @@ class TestItems(PoolBehaviours):
         assert await harness.connect(namespace="n").pool("a").acquire(False) is None
         assert await client.lock("a").acquire(False)
         assert (await get(client.pool("a"))).key == "x"
-        assert [r.name for r in (await harness.observer.snapshot()).resources] == ["a"]
+        found = (await harness.snapshot()).resources
+        assert sorted((r.name, r.kind) for r in found) == [("a", "lock"), ("a", "pool")]
 
 
 class TestNamedItems(PoolBehaviours):

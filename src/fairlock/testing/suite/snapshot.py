@@ -5,7 +5,7 @@ import pytest
 from ...errors import LockTimeout
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, every_kind, take
+from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, take
 
 
 @every_kind
@@ -24,7 +24,7 @@ class TestInspecting(Behaviours):
         before = await harness.resource("x")
         for _ in range(3):
             assert await kind.rival(harness.connect(), "x").locked()
-            await harness.observer.snapshot()
+            await harness.snapshot()
         after = await harness.resource("x")
         assert [e.ticket for e in after.queue] == [e.ticket for e in before.queue]
         assert (after.fence, len(after.holders)) == (before.fence, 1)
@@ -43,7 +43,7 @@ class TestInspecting(Behaviours):
         harness.go(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
         await harness.in_queue("x", 1)
         await harness.pass_time(0.1)
-        snapshot = await harness.observer.snapshot("x")
+        snapshot = await harness.snapshot("x")
         assert snapshot.store == harness.observer.store
         (resource,) = snapshot.resources
         assert (resource.name, resource.fence) == ("x", lease.fence if resource.kind == "semaphore" else resource.fence)
@@ -85,15 +85,42 @@ class TestSnapshots(Behaviours):
         for name in ("a:1", "a:2", "b:1", "a*"):
             await take(client.lock(name))
         patterns = ("a:*", "?:1", "b:1", "c", "*")
-        names = [[r.name for r in (await harness.observer.snapshot(p)).resources] for p in patterns]
+        names = [[r.name for r in (await harness.snapshot(p)).resources] for p in patterns]
         assert names == [["a:1", "a:2"], ["a:1", "b:1"], ["b:1"], [], ["a*", "a:1", "a:2", "b:1"]]
+
+    async def test_only_what_is_busy_is_shown_unless_idle_names_are_asked_for(self, harness: Harness) -> None:
+        client = harness.connect()
+        for name in ("held", "used", "used too"):
+            async with client.lock(name):
+                pass
+        await client.resize("resized", 3)
+        await take(client.lock("held"))
+        assert [r.name for r in (await harness.snapshot()).resources] == ["held"]
+        found = (await harness.snapshot(idle=True)).resources
+        assert [(r.name, r.busy) for r in found] == [
+            ("held", True), ("resized", False), ("used", False), ("used too", False)
+        ]  # fmt: skip
+        assert [r.name for r in (await harness.snapshot("used*", idle=True)).resources] == ["used", "used too"]
+
+    async def test_one_name_is_shown_even_if_it_is_idle(self, harness: Harness) -> None:
+        client = harness.connect()
+        async with client.lock("x"):
+            pass
+        (resource,) = (await harness.observer.snapshot("x")).resources
+        assert (resource.name, resource.busy) == ("x", False)
+        assert (await harness.observer.snapshot("never used")).resources == ()
+
+    async def test_the_time_of_a_look_is_known_even_if_nothing_is_busy(self, harness: Harness) -> None:
+        first = (await harness.snapshot()).now
+        await harness.pass_time(0.01)
+        assert 0 < first <= (await harness.snapshot()).now
 
     async def test_kinds_are_distinguished(self, harness: Harness) -> None:
         client = harness.connect()
         await take(client.lock("l"))
         await take(client.rwlock("r").read())
         await take(client.semaphore("s", 4))
-        resources = (await harness.observer.snapshot()).resources
+        resources = (await harness.snapshot()).resources
         assert [(r.name, r.kind) for r in resources] == [("l", "lock"), ("r", "rwlock"), ("s", "semaphore")]
         assert resources[2].capacity == 4
 
@@ -108,4 +135,42 @@ class TestSnapshots(Behaviours):
         assert await one.lock("x").acquire(False) is None
         assert await harness.connect(namespace="one").lock("x").acquire(False) is None
         assert await harness.connect().lock("x").acquire(False)
-        assert [r.name for r in (await harness.connect().snapshot()).resources] == ["x"]
+        assert [r.name for r in (await harness.snapshot()).resources] == ["x"]
+        every = (await harness.snapshot(namespaces=True)).resources
+        assert [(r.namespace, r.name) for r in every] == [("", "x"), ("one", "x")]
+        used = (await harness.snapshot("?", idle=True, namespaces=True)).resources
+        assert [(r.namespace, r.name) for r in used] == [("", "x"), ("one", "x"), ("two", "x")]
+        assert [r.namespace for r in (await one.snapshot("x")).resources] == ["one"]
+
+
+class TestPoolsInSnapshots(PoolBehaviours):
+    async def test_a_pool_shows_who_has_what_and_who_waits(self, harness: Harness) -> None:
+        mine, theirs = harness.connect(owner="mine"), harness.connect(owner="theirs")
+        jobs = mine.pool("jobs")
+        await jobs.add_many(["a", "b", "c"])
+        await (await get(jobs)).done()
+        item = await get(jobs)
+        await get(jobs)
+        harness.go(theirs.pool("jobs").acquire(timeout=5))
+        await harness.workers("jobs", 1)
+        await harness.pass_time(0.1)
+        (resource,) = (await harness.snapshot()).resources
+        assert (resource.name, resource.kind, resource.capacity) == ("jobs", "pool", 2)
+        assert resource.items == (0, 0, 2, 0, 1)
+        assert [(one.owner, one.item) for one in resource.holders] == [("mine", "b"), ("mine", "c")]
+        assert resource.holders[0].fence == item.fence
+        assert 0.1 <= resource.holders[0].held_for < 10
+        assert 0 < resource.holders[0].expires_in <= 60
+        assert [one.owner for one in resource.queue] == ["theirs"]
+        assert 0.1 <= resource.queue[0].waited < 10
+
+    async def test_an_idle_pool_is_shown_if_idle_names_are_asked_for(self, harness: Harness) -> None:
+        await harness.connect().pool("jobs").add_many(["a", "b"])
+        await harness.connect(namespace="other").pool("more").add("x")
+        assert (await harness.snapshot()).resources == ()
+        (resource,) = (await harness.snapshot("*", idle=True)).resources
+        assert (resource.kind, resource.busy, resource.items) == ("pool", False, (2, 0, 0, 0, 0))
+        assert (await harness.snapshot("other*", idle=True)).resources == ()
+        found = (await harness.snapshot(idle=True, namespaces=True)).resources
+        assert [(one.namespace, one.name) for one in found] == [("", "jobs"), ("other", "more")]
+        assert [one.items for one in found] == [(2, 0, 0, 0, 0), (1, 0, 0, 0, 0)]

@@ -35,7 +35,7 @@ class TestNames(Behaviours):
             assert await client.lock(name).acquire(False), name
         for name in GOOD_NAMES:
             assert await other.lock(name).acquire(False) is None, name
-        assert {r.name for r in (await harness.observer.snapshot()).resources} == set(GOOD_NAMES)
+        assert {r.name for r in (await harness.snapshot()).resources} == set(GOOD_NAMES)
 
     async def test_labels_are_checked_too(self, harness: Harness) -> None:
         client = harness.connect()
@@ -88,7 +88,7 @@ class TestInvalidArguments(Behaviours):
             with pytest.raises(ConfigError, match="takes names, and locks"):
                 async with client.lock_all("a", bad):  # type: ignore[arg-type]
                     pass
-        assert (await harness.observer.snapshot()).resources == ()
+        assert (await harness.snapshot()).resources == ()
 
     async def test_a_ticket_that_is_none_is_not_stored(self, harness: Harness) -> None:
         client = harness.connect()
@@ -97,7 +97,7 @@ class TestInvalidArguments(Behaviours):
                 with pytest.raises(ConfigError, match="A ticket") as caught:
                     await asking
                 assert len(str(caught.value)) < 300
-        assert (await harness.observer.snapshot()).resources == ()
+        assert (await harness.snapshot()).resources == ()
 
     async def test_a_number_of_many_digits_is_refused_in_a_short_sentence(self, harness: Harness) -> None:
         client = harness.connect()

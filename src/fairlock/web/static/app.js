@@ -58,7 +58,7 @@ const ACTIONS = {
   "-": () => zoom(1),
   "?": () => { state.help = true; redraw(); },
   Enter: () => document.getElementById("panel")?.focus(),
-  Escape: () => (state.evicting ? (state.evicting = "", redraw()) : choose({ name: "" })),
+  Escape: () => (state.form ? (state.form = "", redraw()) : choose({ name: "" })),
 };
 
 document.addEventListener("keydown", (event) => {

@@ -5,10 +5,10 @@ import { redraw, select, state, view } from "./state.js";
 
 const WORDS = {
   waiting: "waits", acquired: "acquired", released: "released", lost: "lost", evicted: "evicted",
-  evicting: "eviction", given_up: "gave up", attached: "attached", detached: "detached", place_lost: "lost its place", store_down: "store down",
+  evicting: "eviction", asked: "asked to release", given_up: "gave up", attached: "attached", detached: "detached", place_lost: "lost its place", store_down: "store down",
   store_up: "store up",
 };
-const MARKS = { lost: "warn", evicted: "bad", evicting: "bad", store_down: "bad", place_lost: "warn" };
+const MARKS = { lost: "warn", evicted: "bad", evicting: "bad", asked: "warn", store_down: "bad", place_lost: "warn" };
 const SHOWN = 60;
 
 export const EventLine = memo(({ one, named = true }) => {

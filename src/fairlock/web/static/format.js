@@ -22,6 +22,13 @@ export function clock(at, withSeconds = true) {
   return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
+// The time of day, with the date if it is not today.
+export function moment(at) {
+  const time = new Date(at * 1000);
+  const date = [time.getFullYear(), time.getMonth() + 1, time.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+  return time.toDateString() === new Date().toDateString() ? clock(at) : `${date} ${clock(at, false)}`;
+}
+
 // A word for a POSIX shell. Names are text of others: in single quotes nothing has a meaning.
 export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,6 +1,6 @@
-// The chosen name: holders, queue, pool, last events, and the form that evicts a holder.
+// The chosen name: holders, queue, pool, last events, what operators did, and the forms that ask or evict a holder.
 import { EventLine } from "./events.js";
-import { plain, plural, quoted } from "./format.js";
+import { moment, plain, plural, quoted } from "./format.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { choose, label, redraw, seconds, state, view } from "./state.js";
 import { get, post } from "./stream.js";
@@ -22,7 +22,7 @@ export async function refreshDetail() {
     if (found.row) found.row.base = seconds();
     if (view.name === name) state.detail = { ...found, name };
   } catch (error) {
-    if (view.name === name) state.detail = { name, row: null, events: [], pool: null, evict: false, error: error.message };
+    if (view.name === name) state.detail = { name, row: null, events: [], pool: null, audit: [], ask: false, evict: false, error: error.message };
   } finally {
     asking = false;
     redraw();
@@ -51,6 +51,7 @@ export function Panel() {
     <h3>Last events</h3>
     ${detail?.events.length ? html`<ul class="history" tabindex="0" aria-label="Last events">${detail.events.map((one) => html`<${EventLine} key=${one.id} one=${one} named=${false} />`)}</ul>`
       : html`<p class="soft">None was recorded.</p>`}
+    ${detail?.audit.length ? html`<h3>What operators did</h3><ul class="audit" tabindex="0" aria-label="What operators did">${detail.audit.map((one) => html`<${AuditLine} one=${one} />`)}</ul>` : null}
   </section>`;
 }
 
@@ -59,43 +60,74 @@ function mode(row, one) {
   return row.kind === "semaphore" && one.weight > 1 ? ` · ${one.weight} slots` : "";
 }
 
+function AuditLine({ one }) {
+  const about = one.owner ? ` ${plain(one.owner)}` : "";
+  return html`<li><time>${moment(one.at)}</time> <b class=${one.kind === "asked" ? "warn" : "bad"}>${one.kind}</b>${about} <span class="soft">by ${plain(one.by)} · ${plain(one.reason)}</span></li>`;
+}
+
 function HolderCard({ one, row, detail }) {
-  const open = state.evicting === one.ticket;
+  const open = (form) => state.form === `${form} ${one.ticket}`;
+  const show = (form) => () => { state.form = `${form} ${one.ticket}`; redraw(); };
+  const may = one.owner && !open("ask") && !open("evict");
   return html`<div class="holder"><div class="line"><${HolderLine} one=${one} row=${row} /></div>
     <p class="soft">held for <${Counter} value=${one.held_for} base=${row.base} /> · fence <code>${one.fence}</code> · ticket <code>${plain(one.ticket)}</code></p>
-    ${detail?.evict && one.owner && (open
-      ? html`<${EvictForm} one=${one} row=${row} />`
-      : html`<p><button type="button" class="danger" onClick=${() => { state.evicting = one.ticket; redraw(); }}>Evict…</button></p>`)}
+    ${one.asked && html`<p class="asked"><b class="warn">asked to release</b> by ${plain(one.asked.by)}: ${plain(one.asked.reason)}</p>`}
+    ${may && row.kind !== "pool" && (detail?.ask || detail?.evict) ? html`<p class="buttons">
+      ${detail.ask && html`<button type="button" class="polite" onClick=${show("ask")}>Ask to release…</button>`}
+      ${detail.evict && html`<button type="button" class="danger" onClick=${show("evict")}>Evict…</button>`}</p>` : null}
+    ${detail?.ask && open("ask") ? html`<${AskForm} one=${one} row=${row} />` : null}
+    ${detail?.evict && open("evict") ? html`<${EvictForm} one=${one} row=${row} />` : null}
   </div>`;
 }
 
-function EvictForm({ one, row }) {
+// What both forms have: the reason, the request, and the sentence if it fails.
+function useForm(path, one, row) {
   const [reason, setReason] = useState("");
-  const [atOnce, setAtOnce] = useState(false);
-  const [typed, setTyped] = useState("");
   const [failure, setFailure] = useState("");
   const [busy, setBusy] = useState(false);
   const first = useRef();
   useEffect(() => first.current.focus(), []);
-  const ready = reason.trim() && (!atOnce || typed === row.name) && !busy;
-  const words = ["fairlock", "evict", row.name, "--ticket", one.ticket, "--reason", reason.trim() || "…", ...(atOnce ? ["--at-once"] : [])];
-  const close = () => { state.evicting = ""; redraw(); };
-  const submit = async (event) => {
+  const close = () => { state.form = ""; redraw(); };
+  const send = async (event, ready, more) => {
     event.preventDefault();
-    if (!ready) return;
+    if (!ready || busy) return;
     setBusy(true);
     try {
-      const done = await post("./api/evict", { name: row.name, ticket: one.ticket, reason, at_once: atOnce, typed });
-      if (done.evicted) close();
+      const done = await post(path, { name: row.name, ticket: one.ticket, reason, ...more });
+      if (done.met) close();
       else setFailure("It had ended already; nothing was changed.");
     } catch (error) {
       setFailure(error.message);
     }
     setBusy(false);
   };
+  const escape = (event) => event.key === "Escape" && (event.stopPropagation(), close());
+  const field = html`<label>Reason, which the holder reads<input ref=${first} name="reason" maxlength="200" autocomplete="off" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>`;
+  const bad = failure && html`<p class="bad" role="alert">${failure}</p>`;
+  const words = (command, more = []) => ["fairlock", command, row.name, "--ticket", one.ticket, "--reason", reason.trim() || "…", ...more];
+  return { ready: Boolean(reason.trim()) && !busy, close, send, escape, field, bad, words };
+}
+
+function AskForm({ one, row }) {
+  const { ready, close, send, escape, field, bad, words } = useForm("./api/ask", one, row);
+  return html`<form class="evict" onSubmit=${(event) => send(event, ready, {})} onKeyDown=${escape} aria-label=${`Ask ${label(one)} to release`}>
+    ${field}
+    <p class="soft">${label(one)} is notified within about a second and decides for itself. It holds the name as before: nothing is taken from it.
+      A command of <code>fairlock run</code> prints the request, or gets the signal that its <code>--on-asked</code> names.</p>
+    ${bad}
+    <p class="buttons"><button type="submit" class="polite" disabled=${!ready}>Ask ${label(one)}</button> <button type="button" onClick=${close}>Cancel</button></p>
+    <p class="soft">The same in a terminal: <${CommandLine} words=${words("ask")} /></p>
+  </form>`;
+}
+
+function EvictForm({ one, row }) {
+  const [atOnce, setAtOnce] = useState(false);
+  const [typed, setTyped] = useState("");
+  const form = useForm("./api/evict", one, row);
+  const ready = form.ready && (!atOnce || typed === row.name);
   const next = row.waiting ? `${label(row.queue[0])} is next.` : "Nobody waits for it.";
-  return html`<form class="evict" onSubmit=${submit} onKeyDown=${(event) => event.key === "Escape" && (event.stopPropagation(), close())} aria-label=${`Evict ${label(one)}`}>
-    <label>Reason, which the holder reads<input ref=${first} name="reason" maxlength="200" autocomplete="off" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
+  return html`<form class="evict" onSubmit=${(event) => form.send(event, ready, { at_once: atOnce, typed })} onKeyDown=${form.escape} aria-label=${`Evict ${label(one)}`}>
+    ${form.field}
     <fieldset><legend class="sr">When</legend>
       <label class="choice"><input type="radio" name="when" checked=${!atOnce} onChange=${() => setAtOnce(false)} />
         <span><b>At the end of the lease</b><br /><span class="soft">Its lease is not renewed any more. ${label(one)} is notified; the name is free in${" "}<${Counter} value=${one.expires_in} base=${row.base} step=${-1} ended="no time" />${" "}at most. ${next}</span></span></label>
@@ -104,9 +136,9 @@ function EvictForm({ one, row }) {
         work at the same time until it notices. Its fence ${one.fence} becomes stale. ${next}</span></span></label>
     </fieldset>
     ${atOnce && html`<label>Type the name to confirm<input name="typed" autocomplete="off" spellcheck=${false} placeholder=${row.name} value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
-    ${failure && html`<p class="bad" role="alert">${failure}</p>`}
-    <p class="buttons"><button type="submit" class="danger" disabled=${!ready}>Evict ${label(one)}</button> <button type="button" onClick=${close}>Cancel</button></p>
-    <p class="soft">The same in a terminal: <${CommandLine} words=${words} /></p>
+    ${form.bad}
+    <p class="buttons"><button type="submit" class="danger" disabled=${!ready}>Evict ${label(one)}</button> <button type="button" onClick=${form.close}>Cancel</button></p>
+    <p class="soft">The same in a terminal: <${CommandLine} words=${form.words("evict", atOnce ? ["--at-once"] : [])} /></p>
   </form>`;
 }
 

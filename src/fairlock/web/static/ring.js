@@ -38,7 +38,7 @@ function Ring({ ring }) {
         ${node.youngest && html`<text class="mark" x=${node.x + BOX.width / 2 + 7} y=${node.y - BOX.height / 2 - 5} text-anchor="end">youngest</text>`}</g>`)}
     </svg>
     <ul class="links">${links.map((link) => html`<li key=${link.ticket}><b>${plain(link.owner)}</b> holds <button type="button" class="link" onClick=${() => select(link.holds)}>${plain(link.holds)}</button>${" "}and waits for <button type="button" class="link" onClick=${() => select(link.waits_for)}>${plain(link.waits_for)}</button></li>`)}</ul>
-    <p class="soft">${ring.possible ? "Not certain: threads of one process share an owner, and a semaphore may have other slots. " : ""}It ends when one of them gives up. The youngest, ${plain(youngest.owner)}, loses the least: evict it from ${plain(youngest.holds)}.</p>
+    <p class="soft">${ring.possible ? "Not certain: threads of one process share an owner, and a semaphore may have other slots. " : ""}It ends when one of them gives up. The youngest, ${plain(youngest.owner)}, loses the least: ask it to release ${plain(youngest.holds)}, or evict it.</p>
   </section>`;
 }
 

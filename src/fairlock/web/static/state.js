@@ -14,7 +14,7 @@ export const state = {
   detail: null, // of the chosen name
   paused: null, // the events that are shown while the tail is paused
   help: false,
-  evicting: "", // the ticket of the holder whose form is open
+  form: "", // the form that is open: "ask" or "evict", a space, the ticket of the holder
   limit: 60,
 };
 
@@ -189,7 +189,7 @@ function matcher(filter) {
 }
 
 export function select(name) {
-  state.evicting = "";
+  state.form = "";
   if (state.detail?.name !== name) state.detail = null;
   choose({ name }, { push: true });
 }

@@ -54,7 +54,7 @@ export function Strip() {
     </div>
     <p class="where" role="status">
       <span class=${`dot ${state.status}`} aria-hidden="true"></span>${STATUS[state.status]}
-      <span class="soft"> · <span class="store" title=${state.hello?.store}>${plain(state.hello?.store ?? "")}</span> · ${state.hello?.evict ? "evictions allowed" : "read-only"}</span></p>
+      <span class="soft"> · <span class="store" title=${state.hello?.store}>${plain(state.hello?.store ?? "")}</span> · ${state.hello?.admin ? "may ask and evict" : "read-only"}</span></p>
   </header>`;
 }
 

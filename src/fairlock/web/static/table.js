@@ -69,7 +69,7 @@ const Row = memo(({ name, row, chosen, exclusive }) => {
 
 export function badges(row) {
   if (!row) return null;
-  const kind = row.kind === "semaphore" ? `semaphore ${row.held}/${row.capacity}` : row.kind;
+  const kind = row.kind === "semaphore" || row.kind === "pool" ? `${row.kind} ${row.held}/${row.capacity}` : row.kind;
   return html`<span class="badge">${kind}</span>${row.expired.length ? html`<span class="badge bad">stale</span>` : null}`;
 }
 
@@ -86,7 +86,7 @@ function holders(row) {
 export function HolderLine({ one, row }) {
   const reader = row.kind === "rwlock" && one.weight === 1;
   const late = one.expires_in <= 0;
-  return html`<span class="who"><b>${label(one)}</b>${one.note && html` <span class="soft">${plain(one.note)}</span>`}${reader && html` <span class="soft">· read</span>`}</span>
+  return html`<span class="who"><b>${label(one)}</b>${one.asked && html` <span class="badge warn" title=${`asked to release: ${plain(one.asked.reason)}`}>asked</span>`}${one.item && html` has <code>${plain(one.item)}</code>`}${one.note && html` <span class="soft">${plain(one.note)}</span>`}${reader && html` <span class="soft">· read</span>`}</span>
     <${LeaseBar} left=${one.expires_in} lease=${one.lease || 1} base=${row.base} />
     <span class=${late ? "left bad" : "left"}><span class="sr">lease left </span>${late
       ? html`expired <${Counter} value=${-one.expires_in} base=${row.base} /> ago`

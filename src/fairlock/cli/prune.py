@@ -1,0 +1,63 @@
+"""`fairlock prune`: deletes names that were not used for a day, and items of a pool that are done.
+
+Without -y it only counts. With --json: store, older_than, found, deleted (null: the store does it by itself); with
+--done store, pool, older_than, found, deleted.
+
+An idle row has no holder, no waiter, no number of slots that an operator has set, and no tombstone that still counts.
+The next fence of a deleted name comes from the clock of the store, so it is greater. A day and not a minute: a clock
+that is set back by less than that gives no fence twice.
+"""
+
+from fairlock.engine.run_sync import run
+from fairlock.rules.pools.state import FINISHED
+
+from . import make_client, output
+from .parse_arguments import Arguments
+
+DAY = 86400.0
+
+
+def prune(args: Arguments) -> int:
+    age = DAY if args["older_than"] is None else args["older_than"]
+    return prune_items(args, args["done"], age) if args["done"] is not None else prune_names(args, age)
+
+
+def prune_names(args: Arguments, age: float) -> int:
+    with make_client.client(args) as locks:
+        store = locks.store
+        counts = run(locks.session.prune(args.operands[0] if args.operands else "*", age, bool(args["yes"])))
+    if args["json"]:
+        found, deleted = counts if counts is not None else (None, None)
+        output.json({"store": store, "older_than": age, "found": found, "deleted": deleted})
+    elif counts is None:
+        output.out(f"{store} deletes idle names by itself.\n")
+    else:
+        report(args, counts, "name", f"not used for {output.short_duration(age)}", store)
+    return 0
+
+
+def prune_items(args: Arguments, pool: str, age: float) -> int:
+    """An item is as old as its last take, which its fence shows. One that was never taken is deleted only with 0."""
+    with make_client.client(args) as locks:
+        items = locks.pool(pool)
+        _, now = run(locks.session.read(pool))
+        old = [i.key for i in items.items(FINISHED) if (i.fence < now - age * 1e6 if i.fence else age == 0)]
+        deleted = sum(items.remove(key) for key in old) if args["yes"] else 0
+        store = locks.store
+    if args["json"]:
+        output.json({"store": store, "pool": pool, "older_than": age, "found": len(old), "deleted": deleted})
+    else:
+        what = f"of the pool {pool!r}, done and taken more than {output.short_duration(age)} ago"
+        report(args, (len(old), deleted), "item", what, store)
+    return 0
+
+
+def report(args: Arguments, counts: tuple[int, int], what: str, which: str, store: str) -> None:
+    found, deleted = counts
+    if args["quiet"]:
+        return
+    if args["yes"]:
+        output.out(f"{deleted} {what}{'' if deleted == 1 else 's'} deleted, {which}, in {store}\n")
+    else:
+        hint = "; add -y to delete them" if found else ""
+        output.out(f"{found} {what}{'' if found == 1 else 's'} {which}, in {store}{hint}\n")

@@ -1,0 +1,50 @@
+"""Ticks of the store's clock: a number of seconds each, counted from 1970, or by a cron expression in UTC. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..engine import validate
+from ..engine.validate import Seconds
+from ..errors import ConfigError
+
+
+class Tick(NamedTuple):
+    """One tick, in microseconds of the store's clock."""
+
+    start: int
+    end: int
+    """The start of the next one."""
+
+
+class Ticks:
+    """Which tick a time belongs to. ConfigError if there is neither `every` nor `cron`, or both."""
+
+    def __init__(self, every: Seconds | None, cron: str | None) -> None:
+        if (every is None) == (cron is None):
+            raise ConfigError("once() needs every=3600 (seconds or a timedelta), or cron='0 3 * * *'; one of them.")
+        self._every = 0 if every is None else int(validate.seconds(every, "every") * 1e6)
+        self._cron = cron
+        if cron is not None:
+            if not _croniter().is_valid(cron):
+                raise ConfigError(f"cron is an expression such as '0 3 * * *', not {validate.shown(cron)}.")
+        elif self._every < 1:
+            raise ConfigError("every is at least a millionth of a second.")
+
+    def at(self, now: int) -> Tick:
+        """Return the tick of this time."""
+        if self._cron is None:
+            start = now // self._every * self._every
+            return Tick(start, start + self._every)
+        second = now // 1_000_000
+        croniter = _croniter()
+        start = int(croniter(self._cron, second + 1).get_prev(float))  # a number of seconds is read as UTC
+        return Tick(start * 1_000_000, int(croniter(self._cron, second).get_next(float)) * 1_000_000)
+
+
+def _croniter() -> Any:
+    try:
+        from croniter import croniter
+    except ImportError:
+        raise ConfigError("cron= needs croniter: pip install 'fairlock[cron]'.") from None
+    return croniter
