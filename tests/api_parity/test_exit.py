@@ -62,7 +62,7 @@ def printed(source: str, *words: str) -> str:
 
 def left(url: str) -> list[str]:
     with fairlock.connect(url) as locks:
-        return [r.name for r in locks.snapshot().resources if r.holders or r.queue]
+        return [r.name for r in locks.snapshot(idle=True).resources if r.holders or r.queue]
 
 
 def nothing_is_left_by_threads(url: str, way: str = "") -> None:

@@ -43,7 +43,7 @@ gc.collect()
 with_another = aio.connect(sys.argv[1])
 
 async def look():  # in the same process: no death has freed anything
-    left = [r for r in (await with_another.snapshot()).resources if r.holders or r.queue]
+    left = [r for r in (await with_another.snapshot(idle=True)).resources if r.holders or r.queue]
     print("left", left, (await with_another.pool("jobs").counts()).free)
     await with_another.close()
 

@@ -27,7 +27,7 @@ def nothing_is_left(url: str, within: float) -> None:
     with fairlock.connect(url) as locks:
         until = time.monotonic() + within
         while True:
-            left = [r for r in locks.snapshot().resources if r.holders or r.queue]
+            left = [r for r in locks.snapshot(idle=True).resources if r.holders or r.queue]
             if not left:
                 return
             assert time.monotonic() < until, left
@@ -143,7 +143,7 @@ while True:
     except KeyboardInterrupt:
         caught += 1
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # one that was sent again on a busy machine may come late
-left = [r for r in locks.snapshot().resources if r.holders or r.queue]
+left = [r for r in locks.snapshot(idle=True).resources if r.holders or r.queue]
 print("left", left, "done", done > 0, "grants", len(locks._session.grants), flush=True)
 """
 

@@ -70,7 +70,7 @@ def test_gevent_that_patches_after_the_import_is_refused_at_once(monkeypatch: py
     with pytest.raises(fairlock.ConfigError, match=sentence):
         before.lock("x").acquire()
     monkeypatch.undo()
-    assert not [r for r in before.snapshot().resources if r.holders or r.queue]
+    assert not [r for r in before.snapshot(idle=True).resources if r.holders or r.queue]
     before.close()
 
 

@@ -165,7 +165,7 @@ def test_a_transaction_without_a_reply_is_looked_up_and_not_made_twice(cassandra
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         locks.lock("x").acquire().release()
         sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
-        lossy = sender._session = Lossy(sender._session, error)
+        lossy = sender._driver.session = Lossy(sender._driver.session, error)
         lossy.after = 1
         lease = locks.lock("x").acquire(timeout=10)
         assert lease is not None
@@ -201,7 +201,7 @@ def test_a_transaction_that_arrives_late_grants_nothing(cassandra: Ring) -> None
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
         locks.lock("x").acquire().release()
         sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
-        late = sender._session = Late(sender._session)
+        late = sender._driver.session = Late(sender._driver.session)
         late.after = 1
         lease = locks.lock("x").acquire(timeout=10)
         assert lease is not None

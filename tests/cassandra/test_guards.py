@@ -65,8 +65,8 @@ def watched(ring: Ring, **options: Any) -> Iterator[tuple[fairlock.Locks, Watche
     with connect(ring, **options) as locks:
         locks.ping()
         sender = locks._session.backend.store.sender  # type: ignore[attr-defined]
-        sender._session = Watched(sender._session)
-        yield locks, sender._session
+        sender._driver.session = Watched(sender._driver.session)
+        yield locks, sender._driver.session
 
 
 def test_no_entry_is_dropped_by_a_time_that_is_ahead(cassandra: Ring) -> None:
@@ -128,7 +128,7 @@ def test_reads_at_serial_only_after_an_unknown_outcome(cassandra: Ring) -> None:
         assert locks.lock("x").acquire(timeout=0.1) is None
         assert session.levels("SELECT") == {"QUORUM"}
         lossy = Lossy(session, WriteTimeout("x", write_type=WriteType.CAS))
-        locks._session.backend.store.sender._session = lossy  # type: ignore[attr-defined]
+        locks._session.backend.store.sender._driver.session = lossy  # type: ignore[attr-defined]
         lossy.after = 1
         assert locks.lock("y").acquire(timeout=10)
         assert session.levels("SELECT") == {"QUORUM", "SERIAL"}

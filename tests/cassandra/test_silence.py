@@ -10,7 +10,8 @@ from fairlock.engine.run_sync import run
 from fairlock.stores import cassandra
 from fairlock.stores.base import OutcomeUnknown
 from fairlock.stores.cassandra import url
-from fairlock.stores.cassandra.statement_sender import ALIVE, GRACE, QUIET
+from fairlock.stores.cassandra.statement_sender import ALIVE, GRACE, QUIET, DriverSession
+from fairlock.stores.shared_connections import Share
 from fairlock.sync.runtime import ThreadRuntime
 from tests.mutate_source import rebuild
 
@@ -69,10 +70,11 @@ class Nodes:
 def asked(signs: bool, answers: bool, **options: float) -> tuple[Any, Patient, Nodes, Any]:
     runtime = Patient()
     found = url.read("cassandra://h1/k", options)
-    sender = cassandra.StatementSender(found, runtime)
+    driver = DriverSession(found)
+    sender = cassandra.StatementSender(Share(runtime, ("test", object()), lambda: driver), runtime)
     nodes = Nodes(runtime, signs, answers)
-    sender._session = nodes
-    sender._prepared = {"UPDATE": SimpleNamespace(bind=lambda values: SimpleNamespace())}
+    driver.session = nodes
+    driver.prepared = {"UPDATE": SimpleNamespace(bind=lambda values: SimpleNamespace())}
     try:
         return run(sender.transact("UPDATE", ())), runtime, nodes, found.route
     except OutcomeUnknown as doubt:

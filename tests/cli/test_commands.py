@@ -48,11 +48,12 @@ def test_json_has_the_keys_of_the_snapshot(fairlock: Tool) -> None:
     until(lambda: fairlock.queue("x"))
     seen = json.loads(fairlock("--json", "ls").stdout)
     assert set(seen) == {"store", "now", "resources"}
-    assert set(json.loads(fairlock("show", "x", "--json").stdout)) == {*seen, "pool"}
+    assert set(json.loads(fairlock("show", "x", "--json").stdout)) == {*seen, "pool", "audit"}
     assert seen["store"] == fairlock.url
     (it,) = seen["resources"]
-    assert set(it) == {"name", "kind", "capacity", "fence", "holders", "queue", "expired"}
-    assert set(it["holders"][0]) == {"owner", "note", "ticket", "fence", "weight", "held_for", "expires_in", "thread"}
+    assert set(it) == {"name", "kind", "capacity", "fence", "holders", "queue", "expired", "namespace", "items"}
+    held = {"owner", "note", "ticket", "fence", "weight", "held_for", "expires_in", "thread", "item", "asked"}
+    assert set(it["holders"][0]) == held
     assert set(it["queue"][0]) == {"owner", "note", "ticket", "weight", "waited", "expires_in", "thread"}
     assert (it["holders"][0]["owner"], it["queue"][0]["owner"]) == ("web-3", "web-4")
 
@@ -308,10 +309,30 @@ def test_an_input_that_is_not_text_is_a_usage_error(fairlock: Tool) -> None:
 def test_show_prints_pools(fairlock: Tool) -> None:
     fairlock("pool", "add", "jobs", "a", "b")
     fairlock("pool", "run", "jobs", "true")
-    text = f"'jobs' is a pool in {fairlock.url}: 1 free, 1 done. `fairlock pool ls` lists its items.\n"
+    text = f"jobs: pool, 1 free, 1 done, in {fairlock.url}\n"
     assert fairlock("show", "jobs").stdout == text
     fairlock("acquire", "jobs")
     assert fairlock("show", "jobs").stdout.startswith(text + "jobs: lock")
     shown = json.loads(fairlock("show", "jobs", "--json").stdout)
     assert (shown["pool"]["free"], shown["pool"]["done"], shown["resources"][0]["name"]) == (1, 1, "jobs")
     assert json.loads(fairlock("show", "x", "--json").stdout)["pool"] is None
+
+
+def test_all_namespaces_are_listed_at_once(fairlock: Tool) -> None:
+    for namespace, name in (("", "x"), ("one", "x"), ("two", "y")):
+        assert fairlock("--namespace", namespace, "acquire", "--lease", "60", name).returncode == 0
+    assert [line.split()[0] for line in fairlock("ls").stdout.splitlines()[1:-1]] == ["x"]
+    head, *rows, _ = fairlock("--namespace", "*", "ls").stdout.splitlines()
+    assert head.split()[:2] == ["NAMESPACE", "NAME"]
+    assert [row.split()[:2] for row in rows] == [["x", "lock"], ["one", "x"], ["two", "y"]]
+    seen = json.loads(fairlock("--namespace", "*", "ls", "--json").stdout)
+    assert [(one["namespace"], one["name"]) for one in seen["resources"]] == [("", "x"), ("one", "x"), ("two", "y")]
+    shown = fairlock("--namespace", "*", "top", "--once").stdout.splitlines()[1:-1]
+    assert sorted(line.split()[0] for line in shown) == ["/x", "one/x", "two/y"]
+
+
+def test_what_does_more_than_look_needs_one_namespace(fairlock: Tool) -> None:
+    for command in (("evict", "x", "--reason", "r", "-y"), ("run", "x", "true"), ("show", "x"), ("pool", "ls", "x")):
+        done = fairlock("--namespace", "*", *command)
+        assert done.returncode == 64
+        assert "--namespace '*' is for ls, top, ui" in done.stderr

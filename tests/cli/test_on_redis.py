@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import test_commands, test_evict_resize, test_loss, test_pool, test_run, test_terminal, test_top
+from tests.cli import (
+    test_ask,
+    test_commands,
+    test_evict_resize,
+    test_loss,
+    test_pool,
+    test_run,
+    test_terminal,
+    test_top,
+)
 from tests.cli.conftest import Tool, alive, until
 from tests.machine_load import within
 from tests.servers.server import Server
@@ -48,6 +57,11 @@ THE_SAME = {
         with_a_ticket_of_its_own_an_acquire_may_be_repeated
         readers_and_slots_can_be_acquired_too
         ctrl_c_while_acquiring_leaves_nothing
+    """,
+    test_ask: """
+        ask_needs_a_reason_and_asks_every_holder_or_one
+        show_prints_who_asks_and_what_was_done_before
+        after_term_the_lock_is_free_when_the_command_has_ended
     """,
     test_evict_resize: """
         evict_stops_renewals_and_at_once_frees

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -105,7 +106,7 @@ def test_a_usage_error_shows_the_form(fairlock: Tool) -> None:
     for words in (["pool"], ["pool", "drain"]):
         done = fairlock(*words)
         assert (done.returncode, "fairlock pool add|run|ls|done|rm" in done.stderr) == (64, True)
-    assert fairlock("pool", "ls").returncode == 64
+    assert fairlock("pool", "done").returncode == 64
     assert "POOL" in fairlock("pool", "run", "--help").stdout
     assert "stdin" in fairlock("help", "pool", "add").stdout
     assert "No command is given." in fairlock("pool", "run", "jobs").stderr
@@ -251,3 +252,33 @@ def test_forever_shows_how_far_it_is_on_a_terminal(fairlock: Tool) -> None:
     assert "jobs: 0 done; at a" in shown
     assert shown.endswith("jobs: 1 done, 1 given back after a failure; no item left\r\n")
 
+
+
+def test_a_pool_is_listed_and_shown_with_its_owners_and_waiters(fairlock: Tool) -> None:
+    fairlock("pool", "add", "jobs", "a", "b")
+    fairlock("pool", "add", "idle", "x")
+    fairlock.start("pool", "run", "--owner", "web-3", "--key", "a", "jobs", "sleep", "60")
+    until(lambda: json.loads(fairlock("pool", "ls", "jobs", "--json").stdout)["counts"]["taken"] == 1)
+    until(lambda: "jobs" in fairlock("ls").stdout)
+    row = fairlock("ls").stdout.splitlines()[1].split()
+    assert row[:4] == ["jobs", "pool", "1/2", "web-3"]
+    shown = fairlock("show", "jobs").stdout
+    assert shown.startswith("jobs: pool, 1 free, 1 taken, in ")
+    assert re.search(r"^  web-3 .* a$", shown, re.M)
+    (resource,) = json.loads(fairlock("show", "jobs", "--json").stdout)["resources"]
+    assert (resource["kind"], resource["items"]["taken"], resource["holders"][0]["item"]) == ("pool", 1, "a")
+    assert fairlock("top", "--once").stdout.splitlines()[1].split()[:3] == ["jobs", "1/2", "web-3"]
+
+
+def test_without_a_name_pool_ls_lists_the_pools(fairlock: Tool) -> None:
+    assert fairlock("pool", "ls").stdout == f"no pools in {fairlock.url}\n"
+    fairlock("pool", "add", "jobs", "a", "b")
+    fairlock("pool", "add", "more", "x")
+    fairlock("pool", "done", "jobs", "a")
+    head, *rows, last = fairlock("pool", "ls").stdout.splitlines()
+    assert head.split() == ["POOL", "FREE", "RESTING", "TAKEN", "EXPIRED", "DONE", "WAITING"]
+    assert [row.split() for row in rows] == [["jobs", *"100010"], ["more", *"100000"]]
+    assert last == f"2 pools in {fairlock.url}"
+    found = json.loads(fairlock("pool", "ls", "--json").stdout)["pools"]
+    assert [(one["name"], one["counts"]["done"], one["waiting"]) for one in found] == [("jobs", 1, 0), ("more", 0, 0)]
+    assert fairlock("pool", "ls", "--state", "free").returncode == 64

@@ -145,6 +145,8 @@ def fill(crowd: Crowd) -> None:
     crowd.hold("carol:3", "calm")
     for number in (1, 2):
         crowd.wait(f"waiter:{number}", "busy")
+    for locks in crowd.clients:
+        locks.snapshot()  # after this the tool sees it at once, on stores with an index of busy names, too
 
 
 def test_it_draws_the_table_sorted_by_the_waiting_caused(top: Start, crowd: Crowd, fairlock: Tool) -> None:
@@ -261,6 +263,22 @@ def test_it_evicts_only_the_holder_that_it_shows(top: Start, crowd: Crowd, fairl
     it.type("x\r")
     it.until(lambda lines: "nothing was changed" in lines[-1])
     assert fairlock.holders("x") == ["bob:2"]
+
+
+def test_it_asks_the_holders_that_it_shows_for_a_reason(top: Start, crowd: Crowd, fairlock: Tool) -> None:
+    crowd.hold("alice:1", "x")
+    it = top()
+    it.until(lambda _: it.names() == ["x"])
+    it.type("a")
+    it.until(lambda lines: lines[-1].startswith("Reason to ask alice:1"))
+    it.type("\r")
+    it.until(lambda lines: lines[-1].startswith("Nobody was asked: ask needs a reason"))
+    it.type("aplease\r")
+    it.until(lambda lines: lines[-1] == "Asked 1 holder to release 'x'.")
+    (holder,) = fairlock.state("x")[0]
+    assert holder.asked is not None and holder.asked.reason == "please"
+    it.type("\r")
+    it.until(lambda lines: any("asked to release by" in line and line.endswith(": please") for line in lines))
 
 
 def test_it_follows_the_size_of_the_window(top: Start, crowd: Crowd) -> None:

@@ -93,7 +93,7 @@ class Typist:
 class Unreachable:
     store = "redis://gone"
 
-    def snapshot(self, pattern: str) -> None:
+    def snapshot(self, pattern: str, *, namespaces: bool = False) -> None:
         raise StoreError("redis://gone does not reply")
 
 

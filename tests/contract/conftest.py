@@ -246,13 +246,17 @@ def tmp_path() -> Iterator[Path]:
 # Of what is played in real time, these wait for time to pass. They are left to the long runs, but for the named ones.
 SLOW = {
     "TestRenewing", "TestLosing", "TestMaxHoldAndAtLeast", "TestDeadWaiters", "TestFaults", "TestManyFaults",
-    "TestItemLeases",
+    "TestItemLeases", "TestElectionsInTime", "TestOnceInTime", "TestIdempotentInTime", "TestThrottlesInTime",
+    "TestAsking",
 }  # fmt: skip
 ALL_THE_SAME = {
     "test_a_lease_renews_itself",
     "test_a_loss_is_known_before_another_client_holds_the_lock",
     "test_an_item_renews_itself",
     "test_on_acquire_no_client_is_refused_by_itself",
+    "test_a_holder_learns_who_asks_and_holds_on",
+    "test_a_detached_lease_shows_it_and_an_attached_one_has_it",
+    "test_nobody_is_asked_without_a_reason_or_where_nobody_holds_it",
 }
 SQL = {"postgresql", "pgbouncer", "mariadb", "oracle"}
 OVER_THE_WIRE = {"cassandra", "oci_nosql"}
@@ -265,19 +269,23 @@ MANY_STEPS = {
     "test_a_waiter_that_gives_up_while_the_store_is_silent_leaves_nothing",
     "test_many_added_at_once_reach_all_waiters",
     "test_a_waiter_that_gives_up_makes_room_for_the_next",
+    "test_the_newest_hundred_are_kept",
 }
 
 
 # Of Cassandra, where a step is a transaction of several milliseconds and a node takes half a core, these are chosen; of
-# OCI NoSQL, where it is several requests; and of PgBouncer and Sentinel: behind them is the same store as without.
+# OCI NoSQL, where it is several requests; of PgBouncer and Sentinel: behind them is the same store as without; and of
+# Valkey, which runs the scripts of Redis.
 CHOSEN = {
     "TestAcquiring", "TestReleasing", "TestQueue", "TestReadersAndWriters", "TestFences", "TestEvicting", "",
+    "TestAsking", "TestAudit",
     "TestRenewing", "TestLosing", "TestItems", "TestWaitingForItems", "TestItemLeases", "TestCrowds",
     "TestDamagedRecords", "TestDamagedItems",
 }  # fmt: skip
 # Of the stand-in for Oracle what reads, writes and scans in each way that there is.
 CHOSEN_OF_ORACLE = {
-    "TestAcquiring", "TestReleasing", "TestFences", "TestInspecting", "TestSnapshots", "TestItems",
+    "TestAcquiring", "TestReleasing", "TestFences", "TestInspecting", "TestSnapshots", "TestPoolsInSnapshots",
+    "TestItems", "TestAudit",
     "TestDamagedRecords", "TestDamagedItems", "",
 }  # fmt: skip
 
@@ -289,7 +297,7 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
         return kind not in ("", "lock", "semaphore(3)") and group in SLOW
     if store in OVER_THE_WIRE and behaviour in MANY_STEPS:
         return True
-    if store in ("cassandra", "oci_nosql", "pgbouncer", "redis_sentinel") and group not in CHOSEN:
+    if store in ("cassandra", "oci_nosql", "pgbouncer", "redis_sentinel", "valkey") and group not in CHOSEN:
         return True
     if store == "oracle" and (group not in CHOSEN_OF_ORACLE or behaviour in MANY_STEPS):
         return True

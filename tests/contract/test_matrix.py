@@ -19,6 +19,8 @@ NO_STORES = {
     "keys": "how names are kept and found",
     "cas_pools": "the engine of pools; it is tested over the same dict",
     "pool_items_as_rows": "items as rows of any store; tested there, too",
+    "user_transaction": "a transaction of the user, in which lease.seal locks a row",
+    "swapped_items": "how an item is taken by compare and swap; tested there, too",
     "damaged_records": "the error for a record that cannot be decoded",
     "damaged_items": "the error for an item that cannot be decoded",
     "split_url": "how URLs are parsed",
@@ -27,6 +29,7 @@ NO_STORES = {
     "polling": "how waiters poll a store without notifications",
     "wakeups": "the inbox of wake-ups and the reader that clients share",
     "row_cache": "the last seen row of each name",
+    "shared_connections": "connections that clients of one process use together",
     "server_clock": "the estimate of a server's clock",
     "jitter": "random pauses",
 }

@@ -90,7 +90,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 def test_every_kind_of_event_is_on_the_page() -> None:
     kinds = get_args(EventKind)
-    assert len(kinds) == 12
+    assert len(kinds) == 13
     assert [kind for kind in kinds if f"`{kind}`" not in SECTIONS["Event"]] == []
 
 

@@ -11,6 +11,7 @@ from fairlock.engine import validate
 from fairlock.recipes import aio as aio_recipes
 from fairlock.stores.sqlite.store import BUSY_TIMEOUT
 from tests.project_rules.snippets import ROOT
+from tests.recipes.test_shape import ON_EVERY_STORE as METHODS
 
 
 def page(name: str) -> str:
@@ -88,6 +89,16 @@ def test_a_recipe_is_described_with_its_defaults(text: str, name: str) -> None:
 
 def test_every_recipe_is_on_the_page() -> None:
     overview = page("recipes")
-    locks = [name for name in recipes.__all__ if not name.endswith("Error") and name != "StaleLock"]
+    locks = [name for name in recipes.__all__ if not name.endswith("Error") and name not in {"StaleLock", *METHODS}]
     assert [name for name in locks if f"[{name}](" not in overview] == []
-    assert [name for name in aio_recipes.__all__ if f"`{name}`" not in overview.partition("asyncio")[0]] == []
+    others = [name for name in aio_recipes.__all__ if name not in METHODS]
+    assert [name for name in others if f"`{name}`" not in overview.partition("asyncio, with clients")[0]] == []
+
+
+def test_every_recipe_that_is_a_method_has_a_page() -> None:
+    overview = page("recipes")
+    pages = "".join(path.read_text() for path in (ROOT / "docs").glob("recipes-*.md"))
+    functions = [name for name in METHODS if name.islower() and name != "leader"]
+    assert [name for name in functions if f"[locks.{name}(" not in overview] == []
+    assert [name for name in METHODS if not name.islower() and f"`{name}`" not in pages] == []
+

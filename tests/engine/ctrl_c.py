@@ -11,6 +11,7 @@ from typing import Any
 import fairlock
 
 PACKAGE = str(Path(fairlock.__file__).parent)
+NEVER_HERE = ("with ", "try:")
 CLIENT = ("sync", "engine", "stores/redis")  # a store in memory is the server
 
 
@@ -25,8 +26,9 @@ class CtrlC:
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(self.parts):
             return None
-        # A tracer also stops between the last line under a mutex and its release, where no signal is ever handled.
-        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+        # A tracer also stops where no signal is ever handled: between the last line under a mutex and its release, and
+        # at `try:`, which does nothing, and which CPython leaves out of the range of a `with` around it.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(NEVER_HERE):
             self.rest -= 1
             if self.rest == 0:
                 self.at = f"{frame.f_code.co_filename.removeprefix(PACKAGE)}:{frame.f_lineno}"

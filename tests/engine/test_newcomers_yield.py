@@ -8,7 +8,7 @@ import pytest
 from fairlock.engine.run_sync import run
 from fairlock.rules.locks import EMPTY, EXCLUSIVE, Acquire, Command, LockState, Release, apply, codec
 from fairlock.stores.base import Row, RowSnapshot, Store, Written
-from fairlock.stores.cas import GIVES_WAY, WAYS, CasBackend
+from fairlock.stores.cas import GIVES_WAY, LONG, LONG_TTL, WAYS, CasBackend
 from fairlock.sync.runtime import ThreadRuntime
 
 NOW = 1_800_000_000_000_000
@@ -83,13 +83,13 @@ def told(
 
 def test_who_comes_while_others_stand_in_line_pauses_longer_each_time_and_looks_again() -> None:
     there = after(enter("a"), enter("b"))
-    several = [told(there, enter("me")) for _ in range(40)]
+    several = [told(there, enter("me")) for _ in range(400)]
     for naps, reads in several:
         assert len(naps) == 3 and reads == 4, "what was shown before the pause is not used"
         assert all(nap <= 0.01 * WAYS * turn + 1e-9 for turn, nap in enumerate(naps, 1))
     means = [sum(naps[turn] for naps, _ in several) / len(several) for turn in range(3)]
     assert means == sorted(means), "longer each time"
-    assert len({naps[0] for naps, _ in several}) > 30, "by lot, or all would come back at the same instant"
+    assert len({naps[0] for naps, _ in several}) > 300, "by lot, or all would come back at the same instant"
 
 
 def test_a_store_that_does_not_show_what_is_there() -> None:
@@ -128,3 +128,30 @@ def test_who_leaves_does_not_wait_for_those_who_come() -> None:
 @pytest.mark.parametrize("refusals", [1, 3])
 def test_where_a_refusal_costs_nothing_nobody_pauses(refusals: int) -> None:
     assert told(after(enter("a"), enter("b")), enter("me"), refusals, backs_off=False) == ([], 1)
+
+
+class Remembered(Crowded):
+    """A store whose rows may be used for a while after they were read."""
+
+    cache_ttl = 10.0
+
+    def now(self) -> tuple[int, float] | None:
+        return NOW, self.runtime.here
+
+
+@pytest.mark.parametrize(
+    "shows, waiters, age, reads",
+    [(False, LONG, 2, 1), (False, LONG, 0.5, 0), (False, LONG - 1, 2, 0), (True, LONG, 2, 0)],
+)
+def test_the_row_of_a_long_queue_is_read_before_a_write_that_would_most_likely_be_refused(
+    shows: bool, waiters: int, age: float, reads: int
+) -> None:
+    """Only where a refusal does not show the row, and not if it was seen a moment ago."""
+    runtime = Clock()
+    store = Remembered(runtime, after(*[enter(str(number)) for number in range(waiters + 1)]), 0)
+    store.shows_conflicts = shows
+    backend = CasBackend(store, runtime)
+    backend._start("x", store._seen())
+    runtime.here += LONG_TTL * age
+    run(backend.call("x", Release("0")))
+    assert store.reads == reads

@@ -35,7 +35,7 @@ def leftovers(url: str, gone: set[str], done: dict[str, int], seconds: float) ->
 def _entries(locks: Any) -> list[tuple[str, str]]:
     return [
         (one.owner, f"{one.owner} {where} {resource.name}")
-        for resource in locks.snapshot().resources
+        for resource in locks.snapshot(idle=True).resources
         for where, some in (("holders", resource.holders), ("in the queue of", resource.queue))
         for one in some
     ]

@@ -39,7 +39,7 @@ class Observer(threading.Thread):
                         if time.monotonic() > since + SLUGGISH:
                             self.referee.note("stalled", pid=None, since=since)
                     since = time.monotonic()
-                    found = locks.snapshot().resources
+                    found = locks.snapshot(idle=True).resources
                 except fairlock.LockError:
                     continue
                 history = self.referee.seen()

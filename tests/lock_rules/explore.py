@@ -8,9 +8,22 @@ of time advances around the instants that matter; spans are whole seconds, and s
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fairlock.rules.locks import EMPTY, EXCLUSIVE, Acquire, Command, Detach, Evict, LockState, Release, Renew, Resize
+from fairlock.rules.locks import (
+    EMPTY,
+    EXCLUSIVE,
+    Acquire,
+    Ask,
+    Command,
+    Detach,
+    Evict,
+    LockState,
+    Release,
+    Renew,
+    Resize,
+)
 from fairlock.rules.locks import apply as true_apply
 from fairlock.rules.locks.codec import decode, encode
+from fairlock.rules.locks.state import FOREVER
 from tests.lock_rules.laws import check
 from tests.lock_rules.resource import SECOND, START, Apply
 from tests.lock_rules.step import MINUTE, Broken, Step
@@ -38,6 +51,7 @@ class World(NamedTuple):
     evict: frozenset[str] = NOBODY
     at_once: frozenset[str] = NOBODY
     evict_all: bool = False
+    ask: frozenset[str] = NOBODY
     keep: dict[str, int] = {}
     resize: tuple[int | None, ...] = ()
     says: tuple[int, ...] = ()  # other numbers that those who come ask for
@@ -81,6 +95,8 @@ class World(NamedTuple):
                 yield Evict(t, "ops", "")
             if t in self.at_once:
                 yield Evict(t, "ops", "", at_once=True)
+            if t in self.ask:
+                yield Ask(t, "ops", "please")
         if self.evict_all:
             yield Evict(None, "ops", "")
             yield Evict(None, "ops", "", at_once=True)
@@ -121,7 +137,11 @@ def state(r: LockState, alike: str = "") -> tuple[Any, ...]:
             for e in r.holders
         ),
         tuple((e.ticket, e.weight, e.block, max(e.expires - now, 0), e.poll_ttl, e.passed) for e in r.queue),
-        tuple(sorted((g.ticket, g.until - now, g.span, g.why.kind) for g in r.tombstones)),
+        tuple(
+            sorted(
+                (g.ticket, g.until - now if g.until < FOREVER else FOREVER, g.span, g.why.kind) for g in r.tombstones
+            )
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from fairlock.rules.locks import (
     EMPTY,
     EXCLUSIVE,
     Acquire,
+    Ask,
     Command,
     Detach,
     Entry,
@@ -77,6 +78,9 @@ class LockUnderTest:
 
     def evict(self, ticket: str | None, at_once: bool = False) -> Any:
         return self.say(Evict(ticket, "ops", "stuck", at_once))
+
+    def ask(self, ticket: str, reason: str = "please") -> Any:
+        return self.say(Ask(ticket, "ops", reason))
 
     def resize(self, capacity: int | None) -> Any:
         return self.say(Resize(capacity))

@@ -5,7 +5,7 @@ Everything here is worked out from the record before, the command and the record
 
 from collections.abc import Collection
 
-from fairlock.rules.locks import Acquire, Command, Done, Entry, Evict, LockState, Release
+from fairlock.rules.locks import ASKED, Acquire, Command, Done, Entry, Evict, LockState, Release
 from fairlock.rules.locks.state import POLLED, SILENT
 from tests.lock_rules.resource import SECOND, Apply
 
@@ -48,8 +48,10 @@ class Step:
         self.holders = {e.ticket: e for e in self.after.holders}
         self.in_queue = {e.ticket: e for e in self.after.queue}
         self.admitted = [e for e in self.after.holders if e.fence > before.fence]
-        self.tombstones_before = {g.ticket: g for g in before.tombstones}
-        self.tombstones = {g.ticket: g for g in self.after.tombstones}
+        self.tombstones_before = {g.ticket: g for g in before.tombstones if g.why.kind != ASKED}
+        self.tombstones = {g.ticket: g for g in self.after.tombstones if g.why.kind != ASKED}
+        self.asked_before = {g.ticket: g.why for g in before.tombstones if g.why.kind == ASKED}
+        self.asked = {g.ticket: g.why for g in self.after.tombstones if g.why.kind == ASKED}
 
     def is_dead(self, e: Entry) -> bool:
         return e.ticket in self.dead and e.listener != ""

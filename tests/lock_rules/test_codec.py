@@ -132,3 +132,15 @@ def test_a_line_that_is_torn_is_told_in_a_sentence(lock: LockUnderTest) -> None:
     for broken in (text.replace("\t],", "],"), text.replace(",\t[", ",\t[1],[2,"), text.replace(",\t[", ",\t[1,", 1)):
         with pytest.raises(ValueError, match="not the state of a lock"):
             codec.decode(broken)
+
+
+def test_the_owner_of_a_row_is_empty_only_if_it_is_idle(lock: LockUnderTest) -> None:
+    """A look at what is busy reads the rows with an owner, and no others."""
+    assert codec.owners(lock.record) == ""
+    lock.enter("t1")
+    lock.enter("t2")
+    assert codec.owners(lock.record)
+    assert codec.owners(lock.record._replace(holders=()))
+    lock.leave("t1")
+    lock.leave("t2")
+    assert codec.owners(lock.record) == ""

@@ -11,6 +11,7 @@ from fairlock.rules.locks import (
     CONFIRM_WINDOW,
     EMPTY,
     Acquire,
+    Ask,
     Command,
     Detach,
     Evict,
@@ -35,7 +36,7 @@ NO_LISTENER = frozenset("d")
 CLIENTS = (
     ["enter"] * 8 + ["leave"] * 4 + ["renew"] * 2 + ["try", "barge", "leave_tombstone", "downgrade", "stranger", "keep"]
 )
-OPERATORS = ["evict", "evict at once", "evict all", "resize"]
+OPERATORS = ["ask", "evict", "evict at once", "evict all", "resize"]
 GAPS = [
     0,
     0,
@@ -96,6 +97,7 @@ def say(word: str, ticket: str, number: int, record: LockState) -> Command:
         "downgrade": Renew(ticket, fence, weight=1),
         "stranger": Renew(ticket, (fence or 0) + 1 + number) if number % 2 else Release(ticket, fence=(fence or 5) - 1),
         "keep": Detach(ticket, fence, (1 + number * 10) * SECOND, number % 2 == 1),
+        "ask": Ask(ticket, "ops", f"for the {number}. time"),
         "evict": Evict(ticket, "ops", "why"),
         "evict at once": Evict(ticket, "ops", "why", at_once=True),
         "evict all": Evict(None, "ops", "why", at_once=number == 0),

@@ -17,23 +17,26 @@ the_long_way = variant(
     ("    elif record.queue and not (record.tombstones or dead or unreachable):\n", "    elif False:\n"),
 )
 
-tickets = st.sampled_from("abcd")
+tickets = st.sampled_from("abcde")
 instants = st.sampled_from([START + n for n in (-40 * SECOND, -2, -1, 0, 1, 2, 40 * SECOND)])
 spans = st.sampled_from([2, SECOND, 30 * SECOND])
 weights = st.integers(0, 3)
+listeners = st.sampled_from(["", "listener", "listener"])
 entries = st.builds(
     Entry, tickets, st.integers(1, 3), spans, spans, st.integers(1, 3),
     st.sampled_from(["", "listener"]), st.just("böb"),
     st.just("\u2028 \x7f"), st.integers(0, 5), instants, instants, instants, st.booleans(), st.integers(0, 3),
 )  # fmt: skip
-tombstones = st.builds(Tombstone, tickets, instants, spans, st.builds(Why, st.sampled_from(["left", "evicted"])))
+tombstones = st.builds(
+    Tombstone, tickets, instants, spans, st.builds(Why, st.sampled_from(["left", "evicted", "asked"]))
+)
 
 
 @st.composite
 def records(draw: st.DrawFn) -> LockState:
-    """Any state, and mostly one for the shortcuts: one holder or none, alone or with a queue, no tombstones."""
-    everybody = draw(st.lists(entries, max_size=4, unique_by=lambda e: e.ticket))
-    cut = draw(st.sampled_from([0, 1, 1, 1, 2]))
+    """Any state, and mostly one for the shortcuts: few holders or none, alone or with a queue, no tombstones."""
+    everybody = draw(st.lists(entries, max_size=5, unique_by=lambda e: e.ticket))
+    cut = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3]))
     holders, queue = everybody[:cut], [e._replace(fence=0, confirmed=False) for e in everybody[cut:]]
     if draw(st.integers(0, 3)):
         queue = [e._replace(passed=0, expires=START + 90 * SECOND) for e in queue]
@@ -60,6 +63,30 @@ def same_answer(
     record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
 ) -> None:
     assert apply(record, command, now, unreachable, dead) == the_long_way(record, command, now, unreachable, dead)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[LockState, Acquire | Release]:
+    """A lock or semaphore with living holders and waiters, and a step of one of them or of a newcomer."""
+    size = draw(st.integers(1, 3))
+    everybody = [
+        Entry(ticket, draw(st.sampled_from([1, 2])), 30 * SECOND, 6 * SECOND, 1, draw(listeners), "", "", place,
+              START, START + draw(st.sampled_from([9, 30])) * SECOND, place, draw(st.booleans()))
+        for place, ticket in enumerate("abcde"[: size + draw(st.integers(1, 2))])
+    ]  # fmt: skip
+    queue = [e._replace(fence=0, confirmed=False) for e in everybody[size:]]
+    full = sum(e.weight for e in everybody[:size])
+    record = LockState(full, draw(st.booleans()), START, 7, START, tuple(everybody[:size]), tuple(queue))
+    ticket = draw(st.sampled_from([*[e.ticket for e in everybody[:size]], "e"]))
+    joins = Acquire(ticket, full, 1, 30 * SECOND, True, True, 1, draw(listeners))
+    return record, draw(st.sampled_from([joins, Release(ticket)]))
+
+
+@given(crowds())
+@settings(max_examples=400)
+def test_in_a_crowd_the_short_cut_answers_what_the_long_way_would(crowd: tuple[LockState, Acquire | Release]) -> None:
+    record, command = crowd
+    assert apply(record, command, START + 1) == the_long_way(record, command, START + 1)
 
 
 any_step = given(records(), commands, instants, some, some)

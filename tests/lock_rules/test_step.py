@@ -498,6 +498,7 @@ def test_an_unknown_outcome_is_answered_by_saying_the_same_again(lock: LockUnder
         lambda: lock.renew("a"),
         lambda: lock.leave("b"),
         lambda: lock.keep("a", LEASE),
+        lambda: lock.ask("a"),
         lambda: lock.evict("a"),
         lambda: lock.resize(7),
     ]

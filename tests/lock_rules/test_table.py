@@ -22,6 +22,7 @@ from tests.lock_rules.resource import LEASE, SECOND, LockUnderTest
 
 EVICTED = Why("evicted", "ops", "stuck")
 LEFT = Why("left")
+ASKED = Why("asked", "ops", "please")
 
 # -- Acquire
 
@@ -612,6 +613,107 @@ def test_evict_without_a_ticket_means_all_inside_and_nobody_in_line(lock: LockUn
     assert (lock.holders, lock.queue) == (["a", "b"], ["c"])
     assert [lock.enter(t) for t in ("a", "b")] == [Revoked(EVICTED)] * 2
     assert isinstance(lock.slot("c"), Queued)
+
+
+# -- Ask
+
+
+def test_ask_unknown_changes_nothing(lock: LockUnderTest) -> None:
+    assert lock.ask("a") == Done(())
+    assert (lock.record.tombstones, lock.woken) == ((), ())
+
+
+def test_ask_in_line_changes_nothing(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.enter("b")
+    assert lock.ask("b") == Done(())
+    assert (lock.record.tombstones, lock.woken) == ((), ())
+
+
+def test_ask_inside_wakes_the_holder_and_is_in_every_grant_until_it_leaves(lock: LockUnderTest) -> None:
+    fence = lock.enter("a").fence
+    lock.enter("b")
+    before = lock.record.holders
+    assert lock.ask("a") == Done(("a",))
+    assert lock.woken == (Wakeup("listener of a", "a"),)
+    assert lock.record.holders == before
+    assert lock.renew("a", fence) == Granted(fence, LEASE, ASKED)
+    assert lock.enter("a") == Granted(fence, LEASE, ASKED)
+    lock.pass_time(2)
+    assert lock.renew("a", fence).asked == ASKED
+    assert lock.keep("a", LEASE) == Granted(fence, LEASE, ASKED)
+    assert lock.leave("a", fence=fence) == Released(True)
+    assert lock.holders == ["b"]
+    assert lock.enter("b").asked is None
+    assert lock.record.tombstones == ()
+
+
+def test_ask_means_one_holder_of_a_semaphore(lock: LockUnderTest) -> None:
+    lock.slot("a")
+    lock.slot("b")
+    lock.ask("a")
+    assert (lock.renew("a").asked, lock.renew("b").asked) == (ASKED, None)
+
+
+def test_ask_again_replaces_the_reason(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.ask("a")
+    assert lock.ask("a", "now, please") == Done(("a",))
+    assert lock.renew("a").asked == Why("asked", "ops", "now, please")
+    assert len(lock.record.tombstones) == 1
+
+
+def test_ask_expired_changes_nothing(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.pass_time(31)
+    assert lock.ask("a") == Done(())
+    assert lock.record.tombstones == ()
+
+
+def test_ask_one_who_lets_the_lease_run_out_ends_with_the_grant(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.ask("a")
+    lock.pass_time(31)
+    assert isinstance(lock.enter("b"), Granted)
+    assert lock.record.tombstones == ()
+
+
+def test_ask_one_whose_lease_ran_out_and_nobody_wanted_it_still_counts(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.ask("a")
+    lock.pass_time(31)
+    assert lock.renew("a").asked == ASKED
+
+
+def test_ask_left_or_evicted_keeps_the_tombstone(lock: LockUnderTest) -> None:
+    lock.leave("a", leave_tombstone=True)
+    lock.enter("b")
+    lock.evict("b")
+    before = lock.record
+    assert [lock.ask(ticket) for ticket in "ab"] == [Done(()), Done(())]
+    assert lock.record == before
+
+
+def test_a_tombstone_replaces_a_request(lock: LockUnderTest) -> None:
+    lock.enter("a")
+    lock.ask("a")
+    lock.evict("a")
+    assert lock.renew("a") == NotHolder(EVICTED)
+    lock.leave("a")
+    lock.pass_time(61)
+    lock.enter("b")
+    lock.ask("b")
+    lock.leave("b", leave_tombstone=True)
+    assert lock.enter("b") == Revoked(LEFT)
+
+
+def test_ask_one_that_does_not_confirm_ends_with_its_turn(lock: LockUnderTest) -> None:
+    for ticket in "abc":
+        lock.enter(ticket)
+    lock.leave("a")
+    assert lock.ask("b") == Done(("b",))
+    lock.pass_time(2)
+    assert lock.enter("b").asked is None  # it is granted again, by its own poll
 
 
 # -- Resize, which is about no ticket

@@ -41,6 +41,21 @@ WORLDS = {
             tombstone=SHORT,
         ),
     ),
+    "requests to release": (
+        200,
+        World(
+            weights=AB, lease=4, renew=A, evict=A, at_once=B, leave_tombstone=B, ask=A | B, advances=(0, 2, 4),
+            tombstone=SHORT,
+        ),
+    ),
+    "requests to release what is kept": (
+        200,
+        World(weights=AB, lease=4, renew=A, evict=A, ask=A | B, keep={"a": 5}, advances=(-2, 0, 2, 5), tombstone=SHORT),
+    ),
+    "requests to release a semaphore": (
+        350,
+        World(capacity=2, weights={"a": 1, "b": 1, "c": 2}, lease=4, ask=A, advances=(0, 4), tombstone=SHORT),
+    ),
     "tombstones": (
         100,
         World(

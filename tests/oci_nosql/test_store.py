@@ -31,7 +31,7 @@ def test_a_table_by_its_ocid_is_looked_up_once(fake_nosql: FakeNosql) -> None:
     with fairlock.connect(fake_nosql.url(ocid)) as locks, fairlock.connect(fake_nosql.client(), table=ocid) as others:
         with locks.lock("x"):
             assert others.lock("x").acquire(blocking=False) is None
-        assert [each.name for each in others.snapshot().resources] == ["x"]
+        assert [each.name for each in others.snapshot(idle=True).resources] == ["x"]
         locks.pool("jobs").add("a")
         assert fake_nosql.asked["get_table"] == 2, "one for each client"
     assert "x" in fake_nosql.tables["locks"].rows

@@ -12,6 +12,7 @@ In a page, … matches anything. Comments in the Markdown hide what a reader nee
     <!-- prints -->        the next block (text) is what the Python block before it printed
     <!-- not run: WHY -->  the next block is not run
     <!-- continues: PAGE -->  the Python of that page, beside this one, comes first
+    <!-- needs: frameworks -->  the page imports Django, Celery or others, from the folder of ./dev
 
 A page that names localhost:6379 gets a Redis server, and its address in that place (test_pages.py).
 
@@ -37,7 +38,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = {"python", "pycon", "console"}
-SHOWN = {"text", "sql", "cql", "lua", "toml", "ini", "json", "crontab", "yaml", "diff"}
+SHOWN = {"text", "sql", "cql", "lua", "toml", "ini", "json", "crontab", "yaml", "diff", "mermaid"}
 
 
 class Block(NamedTuple):
@@ -122,7 +123,8 @@ def surroundings(folder: Path) -> dict[str, str]:
     (folder / "home").mkdir(exist_ok=True)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLOCK_", "XDG_", "PYTEST_"))}
     path = f"{folder}/bin{os.pathsep}{env.get('PATH', os.defpath)}"
-    source = os.pathsep.join([f"{ROOT}/src", str(ROOT)])
+    frameworks = os.environ.get("FAIRLOCK_FRAMEWORKS", "")  # set by test_pages.py if the page needs them
+    source = os.pathsep.join(filter(None, [f"{ROOT}/src", str(ROOT), frameworks]))
     return {**env, "PATH": path, "HOME": f"{folder}/home", "PYTHONPATH": source, "COLUMNS": "100"}
 
 

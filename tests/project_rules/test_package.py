@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fairlock
+from fairlock.connect import SCHEMES
 from tests.project_rules.test_pages import heading_anchors
 from tests.project_rules.tree import ROOT, SRC, files
 
@@ -49,6 +50,9 @@ def test_the_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
     points = configparser.ConfigParser()
     points.read_string(wheel.read(name).decode())
     assert dict(points["console_scripts"]) == {"fairlock": "fairlock.cli:main"}
+    assert dict(points["pytest11"]) == {"fairlock": "fairlock.integrations.pytest_plugin"}
+    schemes = set(SCHEMES) - {"unix", "rediss+sentinel", "rediss+cluster"}
+    assert set(points["tooz.backends"]) == {"fairlock", *(f"fairlock+{scheme}" for scheme in schemes)}
 
 
 def test_the_changelog_has_a_place_for_the_next_line() -> None:

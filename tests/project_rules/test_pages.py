@@ -45,10 +45,12 @@ def unrunnable(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def shown(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def shown(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the page. If it names a Redis server on the usual port, start one and put in its real address."""
     page: Path = request.param
     text = page.read_text()
+    if "<!-- needs: frameworks -->" in text:
+        monkeypatch.setenv("FAIRLOCK_FRAMEWORKS", str(request.getfixturevalue("frameworks")))
     if "localhost:6379" not in text:
         return page
     server = request.getfixturevalue("redis_alone")

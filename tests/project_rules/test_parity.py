@@ -17,12 +17,12 @@ PUBLIC = sorted(name for name in fairlock.__all__ if inspect.isclass(getattr(fai
 
 # What is awaited in fairlock.aio: exactly what talks to the store. The rest only looks at a clock, or makes an object.
 AWAITED = {
-    "Locks": {"attach", "release", "extend", "evict", "resize", "snapshot", "ping", "repair", "close", "__enter__",
-              "__exit__"},
+    "Locks": {"attach", "release", "extend", "ask", "audit", "evict", "resize", "snapshot", "ping", "repair", "close",
+              "leader", "build", "__enter__", "__exit__"},
     "Lock": {"acquire", "release", "locked", "__enter__", "__exit__"},
     "RWLock": set(),
     "Semaphore": {"acquire", "release", "locked", "__enter__", "__exit__"},
-    "Lease": {"renew", "extend", "release", "downgrade", "detach", "__enter__", "__exit__"},
+    "Lease": {"renew", "extend", "release", "downgrade", "detach", "seal", "__enter__", "__exit__"},
     "Pool": {"add", "add_many", "remove", "items", "counts", "acquire"},
     "Item": {"renew", "extend", "update", "release", "done", "delete", "__enter__", "__exit__"},
 }

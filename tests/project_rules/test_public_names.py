@@ -20,18 +20,19 @@ NAMES = {
     "Locks", "Lock", "RWLock", "Semaphore", "Lease", "Pool", "Item", "PoolItem", "PoolCounts",
     "Snapshot", "Resource", "Holder", "Waiter", "Event", "Seconds",
     "LockError", "LockTimeout", "LeaseLost", "NotHeld", "AlreadyHeld", "StoreError", "ConfigError",
-    "RecordDamaged",
+    "RecordDamaged", "AuditLine", "ReleaseRequest",
 }
 
 LOCK = {"name", "held", "acquire", "hold", "release", "locked"}
 MEMBERS = {
     "Locks": {"store", "session", "lock", "rwlock", "semaphore", "pool", "lock_all", "guard", "attach", "release",
-              "extend", "evict", "resize", "snapshot", "ping", "repair", "close"},
+              "extend", "ask", "audit", "evict", "resize", "snapshot", "ping", "repair", "close", "elect", "leader",
+              "once", "idempotent", "throttle", "build", "tree"},
     "Lock": LOCK,
     "RWLock": {"name", "read", "write"},
     "Semaphore": LOCK | {"slots"},
     "Lease": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held",
-              "renew", "extend", "release", "downgrade", "detach"},
+              "renew", "extend", "release", "downgrade", "detach", "seal", "asked_to_release"},
     "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
     "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
              "body", "renew", "extend", "update", "release", "done", "delete"},

@@ -22,7 +22,9 @@ EXPENSIVE = {
 # aio is for programs that run asyncio already; testing is for programs that run pytest already.
 # A backend's modules for tasks are loaded by aio only.
 AT_HOME = {
-    "fairlock.aio": {"asyncio"}, "fairlock.testing": EXPENSIVE, "fairlock.web": EXPENSIVE,
+    "fairlock.aio": {"asyncio"}, "fairlock.recipes.aio": {"asyncio"}, "fairlock.testing": EXPENSIVE,
+    "fairlock.web": EXPENSIVE,
+    "fairlock.integrations.mcp_server": {"asyncio"},
     "fairlock.stores.redis.async_connection": {"asyncio"}, "fairlock.stores.redis.async_listener": {"asyncio"},
     "fairlock.stores.redis.batching": {"asyncio"}, "fairlock.stores.async_deadline": {"asyncio"},
     "fairlock.stores.sql.async_executor": {"asyncio"}, "fairlock.stores.sql.async_libpq_executor": {"asyncio"},

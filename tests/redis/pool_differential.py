@@ -114,7 +114,7 @@ class Pure(NamedTuple):
 
 def pure(items: dict[str, ItemState], queue: WorkerQueue, move: Move) -> Pure:
     short = is_short(items, queue, move)
-    if short and is_plain_finish(move.order):
+    if short and is_finish(move.order):
         assert isinstance(move.order, On)
         item, said = apply(items[move.order.key], move.order.command, move.now)
         assert item is not None
@@ -127,8 +127,8 @@ def pure(items: dict[str, ItemState], queue: WorkerQueue, move: Move) -> Pure:
     return Pure(rack.items, after, reply, hints, short)
 
 
-def is_plain_finish(order: Order) -> bool:
-    return isinstance(order, On) and isinstance(order.command, Finish) and order.command.body is None
+def is_finish(order: Order) -> bool:
+    return isinstance(order, On) and isinstance(order.command, Finish)
 
 
 def is_short(items: dict[str, ItemState], queue: WorkerQueue, move: Move) -> bool:
@@ -136,7 +136,7 @@ def is_short(items: dict[str, ItemState], queue: WorkerQueue, move: Move) -> boo
     o = move.order
     if queue.workers or queue.watchers or not move.short:
         return False
-    if move.now < queue.seen and not is_plain_finish(o):
+    if move.now < queue.seen and not is_finish(o):
         return False
     if isinstance(o, Seek):
         due = any(0 <= i.score <= move.now for i in items.values())

@@ -22,7 +22,7 @@ from fairlock.stores.redis.batching import BATCH_ACQUIRE, BATCH_RELEASE
 from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE
 
 Fate = Callable[[bytes], "str | float"]
-KINDS = ("acquire", "release", "renew", "detach", "evict", "resize")
+KINDS = ("acquire", "release", "renew", "detach", "evict", "ask", "resize")
 
 
 def kind_of(request: bytes) -> str:

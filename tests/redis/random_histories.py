@@ -8,7 +8,20 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
-from fairlock.rules.locks import EMPTY, EXCLUSIVE, Acquire, Command, Detach, Evict, LockState, Release, Renew, Resize
+from fairlock.rules.locks import (
+    ASKED,
+    EMPTY,
+    EXCLUSIVE,
+    Acquire,
+    Ask,
+    Command,
+    Detach,
+    Evict,
+    LockState,
+    Release,
+    Renew,
+    Resize,
+)
 from tests.redis.differential import Move, pure
 
 SECOND = 1_000_000
@@ -25,11 +38,23 @@ class Kind(NamedTuple):
     come: float = 0.55  # how many of the moves are Acquires
     harm: float = 0.04  # evictions and other sizes
     sizes: float = 0.3  # how many of these are other sizes
+    asks: float = 0.0  # how many of the rest are requests to release
     unreachable: float = 0.25
     back: float = 0.04  # how often the clock goes back
     silence: int = 1000  # the length of a queue from which on all of it is likely to fall silent
-    ticks: tuple[int, ...] = (0, 1, 1000, SECOND // 2, SECOND // 2, SECOND - 1, 2 * SECOND, 2 * SECOND + 1,
-                              3 * SECOND, 10 * SECOND, 61 * SECOND)
+    ticks: tuple[int, ...] = (
+        0,
+        1,
+        1000,
+        SECOND // 2,
+        SECOND // 2,
+        SECOND - 1,
+        2 * SECOND,
+        2 * SECOND + 1,
+        3 * SECOND,
+        10 * SECOND,
+        61 * SECOND,
+    )
     leases: tuple[int, ...] = (SECOND // 2, 3 * SECOND, 3 * SECOND, 30 * SECOND, 90 * SECOND)
     blocks: tuple[int, ...] = (0, 1, 33)
 
@@ -49,6 +74,10 @@ KINDS = {
     "trouble": Kind((4, 3), (1, 2, 4), tickets=4, harm=0.3, back=0.1),
     "evictions": Kind((2,), (1, 2), tickets=6, harm=0.3, sizes=0, unreachable=0.1, ticks=SOON,
                       leases=(SECOND, 3 * SECOND)),
+    "requests": Kind((2,), (1, 2), tickets=5, moves=120, come=0.4, harm=0.35, sizes=0, asks=0.75, unreachable=0.1,
+                     ticks=SOON, leases=(3 * SECOND, 30 * SECOND)),
+    "requests for a lock": Kind((EXCLUSIVE,), (EXCLUSIVE,), tickets=4, moves=120, come=0.4, harm=0.3, sizes=0, asks=0.8,
+                                unreachable=0.1, ticks=SOON),
     "sizes": Kind((0, 0, 4), (1, 2, 3, 4), tickets=6, harm=0.3, sizes=0.9, ticks=SOON, leases=(3 * SECOND,)),
     "anything": Kind((EXCLUSIVE, 4, 3, 0), (0, 1, 2, 4, EXCLUSIVE), harm=0.1, leases=(1, SECOND, 90 * SECOND),
                      blocks=(0, 1, 33, 1000 * SECOND)),
@@ -82,7 +111,7 @@ def history(jitter: Random, kind: Kind) -> list[Move]:
 
 def replace_evicted(jitter: Random, tickets: list[str], record: LockState) -> None:
     """Replace some tickets that have a tombstone: they rarely come back, others do."""
-    with_tombstone = {tombstone.ticket for tombstone in record.tombstones}
+    with_tombstone = {tombstone.ticket for tombstone in record.tombstones if tombstone.why.kind != ASKED}
     for i, ticket in enumerate(tickets):
         if ticket in with_tombstone and jitter.random() < 0.5:
             tickets[i] = f"t{int(ticket[1:]) + len(tickets)}"
@@ -117,6 +146,8 @@ def some_command(jitter: Random, kind: Kind, tickets: list[str], record: LockSta
     if jitter.random() < kind.harm:
         if jitter.random() < kind.sizes:
             return Resize(jitter.choice((1, 2, 3, 4, 8, EXCLUSIVE, None)))
+        if kind.asks and jitter.random() < kind.asks:
+            return Ask(ticket, "ops", jitter.choice(("please", "now", "ünïcode")))
         return Evict(jitter.choice((None, ticket)), "ops", "why not", jitter.random() < 0.5)
     what = jitter.randrange(10)
     if what < 5:

@@ -16,6 +16,7 @@ import pytest
 
 import fairlock
 from fairlock import ConfigError, aio
+from fairlock.stores.base import OutcomeUnknown
 from fairlock.stores.redis.thread_connections import ThreadConnection, ThreadNode
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server, until
@@ -70,6 +71,27 @@ def test_a_reply_in_pieces_is_the_same_reply(pieces: list[bytes], found: bytes) 
         thread.join(5)
     assert heard == [found]
     assert len(node._free) == 1
+
+
+@pytest.mark.parametrize("error, left, breaks", [(KeyboardInterrupt(), 1, 0), (ConnectionResetError(), 0, 1)])
+def test_a_ctrl_c_closes_only_its_own_connection(error: BaseException, left: int, breaks: int) -> None:
+    """Its reply would be taken for the next one's. The idle ones, perhaps of other clients, are as good as before."""
+    pairs = [socket.socketpair() for _ in range(2)]
+    node = ThreadNode(lambda: None, "the server")
+    node._count = 2
+    for ours, _ in pairs:
+        node._free.append(ThreadConnection(SimpleNamespace(_sock=ours, disconnect=ours.close), 5.0))
+
+    def fails(size: int) -> bytes:
+        raise error
+
+    node._free[-1].recv = fails
+    with pytest.raises((KeyboardInterrupt, OutcomeUnknown)):
+        node.request_raw(b"PING")
+    assert (len(node._free), node._count, node.breaks) == (left, left, breaks)
+    for pair in pairs:
+        for end in pair:
+            end.close()
 
 
 @contextmanager

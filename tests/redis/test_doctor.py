@@ -144,6 +144,8 @@ def whole_life(url: str) -> None:
             while not waiting.done() and not any(r.queue for r in locks.snapshot("x").resources):
                 time.sleep(0.01)
             assert locks.lock("x").locked() is True
+            assert locks.snapshot().resources
+            assert locks.snapshot(idle=True).resources
         assert waiting.result()
         with locks.rwlock("rw").read(), other.rwlock("rw").read():
             pass
@@ -160,6 +162,7 @@ def whole_life(url: str) -> None:
         assert other.lock("ended", timeout=5).acquire()
         assert locks.lock("evicted").acquire()
         other.evict("evicted", reason="a test", at_once=True)
+        assert [line.kind for line in locks.audit("evicted")] == ["evicted"]
         with ThreadPoolExecutor() as threads:
             jobs = locks.pool("jobs")
             named = threads.submit(other.pool("jobs").acquire, timeout=5, key="j")

@@ -13,6 +13,7 @@ from redis.exceptions import OutOfMemoryError
 from fairlock.rules.locks import (
     EXCLUSIVE,
     Acquire,
+    Ask,
     Command,
     Detach,
     Done,
@@ -56,9 +57,7 @@ def test_the_only_holder_releases_by_the_fast_script(server: Redis) -> None:
 @pytest.mark.parametrize("leave_tombstone", [False, True])
 @pytest.mark.parametrize("back", [0, 5 * SECOND], ids=["a steady clock", "a clock that went back"])
 @pytest.mark.parametrize("capacity", [1, 2])
-def test_a_release_grants_to_the_next_waiter(
-    server: Redis, leave_tombstone: bool, back: int, capacity: int
-) -> None:
+def test_a_release_grants_to_the_next_waiter(server: Redis, leave_tombstone: bool, back: int, capacity: int) -> None:
     lock = LuaLock(server)
     for ticket in "abc":
         lock.say(enter(ticket, 1, capacity))
@@ -77,6 +76,7 @@ KNOWN: list[tuple[Command, type]] = [
     (Detach("a", None, LEASE), Granted),
     (Release("b"), Released),
     (Release("unknown"), Released),
+    (Ask("a", "ops", "why"), Done),
     (Evict("a", "ops", "why"), Done),
     (Evict(None, "ops", "why", True), Done),
     (Evict("b", "ops", "why"), Done),

@@ -10,7 +10,10 @@ from fairlock.stores.redis import encoding, scripts
 
 FOLDER = Path(scripts.HERE)
 STEP = ("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua")
-FILES = (*STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "batch_step.lua", "read_state.lua")
+FILES = (
+    *STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "batch_step.lua", "read_state.lua", "list_names.lua",
+    "audit.lua",
+)  # fmt: skip
 PARTS = ("state", *encoding.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
 
@@ -214,7 +217,8 @@ def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
         numbered = [item.split(" ", 1) for item in fields.split(" · ")]
         assert [int(number) for number, _ in numbered] == list(range(3, 3 + len(numbered)))
         listed[command] = tuple(name for _, name in numbered)
-    kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Resize)
+    kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Ask,
+             messages.Resize)  # fmt: skip
     wanted = {kind.__name__.lower(): kind._fields for kind in kinds}
     wanted["acquire"] = ("ticket", "capacity", "wait", "fair", "amounts", "texts")
     assert listed == wanted
@@ -227,7 +231,7 @@ def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
     assert used == {name.upper() for name in expected}
 
 
-@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua"])
+@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua", "audit.lua"])
 def test_the_arguments_of_the_others_are_those_in_their_heads(name: str) -> None:
     said = [int(number) for number in re.findall(r"(?:^|· )(\d+) ", section(name, "ARGV"))]
     assert said == list(range(1, len(said) + 1))
@@ -242,7 +246,7 @@ def test_the_numbers_are_those_of_the_rules() -> None:
     found: dict[str, int] = {}
     for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)(?: --.*)?\n", code):
         found.update(zip(names.split(", "), map(int, values.split(", ")), strict=True))
-    prefixes = ("ACQUIRE_", "RELEASE_", "RENEW_", "DETACH_", "EVICT_", "RESIZE_", "E_", "N_")
+    prefixes = ("ACQUIRE_", "RELEASE_", "RENEW_", "DETACH_", "EVICT_", "ASK_", "RESIZE_", "E_", "N_")
     found = {name: number for name, number in found.items() if not name.startswith(prefixes)}
     assert found.pop("IDLE") == encoding.IDLE
     assert found.pop("IDLE_IF_FIXED") == encoding.IDLE_IF_FIXED

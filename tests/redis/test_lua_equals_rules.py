@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from fairlock.rules.locks import EMPTY
+from fairlock.rules.locks import ASKED, EMPTY, Granted
 from fairlock.rules.locks.step import SWEEP
 from tests.redis.differential import Both, hooked, is_short, pure
 from tests.redis.random_histories import KINDS, history
@@ -84,12 +84,22 @@ def test_such_histories_meet_everything() -> None:
                 met["block"] += any(e.block > 1 for e in should.after.holders)
                 met["several inside"] += len(should.after.holders) > 1
                 met["tombstone of an evicted one"] += any(g.why.by for g in should.after.tombstones)
+                if isinstance(should.reply, Granted) and should.reply.asked:
+                    met[f"asked: {type(move.command).__name__}"] += 1
+                before, after = (
+                    {kind: {g.ticket for g in r.tombstones if (g.why.kind == ASKED) is kind} for kind in (True, False)}
+                    for r in (record, should.after)
+                )
+                met["a request ends"] += bool(before[True] - after[True] - after[False])
+                met["a request becomes a tombstone"] += bool(before[True] & after[False])
                 met["more expired than one sweep takes"] += sum(e.expires <= move.now for e in record.queue) > SWEEP
                 record = should.after
     wanted = {
         "Acquire: Granted", "Acquire: Queued", "Acquire: Refused", "Acquire: Revoked", "Acquire: Mismatch",
         "Release: Released",
-        "Renew: Granted", "Renew: NotHolder", "Detach: Granted", "Detach: NotHolder", "Evict: Done", "Resize: Done",
+        "Renew: Granted", "Renew: NotHolder", "Detach: Granted", "Detach: NotHolder", "Evict: Done", "Ask: Done",
+        "Resize: Done", "asked: Acquire", "asked: Renew", "asked: Detach", "a request ends",
+        "a request becomes a tombstone",
         "short Acquire: Granted", "short Release: Released", "wake granted", "wake dropped", "passed 0", "passed 1",
         "passed 2", "passed 3", "clock back", "block", "several inside", "tombstone of an evicted one",
         "more expired than one sweep takes",

@@ -12,7 +12,7 @@ from tests.redis.test_heads import FOLDER, TYPES, arguments, body, declared_keys
 
 STEP = ("pool_step_1_read.lua", "pool_step_2_queue.lua", "pool_step_3_command.lua", "pool_step_4_write.lua")
 SHORT = ("pool_fast_take.lua", "pool_fast_touch.lua", "pool_fast_finish.lua")
-LOOKS = ("pool_read_items.lua", "pool_count.lua", "pool_read_queue.lua")
+LOOKS = ("pool_read_items.lua", "pool_count.lua", "pool_read_queue.lua", "pool_read_taken.lua")
 FILES = (*STEP, *SHORT, *LOOKS)
 
 
@@ -41,7 +41,7 @@ def test_the_step_uses_every_key_of_a_pool_as_what_it_is() -> None:
 def test_the_others_of_a_pool_use_the_keys_in_their_heads_as_what_they_are(name: str) -> None:
     numbers = dict(re.findall(r"^--   (\d) (\w+) +(?:hash|zset)", head(name), re.M))
     kinds = declared_keys(name)
-    calls = re.findall(r"redis\.call\('([A-Z]+)', KEYS\[(\d)\]", body(name))
+    calls = re.findall(r"call\('([A-Z]+)', KEYS\[(\d)\]", body(name))
     assert {number for _, number in calls} == set(numbers)
     assert set(numbers.values()) <= set(pool_encoding.PARTS)
     assert all(TYPES[command[0]] == kinds[numbers[number]] for command, number in calls)

@@ -62,7 +62,7 @@ def soon_empty(url: str) -> None:
         def empty() -> bool:
             with locks.lock("x", timeout=10):
                 pass
-            return not any(r.holders or r.queue for r in locks.snapshot().resources)
+            return not any(r.holders or r.queue for r in locks.snapshot(idle=True).resources)
 
         until(empty, "nothing is left", 40)  # far back in the queue patience lasts for 30 s
 

@@ -100,17 +100,6 @@ def test_a_server_that_has_forgotten_the_scripts_gets_them_again(redis_alone: Se
     asyncio.run(main())
 
 
-def test_the_names_of_renewed_leases_stay_in_the_index(redis_alone: Server) -> None:
-    async def work(backend: Any) -> None:
-        calls = await some(backend)
-        redis_alone.call("DEL", "fairlock:names")
-        await backend.call_many(calls)
-        assert [name for name, _ in (await backend.looks("*"))[0]] == sorted(name for name, _ in calls)
-
-    with fairlock.connect(redis_alone.url) as locks:
-        run(work(locks._session.backend))
-
-
 def test_a_server_of_a_cluster_that_hangs_delays_the_others_only_once(redis_cluster: Cluster) -> None:
     """Its own renewals are unknown and are repeated. The leases at other servers are renewed without a pause."""
 

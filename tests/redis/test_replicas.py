@@ -33,7 +33,7 @@ def test_too_few_replicas_are_an_error_and_nothing_is_left(redis_alone: Server, 
         request = locks.semaphore("x", 2)
         with pytest.raises(StoreError, match="no replica has confirmed it"):
             request.acquire()
-        assert [len(one.holders) for one in other.snapshot().resources] == [int(contended)]
+        assert [len(one.holders) for one in other.snapshot("x").resources] == [int(contended)]
 
 
 def test_a_woken_waiter_asks_the_replicas_itself(redis_with_replica: WithReplica) -> None:

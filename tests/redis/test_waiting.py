@@ -92,7 +92,7 @@ def queue_at(
         assert len({one.fence for one in waiters}) == 3
         assert not in_order or [one.fence for one in waiters] == sorted(one.fence for one in waiters)
         assert not any("lost" in one.events or (places and "place_lost" in one.events) for one in waiters)
-        until(lambda: not any(r.holders or r.queue for r in locks.snapshot().resources), "nothing is left behind", 5)
+        until(lambda: not any(r.holders or r.queue for r in locks.snapshot(idle=True).resources), "nothing is left", 5)
     return late
 
 

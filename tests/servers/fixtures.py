@@ -15,6 +15,7 @@
     cassandra_three        three nodes, each with a copy of everything
     oracle                 a stand-in for Oracle Database: H2, see oracle.py
     fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
+    frameworks             no server, but fetched like one: a folder with Django, Celery and the others
 
 All but start_… are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
 it has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use
@@ -32,6 +33,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pytest
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
     "start_redis", "fake_nosql", "postgresql", "pgbouncer", "mariadb", "start_postgresql",
-    "cassandra", "cassandra_three", "oracle",
+    "cassandra", "cassandra_three", "oracle", "frameworks",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
@@ -71,6 +73,12 @@ def lacking(what: str) -> str:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{what} In CI that is a failure.", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def frameworks() -> Path:
+    """Return the folder with the frameworks. A process that a test starts imports them by PYTHONPATH."""
+    return programs.find_frameworks() or Path(lacking("This machine has no Django and Celery: ./dev test brings them."))
 
 
 @cache

@@ -31,6 +31,14 @@ def find_jars(name: str, pattern: str) -> Path | None:
     return folder if any(folder.glob(pattern)) else None
 
 
+def find_frameworks() -> Path | None:
+    """Return the folder with Django, Celery and the others, fetched first if it is not whole."""
+    folder = Path(__file__).parents[2] / ".dev" / "frameworks"
+    if os.environ.get("FAIRLOCK_DEV"):
+        return Path(found) if (found := _fetch("frameworks")) else None
+    return folder if (folder / "made-from").exists() else None
+
+
 def _fetch(name: str) -> str:
     """Return the folder of a fetched program, or "" if it cannot be fetched."""
     dev = os.environ.get("FAIRLOCK_DEV")

@@ -11,6 +11,7 @@ Nothing is saved unless the options say so. All that runs is ended with the test
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -144,6 +145,14 @@ class Server:
     @property
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def count_commands(self, do: Callable[[], object]) -> int:
+        """Return how many commands the server gets meanwhile, without those that scripts run."""
+        with self.client.monitor() as monitor:
+            do()
+            self.client.echo("the end")
+            lines = itertools.takewhile(lambda line: not line["command"].startswith("ECHO"), monitor.listen())
+            return sum(line["client_type"] != "lua" for line in lines)
 
     def said(self) -> str:
         """The end of what it printed and of its log."""

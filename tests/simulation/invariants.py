@@ -90,13 +90,13 @@ class Witness:
     def got(self, client: Client, hold: Any, capacity: int, asked: float, before: Stay | None = None) -> Stay:
         """Somebody holds it. before: it was taken over from that one, by the ticket, with its fence."""
         self.grants += 1
-        asked = self._asked.setdefault(hold.ticket, asked)  # what is passed on was asked for by the first one
-        stay = Stay(client, hold, capacity, asked, self.world.now, self.grants)
+        first = self._asked.setdefault(hold.ticket, asked)  # what is passed on was asked for by the first one
+        stay = Stay(client, hold, capacity, first, self.world.now, self.grants)
         self.world.note(client.process.name, "holds it with fence {} until {}", stay.fence, stay.grant.deadline)
         if before is not None:
             stay.turn = before.turn
         elif stay.believed:
-            self._fence_rises(stay)
+            self._fence_rises(stay, asked)
         elif client.process.thawed != self.world.now:  # unless it was stopped on the very last step of getting it
             raise Violation(f"handed out although its time is over: {stay}")
         if before is None:
@@ -145,11 +145,13 @@ class Witness:
         others = [s for s in later if s.turn > stay.turn and s.grant is not stay.grant]
         return any(s.weight + stay.grant.weight > s.capacity for s in others)
 
-    def _fence_rises(self, stay: Stay) -> None:
+    def _fence_rises(self, stay: Stay, asked: float) -> None:
         for other in self._past.get(stay.name, ()):
             if other.weight + stay.weight <= stay.capacity:
                 if other.fence == stay.fence and other.grant is not stay.grant:
                     raise Violation(f"one fence for two: {other}, {stay}")
+                if stay.fence <= other.fence and other.began < asked:
+                    raise Violation(f"the fence did not rise: {stay} asked after {other}")
             elif stay.fence <= other.fence and (not self.excused or other.began < stay.asked):
                 raise Violation(f"the fence did not rise: {stay} came after {other}")
 

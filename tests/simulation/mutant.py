@@ -9,6 +9,7 @@ ACQUIRE, RELEASE, RENEWAL = "engine/acquire.py", "engine/release.py", "engine/re
 SESSION, GRANT, LOCAL_QUEUE = "engine/session.py", "engine/grant.py", "engine/local_queue.py"
 LEASE_OPS, WITH_BLOCK, REQUEST = "engine/lease_ops.py", "engine/with_block.py", "engine/request.py"
 WITHDRAW, RENEWAL_MESSAGES = "engine/withdraw.py", "engine/renewal_messages.py"
+RELEASE_REQUEST = "engine/release_request.py"
 CAS, SHARED_STEPS = "stores/cas.py", "stores/merged_steps.py"
 
 

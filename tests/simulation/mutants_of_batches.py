@@ -49,8 +49,14 @@ MUTANTS = [
     Mutant(
         "every lease is renewed when it is due and no sooner",
         batches.leases_that_are_due_soon_go_along, RENEWAL,
-        "due += [s for s in early if clock - s.asked >= s.lease / 4]",
+        "due += [s for s in early if clock - s.asked >= s.lease / 8]",
         "pass",
+    ),
+    Mutant(
+        "a lease that was spread needs a round of its own",
+        batches.leases_that_were_spread_go_along, RENEWAL,
+        "clock - s.asked >= s.lease / 8]",
+        "clock - s.asked >= s.lease / 4]",
     ),
     Mutant(
         "a round renews all that is due",

@@ -5,6 +5,18 @@ from tests.simulation.mutant import CAS, SHARED_STEPS, Mutant
 
 MUTANTS = [
     Mutant(
+        "a newcomer is written alone",
+        turns.a_newcomer_to_a_long_queue_is_written_with_the_next_step_of_its_client, CAS,
+        "            await self._wait_for_company(key, batch)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a newcomer waits until somebody takes it along",
+        turns.a_newcomer_to_a_long_queue_is_written_with_the_next_step_of_its_client, CAS,
+        "min(COMPANY, PASSES * len(record.queue))",
+        "1.0",
+    ),
+    Mutant(
         "nobody is taken along",
         turns.those_of_one_client_share_a_write, SHARED_STEPS,
         "more = queue[: MOST - len(batch)]",

@@ -44,8 +44,8 @@ MUTANTS = [
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "(Granted(pushed.fence, window), at, doubt)",
-        "(Granted(pushed.fence, window), session.clock(), doubt)",
+        "(named(Granted, (pushed.fence, window, None)), at, doubt)",
+        "(named(Granted, (pushed.fence, window, None)), session.clock(), doubt)",
         (ACQUIRE, "if session.clock() < at + window / 4e6:", "if window:"),
     ),
     Mutant(
@@ -111,8 +111,8 @@ MUTANTS = [
     Mutant(
         "slow answers are asked for without end",
         time.a_time_out_holds_when_answers_are_slower_than_the_lease, ACQUIRE,
-        "            if not over:\n",
-        "            if True:\n",
+        "            if over:\n",
+        "            if False:\n",
     ),
     Mutant(
         "a new ticket with every poll",
@@ -236,8 +236,8 @@ MUTANTS = [
         "    with session.mutex:\n",
         (
             LEASE_OPS,
-            "grant)\n    hold.ensure_held()\n\n\nasync def detach",
-            "grant)\n    grant.weight = 1\n    hold.ensure_held()\n\n\nasync def detach",
+            "grant)\n    hold.ensure_held()\n\n\nasync def seal",
+            "grant)\n    grant.weight = 1\n    hold.ensure_held()\n\n\nasync def seal",
         ),
     ),
     Mutant(

@@ -77,6 +77,36 @@ MUTANTS = [
         (ACQUIRE, "            session.set_apart(grant)\n", ""),
     ),
     Mutant(
+        "all readers that wait when the grant is known share its fence",
+        local.a_reader_that_comes_after_the_grant_has_a_greater_fence, LOCAL_QUEUE,
+        "    while grant.queue and came_before(grant.queue[0], queued):\n",
+        "    while grant.queue:\n",
+    ),
+    Mutant(
+        "readers share a grant only if all of them waited before the first request",
+        local.a_reader_that_comes_after_the_grant_has_a_greater_fence, ACQUIRE,
+        "        grant.since = at\n",
+        "",
+    ),
+    Mutant(
+        "a grant is made when its reply arrives",
+        local.a_reader_that_comes_while_the_first_asks_has_a_greater_fence, ACQUIRE,
+        "    queued = grant.since\n",
+        "    queued = clock\n",
+    ),
+    Mutant(
+        "a ticket is inherited with its fence",
+        local.a_reader_that_inherits_a_grant_has_a_greater_fence, ACQUIRE,
+        "    if request.together and not came_before(hold, queued):\n        return False\n",
+        "",
+    ),
+    Mutant(
+        "a reader waits until its leader polls by itself",
+        local.a_reader_does_not_lose_its_turn_because_its_leader_rarely_polls, LOCAL_QUEUE,
+        "            session.backend.wake_here((grant.ticket,))\n",
+        "            pass\n",
+    ),
+    Mutant(
         "'once more' without looking whose grant it is",
         local.a_reentrant_hold_ends_when_the_grant_is_passed_on, WITH_BLOCK,
         "mine = any(h._who == who for h in grant.holds)",

@@ -1,5 +1,7 @@
 """Renewals of many leases in one message: each has its own outcome, and none waits for another."""
 
+import itertools
+
 from tests.simulation.engine_under_test import EngineUnderTest
 from tests.simulation.renewal_messages import SIZE, held, holding
 
@@ -77,6 +79,17 @@ def leases_that_are_due_together_are_spread(engine: EngineUnderTest) -> None:
     due = sorted(stay.grant.renew_at for stay in stays)
     stage.expect(all(at > 4.5 for at in due), f"all were renewed: {due}")
     stage.expect(due[-1] - due[0] > 0.5, f"and the next time they are not due together: {due}")
+
+
+def leases_that_were_spread_go_along(engine: EngineUnderTest) -> None:
+    stage, messages, stays = holding(engine, 200, 30.0)
+    stage.until(15.0)
+    before = len(messages.sent)
+    stage.until(65.0)
+    times = sorted(at for at, _ in messages.sent[before:])
+    rounds = 1 + sum(later - at > 0.02 for at, later in itertools.pairwise(times))
+    stage.expect(rounds <= 5 * 17, f"a sixteenth of a third of the lease is one round: {rounds}, {times}")
+    stage.expect(all(held(stays)), f"nothing is lost: {held(stays)}")
 
 
 def a_new_lease_does_not_wait_for_all_others(engine: EngineUnderTest) -> None:

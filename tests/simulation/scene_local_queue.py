@@ -114,6 +114,79 @@ def readers_do_not_starve_a_writer(engine: EngineUnderTest) -> None:
     stage.result(writer)
 
 
+def a_reader_that_comes_after_the_grant_has_a_greater_fence(engine: EngineUnderTest) -> None:
+    """Its client does not know of the grant yet, because the push is late. Another client has got one since."""
+    for store in ("hints", "grants"):
+        stage = Stage(engine, store, 3)
+        a, b, c = stage.clients
+        stay = stage.holding(c, 0.1)
+        waiting = [stage.go(a, a.get(a.request(weight=1))) for _ in range(2)]
+        stage.until(1.3)  # it has polled since both came
+        stage.store.pushes.weather = stage.store.pushes.weather._replace(least=0.2)
+        stage.go(c, c.give_back(stay))
+        stage.until(1.35)
+        elsewhere = stage.holding(b, 1.4, weight=1)
+        late = stage.holding(a, 1.6, weight=1)
+        stage.expect(late.fence > elsewhere.fence, f"{late} came after {elsewhere}")
+        first, second = map(stage.result, waiting)
+        stage.expect(first.fence == second.fence < elsewhere.fence, "those that waited together share a grant")
+
+
+def a_reader_that_comes_while_the_first_asks_has_a_greater_fence(engine: EngineUnderTest) -> None:
+    stage = Stage(engine)
+    a, b = stage.clients
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.3)
+    first = stage.go(a, a.get(a.request(weight=1)))
+    stage.until(0.1)
+    stage.store.replies.weather = stage.store.replies.weather._replace(least=0.0002)
+    elsewhere = stage.holding(b, 0.15, weight=1)
+    late = stage.holding(a, 0.4, weight=1)
+    stage.expect(stage.result(first).fence < elsewhere.fence < late.fence, "each is greater than those before it")
+
+
+def a_reader_that_inherits_a_grant_has_a_greater_fence(engine: EngineUnderTest) -> None:
+    """The first of two readers gives up when the store has granted it the lock, and the second came after that."""
+    stage = Stage(engine, "hints", 3)
+    a, b, c = stage.clients
+    stay = stage.holding(c, 0.1)
+    leader = stage.go(a, a.get(a.request(weight=1)))
+    stage.until(0.2)
+    a.backend.push_fate = "lost"
+    stage.go(c, c.give_back(stay))
+    stage.until(0.3)
+    elsewhere = stage.holding(b, 0.4, weight=1)
+    heirs = [stage.go(a, a.get(a.request(weight=1))) for _ in range(2)]
+    stage.until(0.5)
+    leader.cancel()
+    stage.until(0.8)
+    for heir in map(stage.result, heirs):
+        stage.expect(heir.fence > elsewhere.fence, f"{heir} came after {elsewhere}")
+    stage.expect(stage.holders() == ["b", "a"], f"nothing is left of the first: {stage.holders()}")
+
+
+def a_reader_does_not_lose_its_turn_because_its_leader_rarely_polls(engine: EngineUnderTest) -> None:
+    """It came when the leader had a place far back and was silent for seconds. It gets in with the leader all the same,
+    and not behind a writer of another client that came seconds later."""
+    stage = Stage(engine, clients=8)
+    a, writer, *others = stage.clients
+    stays = []
+    for other in others:
+        stays.append(stage.go(other, other.get(other.request(lease=30.0))))
+        stage.until(stage.world.now + 0.05)
+    readers = [stage.go(a, a.get(a.request(weight=1)))]
+    stage.until(1.0)
+    readers.append(stage.go(a, a.get(a.request(weight=1))))
+    stage.until(2.5)
+    stage.go(writer, writer.get(writer.request(lease=30.0)))
+    stage.until(2.7)
+    for other, stay in zip(others, stays, strict=True):
+        stage.go(other, other.give_back(stage.result(stay)))
+        stage.until(stage.world.now + 0.05)
+    stage.until(stage.world.now + 0.3)
+    for reader in readers:
+        stage.result(reader)
+
+
 def a_reentrant_hold_ends_when_the_grant_is_passed_on(engine: EngineUnderTest) -> None:
     """One releases, the grant goes to another of the same client: asking again is no longer 'once more'."""
     stage = Stage(engine, clients=1)

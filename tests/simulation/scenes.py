@@ -8,7 +8,15 @@ unless it matters; a message takes half a millisecond at most, unless the scene 
 from collections.abc import Callable
 from types import ModuleType
 
-from tests.simulation import scene_batches, scene_doubt, scene_local_queue, scene_merged_steps, scene_rows, scene_time
+from tests.simulation import (
+    scene_batches,
+    scene_doubt,
+    scene_local_queue,
+    scene_merged_steps,
+    scene_release_requests,
+    scene_rows,
+    scene_time,
+)
 from tests.simulation.engine_under_test import EngineUnderTest
 
 Scene = Callable[[EngineUnderTest], None]
@@ -19,5 +27,6 @@ def scenes_of(module: ModuleType) -> list[Scene]:
     return [thing for thing in own if thing.__code__.co_varnames[:1] == ("engine",)]
 
 
-MODULES = (scene_batches, scene_time, scene_doubt, scene_local_queue, scene_rows, scene_merged_steps)
+MODULES = (scene_batches, scene_time, scene_doubt, scene_local_queue, scene_rows, scene_merged_steps,
+           scene_release_requests)  # fmt: skip
 SCENES = [scene for module in MODULES for scene in scenes_of(module)]

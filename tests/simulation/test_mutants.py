@@ -2,14 +2,20 @@
 
 import pytest
 
-from tests.simulation import mutants_of_batches, mutants_of_merged_steps, mutants_of_messages, mutants_of_the_engine
+from tests.simulation import (
+    mutants_of_batches,
+    mutants_of_merged_steps,
+    mutants_of_messages,
+    mutants_of_release_requests,
+    mutants_of_the_engine,
+)
 from tests.simulation.engine_under_test import rebuilt
 from tests.simulation.mutant import Mutant
 from tests.simulation.scenes import SCENES
 
 MUTANTS = [
     *mutants_of_batches.MUTANTS, *mutants_of_messages.MUTANTS, *mutants_of_the_engine.MUTANTS,
-    *mutants_of_merged_steps.MUTANTS,
+    *mutants_of_merged_steps.MUTANTS, *mutants_of_release_requests.MUTANTS,
 ]  # fmt: skip
 
 

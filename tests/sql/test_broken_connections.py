@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 
 import fairlock
 import fairlock.aio
@@ -71,6 +72,28 @@ async def stuck(locks: fairlock.aio.Locks, proxy: Proxy) -> asyncio.Task[object]
     while proxy.cuts == before:
         await asyncio.sleep(0.01)
     return task
+
+
+@pytest.mark.parametrize("error", [AttributeError("'NoneType' object has no attribute 'readexactly'"), EOFError()])
+def test_what_a_driver_raises_while_it_connects_becomes_a_sentence(
+    database: Database, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiomysql raises such errors if a connection is closed while it logs in."""
+
+    def breaks(engine: sa.Engine) -> None:
+        raise error
+
+    monkeypatch.setattr(sa.Engine, "raw_connection", breaks)
+
+    async def in_asyncio() -> None:
+        async with fairlock.aio.connect(database.url, timeout=1) as locks:
+            with pytest.raises(fairlock.StoreError, match="cannot be reached"):
+                await locks.lock("x").acquire(False)
+
+    asyncio.run(in_asyncio())
+    with fairlock.connect(database.url, timeout=1) as locks:
+        with pytest.raises(fairlock.StoreError, match="cannot be reached"):
+            locks.lock("x").acquire(False)
 
 
 @pytest.mark.parametrize("breaks", [False, True], ids=["it hangs on", "the connection breaks meanwhile"])

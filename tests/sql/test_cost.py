@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import fairlock
+import fairlock.aio
 from tests.servers.sql import USER, MariaDB, PostgreSQL
 
 CYCLES = 20
@@ -55,6 +57,24 @@ def test_a_lock_that_nobody_else_wants_costs_two_statements(name: str, request: 
         assert count() - before == 2 * CYCLES
 
 
+@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+def test_a_look_is_two_statements_however_many_names_were_used(name: str, request: pytest.FixtureRequest) -> None:
+    """One for the locks, one for the pools. bench/look.py measures the time, with a hundred thousand names."""
+    count: Callable[[], int] = request.getfixturevalue(f"{name}_count")
+    server = request.getfixturevalue(name)
+    with fairlock.connect(server.url) as locks:
+        with locks.lock("used"):
+            pass
+        column = "`key`" if name == "mariadb" else "key"
+        values = ", ".join(f"('order:{number}', 1, '', 'not decoded', {number})" for number in range(2500))
+        server.run(f"INSERT INTO fairlock_locks ({column}, score, owner, body, version) VALUES {values}")
+        with locks.lock("x"), locks.lock("y"):
+            locks.snapshot()
+            before = count()
+            assert [one.name for one in locks.snapshot().resources] == ["x", "y"]
+            assert count() - before == 2
+
+
 def test_taking_an_item_and_being_done_with_it(postgresql: PostgreSQL, postgresql_count: Callable[[], int]) -> None:
     """One statement for each: the taken item is known, and a waiter for this very item is found at once."""
     with fairlock.connect(postgresql.url) as locks:
@@ -83,7 +103,7 @@ def test_a_crowd_costs_few_statements_and_all_get_the_same_share(postgresql: Pos
     backends = [client._session.backend for client in clients]
 
     def spent() -> tuple[list[int], int, int]:
-        statements = sum(each.store.executor.statements for each in backends)  # type: ignore[attr-defined]
+        statements = backends[0].store.executor.statements  # type: ignore[attr-defined]  # all share it
         return list(grants), statements, sum(each.conflicts for each in backends)  # type: ignore[attr-defined]
 
     def until_all_have(number: int) -> None:
@@ -136,3 +156,60 @@ def test_more_threads_than_connections_wait_for_each_other_and_not_in_vain(postg
             one.join(60)
         assert len(done) == 30
         assert postgresql.run("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", USER)[0][0] <= 9
+
+
+def test_a_long_queue_is_not_compressed_by_each_write(postgresql: PostgreSQL) -> None:
+    """With 64 in the queue that would be two thirds of the server's work."""
+    with fairlock.connect(postgresql.url) as locks:
+        locks.ping()
+        locks.snapshot()
+    found = postgresql.run(
+        "SELECT attstorage FROM pg_attribute WHERE attrelid = 'fairlock_locks'::regclass AND attname = 'body'"
+    )
+    assert found == [("e",)]
+
+
+def test_tables_of_another_user_are_used_as_they_are(postgresql: PostgreSQL) -> None:
+    postgresql.run("DROP TABLE IF EXISTS fairlock_locks, fairlock_items")
+    with fairlock.connect(postgresql.url) as locks, locks.lock("x"):
+        pass
+    postgresql.run("ALTER TABLE fairlock_locks OWNER TO operator")
+    postgresql.run(f"GRANT ALL ON fairlock_locks TO {USER}")
+    postgresql.run("DROP TABLE fairlock_items")
+    try:
+        with fairlock.connect(postgresql.url) as locks:
+            locks.pool("jobs").add("one")
+            assert locks.lock("x").acquire(False)
+    finally:
+        postgresql.run("DROP TABLE IF EXISTS fairlock_locks, fairlock_items")
+
+
+def test_a_crowd_of_tasks_waits_for_a_connection_as_long_as_replies_arrive(postgresql: PostgreSQL) -> None:
+    """Each of a hundred tasks makes a row, which takes the server 50 ms: longer in all than a reply may take."""
+    with fairlock.connect(postgresql.url) as locks, locks.lock("x"):
+        pass
+    sleeps = "'BEGIN PERFORM pg_sleep(0.05); RETURN NEW; END'"
+    postgresql.run(f"CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS {sleeps}")
+    postgresql.run("CREATE TRIGGER slow BEFORE INSERT ON fairlock_locks FOR EACH ROW EXECUTE FUNCTION slow()")
+
+    async def crowd() -> None:
+        async with fairlock.aio.connect(postgresql.url + "?timeout=0.5") as locks:
+            held = await asyncio.gather(*[locks.lock(f"name {n}").acquire() for n in range(100)])
+            assert all(each is not None and each.held for each in held)
+
+    try:
+        asyncio.run(crowd())
+    finally:
+        postgresql.run("DROP FUNCTION slow CASCADE")
+
+
+def test_a_crowd_of_tasks_creates_the_tables_once(postgresql: PostgreSQL) -> None:
+    postgresql.run("DROP TABLE IF EXISTS fairlock_locks, fairlock_items")
+
+    async def crowd() -> int:
+        async with fairlock.aio.connect(postgresql.url) as locks:
+            held = await asyncio.gather(*[locks.lock(f"name {n}").acquire() for n in range(100)])
+            assert all(each is not None and each.held for each in held)
+            return locks._session.backend.store.executor.statements  # type: ignore[attr-defined, no-any-return]
+
+    assert asyncio.run(crowd()) < 350, "a read that fails, a read and a write for each, and the tables"

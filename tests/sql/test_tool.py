@@ -35,4 +35,5 @@ def test_the_tool_by_its_url_alone(name: str, request: pytest.FixtureRequest) ->
     assert "open-sesame" not in texts
     printed = tool(url, "schema").stdout
     assert "CREATE TABLE IF NOT EXISTS fairlock_locks" in printed
+    assert ("SET STORAGE EXTERNAL;" in printed) == (name != "mariadb")
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON fairlock_items TO app;" in printed

@@ -51,7 +51,7 @@ def test_the_sentence_names_it_and_other_names_go_on(locks: Locks, path: Path, b
         with pytest.raises(RecordDamaged):
             ask()
     with locks.lock("good"):
-        assert {(r.name, r.kind) for r in locks.snapshot().resources} == {("good", "lock"), ("bad", "damaged")}
+        assert {(r.name, r.kind) for r in locks.snapshot(idle=True).resources} == {("good", "lock"), ("bad", "damaged")}
 
 
 def test_another_lease_of_the_same_client_is_kept_and_this_one_is_lost_at_once(locks: Locks, path: Path) -> None:

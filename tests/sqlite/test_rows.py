@@ -292,3 +292,21 @@ def test_the_file_agrees_with_the_schema(client: Client, path: Path) -> None:
         assert {sql for (sql,) in by_hand.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")} == tables
     assert len(tables) == 4
     by_hand.close()
+
+
+def test_a_look_at_what_is_busy_reads_the_rows_with_an_owner(client: Client) -> None:
+    """By one statement, however many rows are idle. bench/look.py measures the time, with a hundred thousand rows."""
+    store = client()
+    put(store, "first", "1")
+    with sqlite3.connect(store.path) as db:
+        rows = ((f"idle{number}", 0, "", "not decoded", number + 1) for number in range(2500))
+        db.executemany("INSERT INTO fairlock_locks (key, score, owner, body, version) VALUES (?, ?, ?, ?, ?)", rows)
+        many = ((f"busy{number:04}", 0, "web-3", "x", 10_000 + number) for number in range(1200))
+        db.executemany("INSERT INTO fairlock_locks (key, score, owner, body, version) VALUES (?, ?, ?, ?, ?)", many)
+    db.close()
+    statements: list[str] = []
+    assert store._db.cursor is not None
+    store._db.cursor.connection.set_trace_callback(statements.append)
+    keys = [seen.row.key for seen in run(store.scan_busy("busy")) if seen.row]
+    assert keys == [f"busy{number:04}" for number in range(1200)]
+    assert len(statements) == 2, "a thousand at a time"

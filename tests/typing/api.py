@@ -255,3 +255,130 @@ async def recipes_for_tasks(client: redis.asyncio.Redis) -> None:
         assert_type(await drop_in.locked(), bool)
         assert_type(await drop_in.owned(), bool)
     assert_type(await drop_in.acquire(), bool)
+
+
+def elections(locks: fairlock.Locks) -> None:
+    def main(term: fairlock.Lease) -> int:
+        return term.fence
+
+    with locks.elect("x", lease=5, note="n") as term:
+        assert_type(term, fairlock.Lease)
+    assert_type(locks.elect("x").run(main), int)
+    assert_type(locks.elect("x"), recipes.Election)
+    assert_type(recipes.elect(locks, "x").acquire(), fairlock.Lease)
+    assert_type(locks.leader("x"), recipes.Leader | None)
+    assert_type(recipes.leader(locks, "x"), recipes.Leader | None)
+
+
+async def elections_of_tasks(locks: aio.Locks) -> None:
+    async def main(term: aio.Lease) -> int:
+        return term.fence
+
+    async with locks.elect("x", lease=5, note="n") as term:
+        assert_type(term, aio.Lease)
+    assert_type(await locks.elect("x").run(main), int)
+    assert_type(locks.elect("x"), task_recipes.Election)
+    assert_type(await locks.leader("x"), recipes.Leader | None)
+
+
+def trees(locks: fairlock.Locks) -> None:
+    tree = locks.tree("a/b", timeout=1, lease=timedelta(seconds=5), note="n")
+    assert_type(tree, recipes.Tree)
+    assert_type(tree.read(), recipes.TreeLock)
+    assert_type(tree.write().acquire(False), recipes.TreeLease | None)
+    with tree.write() as lease:
+        assert_type(lease, recipes.TreeLease)
+        assert_type(lease.fence, int)
+        assert_type(lease.lost, bool)
+        lease.release()
+
+
+async def trees_of_tasks(locks: aio.Locks) -> None:
+    tree = task_recipes.tree(locks, "a/b")
+    assert_type(await tree.write().acquire(timeout=5), task_recipes.TreeLease | None)
+    async with tree.read() as lease:
+        assert_type(lease, task_recipes.TreeLease)
+        await lease.release()
+
+
+def once_per_tick(locks: fairlock.Locks) -> None:
+    @locks.once("x", every=timedelta(hours=1), tries=3, timeout=5, lease=60)
+    def report(day: int) -> str:
+        return "done"
+
+    assert_type(report(3), str | None)
+    with locks.once("x", cron="0 3 * * *") as turn:
+        assert_type(turn, fairlock.Item | None)
+    assert_type(recipes.once(locks, "x", every=1), recipes.Once)
+
+
+async def once_per_tick_for_tasks(locks: aio.Locks) -> None:
+    @locks.once("x", every=3600)
+    async def report(day: int) -> str:
+        return "done"
+
+    assert_type(await report(3), str | None)
+    async with locks.once("x", every=1) as turn:
+        assert_type(turn, aio.Item | None)
+
+
+def keys(locks: fairlock.Locks) -> None:
+    def pay(lease: fairlock.Lease) -> dict[str, int]:
+        return {"fence": lease.fence}
+
+    payments = locks.idempotent("payments", lease=5)
+    assert_type(payments, recipes.Idempotent)
+    assert_type(payments.run("order", pay, keep=timedelta(days=2), timeout=0), dict[str, int])
+
+
+async def keys_for_tasks(locks: aio.Locks) -> None:
+    async def pay(lease: aio.Lease) -> dict[str, int]:
+        return {"fence": lease.fence}
+
+    assert_type(await locks.idempotent("payments").run("order", pay), dict[str, int])
+
+
+def throttles(locks: fairlock.Locks) -> None:
+    calls = locks.throttle("api", 10, per=timedelta(seconds=1), timeout=5)
+    assert_type(calls, recipes.Throttle)
+    assert_type(calls.wait(weight=2, timeout=0), bool)
+
+    @calls
+    def call(n: int) -> str:
+        return ""
+
+    assert_type(call(1), str)
+
+
+async def throttles_for_tasks(locks: aio.Locks) -> None:
+    assert_type(await locks.throttle("api", 10, per=1).wait(), bool)
+
+    @locks.throttle("api", 10, per=1)
+    async def call(n: int) -> str:
+        return ""
+
+    assert_type(await call(1), str)
+
+
+def builds(locks: fairlock.Locks) -> None:
+    def get() -> str | None:
+        return None
+
+    def make() -> str:
+        return ""
+
+    def put(value: str) -> None: ...
+
+    assert_type(locks.build("x", get=get, make=make, put=put, timeout=5), str)
+
+
+async def builds_for_tasks(locks: aio.Locks) -> None:
+    async def get() -> str | None:
+        return None
+
+    async def make() -> str:
+        return ""
+
+    async def put(value: str) -> None: ...
+
+    assert_type(await locks.build("x", get=get, make=make, put=put, timeout=5), str)

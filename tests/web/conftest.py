@@ -100,13 +100,13 @@ class UI:
         connection.endheaders(data)
         return connection, connection.getresponse()
 
-    def post(self, body: object, **headers: str | None) -> Reply:
-        """Send an eviction as the page does, with headers that differ."""
+    def post(self, body: object, path: str = "/api/evict", **headers: str | None) -> Reply:
+        """Send an eviction, or a request to release, as the page does, with headers that differ."""
         hello, _ = next(messages(*self._send("/api/stream", "GET", None, {})))
         ours: dict[str, str | None] = {
             "Origin": f"http://{self.netloc}", "Content_Type": "application/json", "X_Fairlock_CSRF": hello["csrf"],
         }  # fmt: skip
-        return self.ask("/api/evict", "POST", body, **{**ours, **headers})
+        return self.ask(path, "POST", body, **{**ours, **headers})
 
     def stream(self, last_id: str | None = None) -> Iterator[tuple[dict[str, Any], str]]:
         """Yield the messages of a stream after the hello, each with its id."""

@@ -1,4 +1,4 @@
-"""A server of the page for a store with 10,000 busy names, of which 300 change with each look. For test_many_names.py.
+"""A server of the page for a store with 10,000 busy names, of which 300 change with each look; a tenth are pools.
 
     python -m tests.web.many_names PORT_FILE
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fairlock
 import fairlock.web
-from fairlock import Holder, Resource, Snapshot, Waiter
+from fairlock import Holder, PoolCounts, Resource, Snapshot, Waiter
 from fairlock.cli.ui import listen
 from fairlock.web.serve import run
 
@@ -26,7 +26,7 @@ class ManyNames:
         self.looks = 0
         self.pool = fairlock.connect("memory://").pool
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, *, namespaces: bool = False) -> Snapshot:
         self.looks += 1
         now = time.monotonic() - self.begun
         return Snapshot(self.store, now, tuple(self.resource(number, now) for number in range(NAMES)))
@@ -37,6 +37,10 @@ class ManyNames:
         holder = Holder(f"web-{number % 7}:{number}", "ship", f"t{number}-{fence}", fence, 1, now, 3600 - now)
         places = range(number % 4)
         queue = tuple(Waiter(f"job-{at}:{number}", "ship", f"w{number}-{at}", 1, now + at, 2) for at in places)
+        if number % 10 == 3:
+            counts = PoolCounts(5, 0, 1, 0, 94)
+            item = holder._replace(item=f"item {number}")
+            return Resource(f"orders:{number:05}", "pool", 6, fence, (item,), queue, items=counts)
         return Resource(f"orders:{number:05}", "lock", 1, fence, (holder,), queue)
 
 

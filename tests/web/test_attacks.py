@@ -18,7 +18,7 @@ FILES = ["/", "/static/app.js", "/static/vendor/preact.js", "/static/style.css"]
 STATIC = Path(fairlock.web.__file__).with_name("static")
 
 
-@pytest.mark.parametrize("path", [*DATA, *FILES, "/api/evict", "/nothing-here"])
+@pytest.mark.parametrize("path", [*DATA, *FILES, "/api/ask", "/api/evict", "/nothing-here"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7070", "127.0.0.1.evil.example", "", "x@127.0.0.1"])
 def test_a_name_that_was_rebound_to_this_machine_gets_no_reply(ui: UI, path: str, host: str) -> None:
     reply = ui.ask(path, Host=host)
@@ -59,9 +59,11 @@ def test_the_token_of_the_metrics_opens_only_the_metrics(ui: UI) -> None:
         reply = ui.ask(path, Authorization="Bearer for-prometheus")
         assert reply.status == (200 if path == "/metrics" else 401)
     assert ui.post(EVICT, Authorization="Bearer for-prometheus").status == 401
+    assert ui.post(ASK, "/api/ask", Authorization="Bearer for-prometheus").status == 401
 
 
 EVICT = {"name": "x", "ticket": "abc", "reason": "a test", "at_once": False}
+ASK = {"name": "x", "ticket": "abc", "reason": "a test"}
 
 
 @pytest.mark.parametrize("headers, status", [
@@ -84,6 +86,10 @@ def test_a_post_from_another_site_is_refused(ui: UI, headers: dict[str, str | No
         body = {**EVICT, "ticket": ui.holders("x")[0].ticket, "at_once": True, "typed": "x"}
         assert ui.post(body, **headers).status == status
         assert bool(ui.holders("x")) == (status != 200)
+    with ui.locks.lock("x"):
+        (holder,) = ui.holders("x")
+        assert ui.post({**ASK, "ticket": holder.ticket}, "/api/ask", **headers).status == status
+        assert (ui.holders("x")[0].asked is not None) == (status == 200)
 
 
 @pytest.mark.parametrize("body, status", [
@@ -100,8 +106,25 @@ def test_a_bad_eviction_is_a_sentence_and_changes_nothing(ui: UI, body: object, 
         assert ui.holders("x")[0].expires_in > 20
 
 
-def test_a_page_that_is_read_only_refuses_to_evict(read_only: UI) -> None:
+@pytest.mark.parametrize("body", [
+    b"not json", [], {"name": "x"}, {**ASK, "ticket": ""}, {**ASK, "ticket": 5}, {**ASK, "reason": " "},
+    {**ASK, "reason": "x" * 300}, {**ASK, "reason": "a\x1bb"}, {**ASK, "at_once": True, "typed": "x"},
+])  # fmt: skip
+def test_a_bad_request_to_release_is_a_sentence_and_asks_nobody(ui: UI, body: object) -> None:
+    with ui.locks.lock("x"):
+        if isinstance(body, dict) and body.get("ticket") == "abc":
+            body = {**body, "ticket": ui.holders("x")[0].ticket}
+        reply = ui.post(body, "/api/ask")
+        assert reply.status == 400
+        assert reply.body.decode().rstrip().endswith(".")
+        assert ui.holders("x")[0].asked is None
+
+
+def test_a_page_that_is_read_only_refuses_to_ask_and_to_evict(read_only: UI) -> None:
     with read_only.locks.lock("x"):
+        ticket = read_only.holders("x")[0].ticket
+        assert read_only.post({**ASK, "ticket": ticket}, "/api/ask").status == 403
+        assert read_only.holders("x")[0].asked is None
         reply = read_only.post({**EVICT, "ticket": read_only.holders("x")[0].ticket})
         assert reply.status == 403
         assert b"--admin" in reply.body

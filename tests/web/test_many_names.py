@@ -15,6 +15,7 @@ import pytest
 
 from tests.machine_load import within
 from tests.servers.fixtures import lacking
+from tests.servers.server import REAPER
 from tests.web.conftest import UI, until
 
 if TYPE_CHECKING:
@@ -39,10 +40,13 @@ class MainThread:
 def many_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file = tmp_path_factory.mktemp("many") / "port"
     process = subprocess.Popen([sys.executable, "-m", "tests.web.many_names", str(file)], cwd=Path(__file__).parents[2])
-    until(lambda: file.exists() and file.read_text().endswith("\n"))
-    yield f"http://127.0.0.1:{file.read_text().strip()}/"
-    process.kill()
-    process.wait()
+    REAPER.watch(process.pid)
+    try:
+        until(lambda: file.exists() and file.read_text().endswith("\n"), 60)
+        yield f"http://127.0.0.1:{file.read_text().strip()}/"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_ten_thousand_names_are_painted_in_a_second_and_updated_in_a_tenth(many_names: str, open_page: Open) -> None:
@@ -63,9 +67,11 @@ def test_ten_thousand_names_are_painted_in_a_second_and_updated_in_a_tenth(many_
     page.evaluate(HIDE, False)
     page.locator(".dot.live").wait_for()
     page.evaluate(COUNT_UPDATES)
-    seconds, work = work_of(page, thread, 6.5)  # some looks, and a new order of the rows
+    before, began = thread.milliseconds(), time.monotonic()
+    page.wait_for_timeout(6500)  # some looks, and a new order of the rows
+    page.wait_for_function("() => window.updates >= 1", timeout=60_000)  # the server needs a core for that, too
+    seconds, work = time.monotonic() - began, thread.milliseconds() - before
     updates = page.evaluate("window.updates")
-    assert updates >= 1
     assert (work - at_rest * seconds) / updates <= 100
     assert at_rest <= 100, "milliseconds in each second in which nothing happens"
     page.fill("#filter", "orders:09999")

@@ -19,10 +19,11 @@ def test_the_page_shows_a_store_by_its_url(store: str, tmp_path: Path, request: 
                     break
             assert rows[0]["holders"][0]["note"] == "ship"
             assert rows[0]["holders"][0]["owner"] == "the-test"
+            assert ui.ask("/metrics").body.count(b"fairlock_held{") >= 1
         for state, _ in ui.stream():
             if "released" in [event["kind"] for event in state["events"] if event["name"] == "orders:7"]:
                 break
-        assert ui.ask("/metrics").body.count(b"fairlock_held{") >= 1
+        assert b'fairlock_held{group="orders:{n}"} 0.0' in ui.ask("/metrics").body, "it is 0, and not absent"
     finally:
         ui.end()
 

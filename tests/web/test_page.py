@@ -41,6 +41,22 @@ def test_the_table_shows_an_acquire_of_another_process_within_two_seconds(ui: UI
     assert page.locator("#figure-held b").inner_text() != "0"
 
 
+def test_a_pool_is_a_row_with_the_items_of_its_owners(ui: UI, open_page: Open) -> None:
+    pool = ui.locks.pool("jobs")
+    pool.add_many(["mail 1", "mail 2"])
+    page = open_page(address(ui))
+    page.locator(".dot.live").wait_for()
+    item = pool.acquire(key="mail 1")
+    row(page, "jobs").get_by_text("mail 1").wait_for()
+    assert "pool 1/2" in row(page, "jobs").inner_text()
+    row(page, "jobs").get_by_role("button").first.click()
+    page.locator("#panel .holder").wait_for()
+    assert page.locator("#panel button", has_text="Evict").count() == 0, "an item is not evicted here"
+    assert item is not None
+    item.release()
+    row(page, "jobs").get_by_text("free").wait_for()
+
+
 def test_the_token_leaves_the_address_and_survives_a_reload(ui: UI, open_page: Open) -> None:
     page = open_page(address(ui))
     page.locator(".dot.live").wait_for()
@@ -195,12 +211,43 @@ def test_a_holder_is_evicted_at_the_end_of_its_lease(ui: UI, open_page: Open) ->
         lease.ensure_held()
 
 
+def test_a_holder_is_asked_to_release(ui: UI, open_page: Open) -> None:
+    """The reason is text of others: no part of it becomes an element."""
+    asked: list[fairlock.Lease] = []
+    with ui.locks.lock("ask me", on_asked=asked.append) as lease:
+        page = open_page(address(ui, "?name=ask+me"))
+        page.get_by_role("button", name="Ask to release…").click()
+        form = page.locator("form.evict")
+        assert "holds the name as before" in form.inner_text()
+        assert page.get_by_role("button", name="Ask the-test").is_disabled()
+        reason = "it's <img src=x onerror=alert(1)>"
+        form.locator("input[name=reason]").fill(reason)
+        (holder,) = ui.holders("ask me")
+        line = form.locator(".command code").inner_text()
+        assert line == f"fairlock ask 'ask me' --ticket {holder.ticket} --reason 'it'\\''s {reason[5:]}'"
+        page.get_by_role("button", name="Ask the-test").click()
+        form.wait_for(state="detached")
+        until(lambda: asked, 5)
+        assert lease.held and lease.asked_to_release is not None
+        assert lease.asked_to_release.reason == reason and "@" in lease.asked_to_release.by
+        shown = page.locator("#panel .holder .asked")
+        shown.wait_for()
+        assert reason in shown.inner_text()
+        assert "asked" in row(page, "ask me").locator(".badge.warn").inner_text()
+        audit = page.locator("#panel .audit li")
+        audit.wait_for()
+        assert reason in audit.inner_text() and "the-test" in audit.inner_text()
+        page.locator("#panel .history li", has_text="asked to release").first.wait_for()
+        assert page.locator("#panel img").count() == 0
+
+
 def test_without_admin_nothing_can_be_evicted(read_only: UI, open_page: Open) -> None:
     with read_only.locks.lock("x"):
         page = open_page(address(read_only, "?name=x"))
         page.locator("#panel .holder").wait_for()
         page.locator("#panel .history li").first.wait_for()
         assert page.get_by_role("button", name="Evict").count() == 0
+        assert page.get_by_role("button", name="Ask").count() == 0
         assert "read-only" in page.locator(".where").inner_text()
 
 
@@ -234,7 +281,7 @@ def test_the_keyboard_alone_is_enough(ui: UI, open_page: Open) -> None:
     press("Enter")
     assert page.evaluate("document.activeElement.id") == "panel"
     page.locator("#panel .danger").wait_for()
-    for _ in range(4):
+    for _ in range(5):
         press("Tab")
         if "Evict" in page.evaluate("document.activeElement.innerText"):
             break

@@ -75,7 +75,7 @@ class Store:
         self.locks = fairlock.connect("memory://")
         self.down = False
 
-    def snapshot(self) -> fairlock.Snapshot:
+    def snapshot(self, *, namespaces: bool = False) -> fairlock.Snapshot:
         if self.down:
             raise fairlock.StoreError("The store does not answer.")
         return self.locks.snapshot()

@@ -1,6 +1,6 @@
 """Laws about ends: expiry, death, tombstones, leaving."""
 
-from fairlock.rules.locks import Acquire, Done, Evict, NotHolder, Release, Released, Revoked
+from fairlock.rules.locks import ASKED, Acquire, Ask, Done, Evict, NotHolder, Release, Released, Revoked
 from fairlock.rules.locks.step import SWEEP
 from tests.lock_rules.step import Step
 
@@ -86,3 +86,30 @@ def leaving_leaves(s: Step) -> None:
                 assert ticket not in s.holders
             elif (old := s.was_inside.get(ticket)) and not s.over(old):
                 assert ticket in s.holders, "evicted mildly, and out"
+
+
+def a_request_to_release_ends_with_its_grant(s: Step) -> None:
+    """It lasts as long as its grant, unless a tombstone takes its place. The next grant of the ticket is not asked."""
+    for ticket in s.asked:
+        grant = s.holders.get(ticket)
+        assert grant is not None, f"{ticket} is asked to release what it does not hold"
+        if ticket in s.asked_before:
+            assert grant.fence == s.was_inside[ticket].fence, f"{ticket} is asked to release another grant"
+    for ticket in s.asked_before.keys() - s.tombstones.keys():
+        grant = s.holders.get(ticket)
+        if grant is not None and grant.fence == s.was_inside[ticket].fence:
+            assert ticket in s.asked, f"the request to {ticket} was forgotten"
+
+
+def only_an_operator_asks(s: Step) -> None:
+    """A request is made by Ask, about one holder; it changes no grant, and a second one replaces the first."""
+    c = s.command
+    for ticket, why in s.asked.items():
+        if not (isinstance(c, Ask) and ticket == c.ticket):
+            assert s.asked_before.get(ticket) == why, f"nobody has asked {ticket}"
+    if isinstance(c, Ask):
+        assert isinstance(s.reply, Done)
+        holds = c.ticket in s.holders and not s.has_tombstone(c.ticket)
+        assert s.reply == Done((c.ticket,) if holds else ())
+        if holds:
+            assert s.asked[c.ticket] == (ASKED, c.by, c.reason), "the newest request counts"

@@ -3,6 +3,7 @@
 from fairlock.rules.locks import (
     CONFIRM_WINDOW,
     Acquire,
+    Ask,
     Detach,
     Done,
     Evict,
@@ -130,3 +131,12 @@ def the_evicted_and_the_dropped_are_woken(s: Step) -> None:
     if isinstance(c, Resize):
         heavy = {e.ticket for e in s.before.queue if e.weight > s.after.capacity and not s.over(e)} - set(s.holders)
         assert isinstance(s.reply, Done) and heavy <= set(s.reply.tickets)
+
+
+def a_holder_that_is_asked_is_told_so_in_every_grant(s: Step) -> None:
+    if isinstance(s.reply, Granted):
+        assert s.reply.asked == s.asked.get(s.asker), "told another request than the one in the state"
+    if isinstance(s.command, Ask):
+        assert s.command.ticket not in s.asked or s.command.ticket in [w.ticket for w in s.woken], (
+            "asked, and not woken"
+        )

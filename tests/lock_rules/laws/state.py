@@ -24,7 +24,8 @@ def nothing_lasts_longer_than_its_span(s: Step) -> None:
 def everybody_is_in_one_place(s: Step) -> None:
     tickets = [e.ticket for e in (*s.after.holders, *s.after.queue)]
     assert len(tickets) == len(set(tickets))
-    assert len(s.tombstones) == len(s.after.tombstones)
+    assert len(s.tombstones) + len(s.asked) == len(s.after.tombstones)
+    assert not s.tombstones.keys() & s.asked.keys(), "asked and barred"
     assert all(e.fence == 0 and not e.confirmed for e in s.after.queue)
     assert all(e.fence > 0 for e in s.after.holders)
     places = [e.place for e in (*s.after.holders, *s.after.queue) if e.place]

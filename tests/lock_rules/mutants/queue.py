@@ -171,7 +171,7 @@ MUTANTS = [
       "if not head.listener or (self.entering and head.ticket == self.asker):", "if not head.listener:",
       law("exactly_the_newly_admitted_are_woken", "kept grants of a semaphore")),
     M("the short cut along a queue wakes no new head beside a kept grant",
-      "        if not (listener or e.listener):\n            return None\n", "",
+      "if second.weight <= room or (second.listener and _any_without_process(holders)):", "if second.weight <= room:",
       example("test_one_that_becomes_the_head_when_a_kept_grant_is_left_to_another_is_woken")),
     M("one evicted in the same step is sent a grant",
       "e.fence > self.before.fence and not self._tombstone_for(e.ticket)", "e.fence > self.before.fence",
