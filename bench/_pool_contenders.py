@@ -156,7 +156,7 @@ class OurScripts(Fairlock):
             if found[:2] in (b"$-", b"_\r"):
                 return False
             mine = found.split(b"\r\n")[1].partition(b"\0")[0].decode()
-            send_command(sock, "EVALSHA", FAST_FINISH.sha, 2, *where, ticket, mine, mine.partition(" ")[2])
+            send_command(sock, "EVALSHA", FAST_FINISH.sha, 2, *where, ticket, mine, mine.partition(" ")[2], "")
             return True
 
         return one
