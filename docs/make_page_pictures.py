@@ -20,18 +20,20 @@ def make_pictures(chromium: str) -> None:
     command = [sys.executable, "-m", "fairlock", "demo", "--port", "0", "--json", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo, sync_playwright() as playwright:
         assert demo.stdout is not None
-        base, _, token = json.loads(demo.stdout.readline())["url"].partition("#")
-        browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
-        page = browser.new_page(viewport=SIZE, color_scheme="dark")
-        page.goto(f"{base}?span=120#{token}")
-        page.wait_for_timeout(60_000)
-        page.locator(".ring svg").wait_for(timeout=120_000)
-        for scheme in ("dark", "light"):
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(1500)
-            page.screenshot(path=HERE / f"page-{scheme}.png")
-        browser.close()
-        demo.terminate()
+        try:
+            base, _, token = json.loads(demo.stdout.readline())["url"].partition("#")
+            browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
+            page = browser.new_page(viewport=SIZE, color_scheme="dark")
+            page.goto(f"{base}?span=120#{token}")
+            page.wait_for_timeout(60_000)
+            page.locator(".ring svg").wait_for(timeout=120_000)
+            for scheme in ("dark", "light"):
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_timeout(1500)
+                page.screenshot(path=HERE / f"page-{scheme}.png")
+            browser.close()
+        finally:
+            demo.terminate()
 
 
 if __name__ == "__main__":
