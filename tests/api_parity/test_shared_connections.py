@@ -20,33 +20,41 @@ FEW = 20  # threads, and connections
 
 
 class Place:
+    """A server that other tests of this run use, too: what was open before this test began does not count."""
+
     def __init__(self, server: object) -> None:
         self.url = str(server.url)  # type: ignore[attr-defined]
         self._server = server
+        gc.collect()  # clients that other tests have dropped
+        self._connections_before = self._open_connections()
+        self._threads_before = set(threading.enumerate())
 
-    def connections(self) -> int:
-        """Count the connections to the server, without those of the test itself."""
+    def _open_connections(self) -> set[int]:
+        """Return the server's numbers of its connections, without those of the test itself."""
         run = getattr(self._server, "run", None)
         if run is not None:
-            own = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fairlock%%'"
-            return int(run(own)[0][0])
-        return len(self._server.client.client_list()) - 1  # type: ignore[attr-defined]
+            own = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'fairlock%%'"
+            return {int(row[0]) for row in run(own)}
+        return {int(each["id"]) for each in self._server.client.client_list()}  # type: ignore[attr-defined]
+
+    def connections(self) -> int:
+        """Count the connections that were opened since the test began."""
+        return len(self._open_connections() - self._connections_before)
+
+    def threads(self) -> int:
+        """Count the threads of clients that were started since the test began."""
+        new = set(threading.enumerate()) - self._threads_before
+        return sum(thread.name.startswith("fairlock") for thread in new)
 
 
 @pytest.fixture(params=SERVERS)
 def place(request: pytest.FixtureRequest) -> Place:
-    found = Place(request.getfixturevalue(request.param))
-    gc.collect()  # clients that other tests have dropped
-    return found
+    return Place(request.getfixturevalue(request.param))
 
 
 def hold_for(many: int) -> float:
     """Return for how many seconds they hold: until all listen, in the long run until all were renewed."""
     return 1.5 if many < 100 else 8.0
-
-
-def ours() -> int:
-    return sum(thread.name.startswith("fairlock") for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("many", MANY)
@@ -59,7 +67,7 @@ def test_many_clients_of_threads_need_few_threads_and_connections(place: Place, 
     until(lambda: any(one.queue for one in clients[0].snapshot("x1").resources), "it waits")
     end = time.monotonic() + hold_for(many)
     while time.monotonic() < end:
-        assert ours() <= FEW
+        assert place.threads() <= FEW
         assert place.connections() <= FEW
         time.sleep(0.25)
     assert not [lease for lease in leases if lease is None or lease.lost]
@@ -68,7 +76,7 @@ def test_many_clients_of_threads_need_few_threads_and_connections(place: Place, 
     assert came[0]
     for client in clients:
         client.close()
-    until(lambda: not place.connections() and not ours(), "the last one closes them")
+    until(lambda: not place.connections() and not place.threads(), "the last one closes them")
 
 
 @pytest.mark.parametrize("many", MANY)
@@ -78,7 +86,7 @@ def test_many_clients_of_a_loop_need_few_connections(place: Place, many: int) ->
         leases = [await client.lock(f"x{number}").acquire() for number, client in enumerate(clients)]
         waiter = asyncio.create_task(clients[0].lock("x1").acquire(timeout=20))
         await asyncio.sleep(hold_for(many))
-        assert ours() <= FEW
+        assert place.threads() <= FEW
         assert place.connections() <= FEW
         assert not [lease for lease in leases if lease is None or lease.lost]
         await clients[1].close()
