@@ -78,6 +78,10 @@ class ItemRequest(LockRequest):
     def gave_up(self, reply: Any) -> bool:
         return isinstance(reply, Given | Finished | Removed)
 
+    def ends_exactly(self, hold: LeaseBase) -> bool:
+        """What is done or removed stays so. An item that was given back may have been taken by another since."""
+        return isinstance(hold, ItemBase) and isinstance(hold._end, Finish | Remove)
+
     def refusal(self, reply: Any) -> Exception | None:
         if isinstance(reply, Finished):
             what = f"{self.wanted!r} of {self.name!r}"

@@ -88,7 +88,7 @@ def finish_release(
     if session.down:
         session.answered(at)
     kept = reply == RELEASED_NOW or request.gave_up(reply)
-    if not kept:
+    if not kept and not request.ends_exactly(hold):
         if grant.since < grant.deadline:
             # An earlier try has done it, or the keeper, or another thread that released it, too; or it ended while the
             # request was under way.
@@ -140,7 +140,9 @@ async def release(
         answer = await session.call(request.name, message, None, session.pools() if request.pool else None)
     except (StoreError, ConfigError) as error:
         if hold._released:  # by close() of this client
-            return
+            if quiet or not request.ends_exactly(hold):
+                return
+            raise
         clock = session.clock()
         with session.mutex:
             session.give_up(grant, clock + max(request.stay(hold, clock), 0.1))

@@ -128,6 +128,10 @@ class LockRequest:
         """Return True if this reply to a release shows that the grant was held until then."""
         return isinstance(reply, Granted) or (isinstance(reply, Released) and reply.held)
 
+    def ends_exactly(self, hold: LeaseBase) -> bool:
+        """Return True if a message that was sent before has the same reply again: any other reply is then a loss."""
+        return False
+
     def refusal(self, reply: Any) -> Exception | None:
         """Return the error for a request that is over; None: it was only not granted in time."""
         return None if isinstance(reply, Refused) else refusal(self, reply)

@@ -223,6 +223,24 @@ class TestLostRepliesOfPools(PoolBehaviours):
         assert not second.lost
         assert third.held
 
+    @pytest.mark.parametrize("end", ["done", "delete"])
+    @pytest.mark.parametrize("fault", [None, "before"])
+    async def test_an_end_that_comes_after_another_worker_took_the_item_is_a_loss(
+        self, harness: Harness, end: str, fault: str | None
+    ) -> None:
+        """Or both would report the item as done."""
+        await harness.connect().pool("jobs").add("a")
+        faults = Faults(fault, on={"Finish", "Remove"})
+        item = await get(harness.connect(faults=faults).pool("jobs", lease=0.6), renew=False)
+        faults.hang = True
+        ending = harness.go(getattr(item, end)())
+        await harness.pass_time(0.65)
+        later = await get(harness.connect().pool("jobs"), blocking=False)
+        faults.hang = False
+        with pytest.raises(LeaseLost):
+            await ending.result(within=2)
+        await later.done()
+
     async def test_a_waiter_gets_an_added_item_although_no_wakeup_arrives(self, harness: Harness) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs")
