@@ -104,7 +104,7 @@ def site(tmp_path: Path) -> Iterator[str]:
     shutil.copy(ROOT / "zensical.toml", tmp_path)
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     env = {**os.environ, "HOME": str(tmp_path)}
-    built = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    built = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stdout + built.stderr
     server = serve(tmp_path / SETTINGS["site_dir"])
     try:

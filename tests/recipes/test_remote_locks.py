@@ -190,10 +190,10 @@ def test_waiting_instead_of_trying_again(remote: Make) -> None:
 
 
 def test_a_dead_process_holds_nothing_forever(remote: Make) -> None:
-    one, other = remote(lease=0.6), remote()
+    one, other = remote(lease=2), remote()
     assert one.acquire_mutex_lock("foobar", 1, "t")
     assert one.acquire_readers_lock("foobar", 2, "t")
-    time.sleep(0.8)
+    time.sleep(2.2)
     assert not other.acquire_mutex_lock("foobar", 1, "u"), "while it lives, its keeper renews"
     session = one._locks._session
     session.closing = session.closed = True  # as if it were dead: no more renewals

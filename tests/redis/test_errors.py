@@ -19,6 +19,7 @@ import pytest
 import fairlock
 from fairlock import ConfigError, StoreError, aio
 from fairlock.errors import LockError
+from tests.machine_load import within
 from tests.servers.groups import Sentinels, WithReplica
 from tests.servers.server import Server, free_port, until
 
@@ -119,7 +120,7 @@ def silent_server() -> Iterator[int]:
 def test_a_server_that_hangs_from_the_start(silent_server: int) -> None:
     began = time.monotonic()
     says(f"redis://:{SECRET}@127.0.0.1:{silent_server}?{QUICK}", "does not answer in time")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < within(10, below=60)
 
 
 def test_a_server_that_hangs_later(start_redis: Start) -> None:

@@ -198,7 +198,7 @@ def test_processes_killed_in_the_middle_of_anything(redis_alone: Server, tmp_pat
     try:
         for _ in range(12):
             before = (tmp_path / "count").read_text()
-            until(lambda b=before: (tmp_path / "count").read_text() != b, "they go on", 20)  # type: ignore[misc]
+            until(lambda b=before: (tmp_path / "count").read_text() != b, "they go on", 60)  # type: ignore[misc]
             time.sleep(0.2 + dice.random() / 5)
             victim = crowd.pop(0)
             victim.kill()

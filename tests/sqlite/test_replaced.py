@@ -13,6 +13,7 @@ import pytest
 import fairlock
 from fairlock import Lease, Locks, aio
 from fairlock.errors import LeaseLost, LockError
+from tests.machine_load import within
 
 KNOWN = "was deleted or replaced while in use"
 AT_ONCE = 0.5  # seconds from the moment at which the client knows; a third of the lease would be 40
@@ -93,4 +94,4 @@ def test_tasks_learn_of_it_as_soon_as_the_client_knows(path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(LeaseLost, match="no longer knows it"):
         asyncio.run(work())
-    assert time.monotonic() - begun < 1 + AT_ONCE  # the keeper looks at the files every second
+    assert time.monotonic() - begun < within(1 + AT_ONCE, below=9)  # the keeper looks at the files every second
