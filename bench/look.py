@@ -27,8 +27,8 @@ from _about import about, publish
 
 import fairlock
 from fairlock import aio
-from fairlock.web.journal_file import Journal
-from fairlock.web.poller import Poller
+from fairlock.web.event_journal_file import Journal
+from fairlock.web.snapshot_poller import Poller
 from tests.servers.fixtures import redis_program, sql_program
 from tests.servers.server import Server
 from tests.servers.sql import USER, PostgreSQL

@@ -20,7 +20,7 @@ from redis import Redis
 
 from fairlock.rules.locks import EXCLUSIVE, Acquire, Command, Release
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
+from fairlock.stores.redis.lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from tests.servers.fixtures import redis_program
 from tests.servers.server import Server
 

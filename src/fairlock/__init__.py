@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .connect import settle  # here: imported later, the module would take the place of the function below
-from .engine.admin import Holder as Holder
-from .engine.admin import Resource as Resource
-from .engine.admin import Snapshot as Snapshot
-from .engine.admin import Waiter as Waiter
+from .engine.ask_to_release import ReleaseRequest as ReleaseRequest
 from .engine.events import Event as Event
 from .engine.name_from_text import safe_name as safe_name
-from .engine.release_request import ReleaseRequest as ReleaseRequest
+from .engine.snapshots import Holder as Holder
+from .engine.snapshots import Resource as Resource
+from .engine.snapshots import Snapshot as Snapshot
+from .engine.snapshots import Waiter as Waiter
 from .engine.validate import Seconds as Seconds
 from .errors import AlreadyHeld as AlreadyHeld
 from .errors import ConfigError as ConfigError
@@ -72,7 +72,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import aio as aio
-    from .engine.audit import AuditLine as AuditLine
+    from .engine.operator_audit import AuditLine as AuditLine
     from .engine.pool_admin import PoolItem as PoolItem
     from .engine.pool_counts import PoolCounts as PoolCounts
     from .sync.pool import Item as Item
@@ -81,7 +81,7 @@ else:
     # What most programs do not use is imported on first use: asyncio is slow to import, and so are many small classes.
     LATER = {
         "aio": "aio",
-        "AuditLine": "engine.audit",
+        "AuditLine": "engine.operator_audit",
         "Item": "sync.pool",
         "Pool": "sync.pool",
         "PoolCounts": "engine.pool_counts",

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlock.cli import completion
+from fairlock.cli import shell_completion
 from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.parse_arguments import GLOBAL, HELP
 
-SHELLS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
+SHELLS = {"bash": shell_completion.bash, "zsh": shell_completion.zsh, "fish": shell_completion.fish}
 
 
 def bash(line: str, folder: Path) -> list[str]:
@@ -26,14 +26,14 @@ def bash(line: str, folder: Path) -> list[str]:
     array = shlex.join(words)
     ask = f"COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _fairlock; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(
-        ["bash", "--norc", "-c", f"{completion.bash()}\n{ask}"], capture_output=True, text=True, timeout=20
+        ["bash", "--norc", "-c", f"{shell_completion.bash()}\n{ask}"], capture_output=True, text=True, timeout=20
     )
     assert done.stderr == ""
     return done.stdout.split()
 
 
 def fish(line: str, folder: Path) -> list[str]:
-    ask = f"{completion.fish()}\ncomplete --do-complete={shlex.quote(line)}"
+    ask = f"{shell_completion.fish()}\ncomplete --do-complete={shlex.quote(line)}"
     env = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=20, env=env)
     assert done.stderr == ""
@@ -60,7 +60,7 @@ print -r -- '@end' >> {offers}
 def zsh(line: str, folder: Path) -> list[str]:
     """A zsh at a terminal, because only its line editor completes. It writes all offers to a file."""
     script, offers, settings = folder / "script", folder / "offers", folder / "settings"
-    script.write_text(completion.zsh())
+    script.write_text(shell_completion.zsh())
     settings.write_text(ZSH.format(script=script, offers=offers))
     offers.write_text("")
     pid, terminal = pty.fork()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlock.cli.waiting_line import AFTER
+from fairlock.cli.wait_status_line import AFTER
 from tests.cli.conftest import TOOL, Tool, until
 
 

@@ -8,7 +8,7 @@ import pytest
 from fairlock.cli.terminal_screen import split_keys
 from fairlock.cli.top import Top
 from fairlock.cli.top_view import View, arrange, fit, widths
-from fairlock.engine.admin import Holder, Resource, Waiter
+from fairlock.engine.snapshots import Holder, Resource, Waiter
 from fairlock.errors import StoreError
 from fairlock.rules.locks import EXCLUSIVE
 

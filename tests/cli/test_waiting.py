@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fairlock.cli.waiting_line import AFTER
+from fairlock.cli.wait_status_line import AFTER
 from tests.cli.conftest import Tool, until
 from tests.cli.test_terminal import CTRL_C, CTRL_Z, Terminal
 from tests.cli.test_terminal import terminal as terminal

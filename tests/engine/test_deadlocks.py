@@ -9,7 +9,7 @@ import pytest
 
 import fairlock
 from fairlock import Holder, LockTimeout, Resource, Snapshot, Waiter, aio
-from fairlock.engine.deadlocks import describe, find_rings, in_both
+from fairlock.engine.find_deadlocks import describe, find_rings, in_both
 from fairlock.rules.locks import EXCLUSIVE
 
 SHARED = 1

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fairlock
-from fairlock.engine import keeper_group
-from fairlock.engine.keeper_group import KeeperGroup
+from fairlock.engine import keeper_threads
+from fairlock.engine.keeper_threads import KeeperGroup
 from fairlock.engine.session import Session
 from fairlock.stores.memory import Hub, MemoryBackend
 from fairlock.sync.runtime import ThreadRuntime
@@ -84,8 +84,8 @@ def test_an_error_of_one_ends_only_its_own(clients: list[fairlock.Locks], monkey
 
 
 def test_no_more_threads_than_allowed(clients: list[fairlock.Locks], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_group, "LATE", 0.02)
-    monkeypatch.setattr(keeper_group, "MOST", 4)
+    monkeypatch.setattr(keeper_threads, "LATE", 0.02)
+    monkeypatch.setattr(keeper_threads, "MOST", 4)
     over = threading.Event()
 
     async def tidy() -> None:

@@ -88,7 +88,7 @@ PLANTED = [
         "return item._replace(score=1), Touched", "too many believe", jobs=("pool",), long=0.5,
     ),
     Planted(
-        "closing releases nothing", "engine/close.py", "        await _give_up(session)\n", "        pass\n",
+        "closing releases nothing", "engine/close_client.py", "        await _give_up(session)\n", "        pass\n",
         "was closed, and is left", ("close",), long=0.5,
     ),
     Planted(

@@ -4,7 +4,7 @@ from tests.integrations.conftest import Project
 
 TICKS = """
 from datetime import UTC, datetime
-from fairlock.recipes.ticks import Ticks
+from fairlock.recipes.tick_schedule import Ticks
 
 def tick(cron, text):
     now = datetime.fromisoformat(text).replace(tzinfo=UTC)

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from fairlock.metrics.names import OTHER, Groups, group_name
+from fairlock.metrics.group_lock_names import OTHER, Groups, group_name
 
 
 @pytest.mark.parametrize("name, group", [

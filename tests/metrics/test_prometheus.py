@@ -12,8 +12,8 @@ import pytest
 
 import fairlock
 from fairlock import Snapshot
-from fairlock.engine.deadlocks import Ring, RingMember
-from fairlock.metrics import measure
+from fairlock.engine.find_deadlocks import Ring, RingMember
+from fairlock.metrics import measure_events
 from fairlock.metrics.prometheus import Metrics
 
 prometheus_client = pytest.importorskip("prometheus_client")
@@ -86,7 +86,7 @@ def test_one_object_serves_many_threads_and_clients(
     metrics: Metrics, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns, size = 400, 4
-    monkeypatch.setattr(measure, "TOGETHER", 100)
+    monkeypatch.setattr(measure_events, "TOGETHER", 100)
 
     def work() -> None:
         with fairlock.connect(url, on_event=metrics) as locks:

@@ -63,9 +63,9 @@ ONE_MEANING = {
     "doctor": "the checks of `fairlock doctor`: the command, and the part of each store",
     "clock": "a source of the current time",
     "pool": "the pools of items: the object of each face, and the commands of the tool",
-    "acquire": "how a lock is acquired: in the engine, and in the tool",
-    "repair": "removal of damaged records: the command, and the part of a store",
-    "wakeups": "notifications to waiting clients",
+    "ask_to_release": "an operator asks a holder to release: the command, and the engine",
+    "audit_lines": "the audit lines of a name: how they are encoded, and where Redis keeps them",
+    "busy_name_index": "the index of busy names: the keeper that fills it, and the part of a store",
 }
 
 

@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from fairlock.recipes import tree_base
-from fairlock.recipes.tree_base import ALL, MANY, NO_WRITERS, Mode, Step, steps
+from fairlock.recipes import path_tree_locks_base
+from fairlock.recipes.path_tree_locks_base import ALL, MANY, NO_WRITERS, Mode, Step, steps
 from fairlock.rules.locks import EXCLUSIVE
 
 Operation = tuple[str, Mode]
@@ -85,7 +85,7 @@ def moves(programs: list[Program], state: State) -> list[State]:
 
 def problems(operations: tuple[Operation, ...]) -> list[str]:
     """Explore all states; return what must not be."""
-    programs = [tuple(tree_base.steps(*each)) for each in operations]
+    programs = [tuple(path_tree_locks_base.steps(*each)) for each in operations]
     start: State = (tuple((0, False) for _ in operations), ())
     seen, new = {start}, [start]
     found = []
@@ -139,7 +139,7 @@ def test_a_writer_that_does_not_wait_for_readers_above_is_noticed(monkeypatch: p
         return [each for each in steps(path, mode) if mode == "read" or each.resource in (target, f"{target}/")
                 or each.kind == "subtree"]
 
-    monkeypatch.setattr(tree_base, "steps", without)
+    monkeypatch.setattr(path_tree_locks_base, "steps", without)
     assert problems((("a", "read"), ("a/b", "write"))) != []
 
 
@@ -148,7 +148,7 @@ def test_a_reader_that_does_not_wait_for_writers_below_is_noticed(monkeypatch: p
         moment = ("release", NO_WRITERS) if mode == "read" else ()
         return [each for each in steps(path, mode) if each.kind not in moment and each.weight not in moment]
 
-    monkeypatch.setattr(tree_base, "steps", without)
+    monkeypatch.setattr(path_tree_locks_base, "steps", without)
     assert problems((("a", "read"), ("a/b", "write"))) != []
 
 
@@ -157,7 +157,7 @@ def test_another_order_is_noticed_as_a_deadlock(monkeypatch: pytest.MonkeyPatch)
         kept = [each for each in steps(path, mode) if each.kind != "release"]
         return kept[::-1] if "/" in path else kept
 
-    monkeypatch.setattr(tree_base, "steps", from_below)
+    monkeypatch.setattr(path_tree_locks_base, "steps", from_below)
     assert any("wait for each other" in each for each in problems((("a", "write"), ("a/b", "write"))))
 
 

@@ -33,7 +33,7 @@ from fairlock.rules.locks import (
     apply,
 )
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.scripts import READ_STATE, Script, fold, make_batch, read, script
+from fairlock.stores.redis.lua_scripts import READ_STATE, Script, fold, make_batch, read, script
 
 CHANNELS = "listener:"
 MARK = "mark"  # a listener that no ticket has
@@ -94,7 +94,8 @@ class Scripts(NamedTuple):
 
 
 SOURCES = {
-    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"), "batch": read("batch.lua"),
+    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"),
+    "batch": read("batch_fast_steps.lua"),
     "step": read("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua"),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from redis import Redis
 
 from fairlock.rules.locks import Acquire, Command, Granted, LockState, Release, Released, Reply
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.scripts import READ_STATE, Script
+from fairlock.stores.redis.lua_scripts import READ_STATE, Script
 from tests.redis.differential import CHANNELS, Scripts, hooked
 from tests.redis.random_histories import BEGIN
 

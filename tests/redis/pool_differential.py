@@ -39,8 +39,8 @@ from fairlock.rules.pools import (
 )
 from fairlock.rules.pools.step import apply, step
 from fairlock.stores.redis import pool_encoding
+from fairlock.stores.redis.lua_scripts import Script, fold, read, script
 from fairlock.stores.redis.pool_encoding import COUNT, FAST_FINISH, FAST_TAKE, FAST_TOUCH, READ_ITEMS, READ_QUEUE, STEP
-from fairlock.stores.redis.scripts import Script, fold, read, script
 from tests.pool_rules.walkthrough import SECOND, Rack
 from tests.redis.differential import CHANNELS, MARK, difference, good, replaced
 

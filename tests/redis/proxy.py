@@ -18,8 +18,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from fairlock.stores.redis.batching import BATCH_ACQUIRE, BATCH_RELEASE
-from fairlock.stores.redis.scripts import FAST_ACQUIRE, FAST_RELEASE
+from fairlock.stores.redis.async_batching import BATCH_ACQUIRE, BATCH_RELEASE
+from fairlock.stores.redis.lua_scripts import FAST_ACQUIRE, FAST_RELEASE
 
 Fate = Callable[[bytes], "str | float"]
 KINDS = ("acquire", "release", "renew", "detach", "evict", "ask", "resize")

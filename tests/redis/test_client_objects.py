@@ -15,7 +15,7 @@ from redis.sentinel import Sentinel
 import fairlock
 from fairlock import aio
 from fairlock.errors import ConfigError
-from fairlock.stores.redis.from_client import read
+from fairlock.stores.redis.address_from_client import read
 from tests.servers.server import Server
 
 SECRETS = {"username": "ann", "password": "s3cret"}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from fairlock.rules.locks import messages, state, step
-from fairlock.stores.redis import encoding, scripts
+from fairlock.stores.redis import encoding, lua_scripts
 
-FOLDER = Path(scripts.HERE)
+FOLDER = Path(lua_scripts.HERE)
 STEP = ("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua")
 FILES = (
-    *STEP, "fast_acquire.lua", "fast_release.lua", "batch.lua", "batch_step.lua", "read_state.lua", "list_names.lua",
-    "audit.lua",
+    *STEP, "fast_acquire.lua", "fast_release.lua", "batch_fast_steps.lua", "batch_full_steps.lua", "read_state.lua",
+    "write_busy_names.lua", "add_audit_line.lua",
 )  # fmt: skip
 PARTS = ("state", *encoding.PARTS)
 TYPES = {"H": "hash", "Z": "zset"}
@@ -70,12 +70,12 @@ def declared_keys(name: str) -> dict[str, str]:
 def test_no_file_is_forgotten() -> None:
     found = {path.name for path in FOLDER.glob("*.lua")}
     assert {name for name in found if not name.startswith("pool")} == set(FILES)  # those have a test of their own
-    assert scripts.STEP.text == scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
+    assert lua_scripts.STEP.text == lua_scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
 
 
 def test_named_numbers_are_replaced_and_nothing_else() -> None:
     text = "local SWEEP, IDLE = 16, 600 -- both\nlocal KEPT = 'SWEEP_ALL'\nreturn SWEEP + IDLE_IF -- SWEEP\n"
-    assert scripts.fold(text) == "\nlocal KEPT = 'SWEEP_ALL'\nreturn 16 + IDLE_IF\n"
+    assert lua_scripts.fold(text) == "\nlocal KEPT = 'SWEEP_ALL'\nreturn 16 + IDLE_IF\n"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -231,7 +231,7 @@ def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
     assert used == {name.upper() for name in expected}
 
 
-@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua", "audit.lua"])
+@pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua", "read_state.lua", "add_audit_line.lua"])
 def test_the_arguments_of_the_others_are_those_in_their_heads(name: str) -> None:
     said = [int(number) for number in re.findall(r"(?:^|· )(\d+) ", section(name, "ARGV"))]
     assert said == list(range(1, len(said) + 1))

@@ -8,7 +8,7 @@ from redis import Redis
 
 from fairlock.rules.locks import EXCLUSIVE, Acquire, Evict, Granted, Mismatch, Queued, Release, Resize
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.scripts import FAST_RELEASE, fold, script
+from fairlock.stores.redis.lua_scripts import FAST_RELEASE, fold, script
 from tests.redis.differential import SOURCES, hooked, replaced
 from tests.redis.lua_store import LuaLock
 from tests.redis.random_histories import KINDS, SECOND, listener_of, some_command

@@ -12,7 +12,7 @@ import pytest
 import fairlock
 from fairlock import aio
 from fairlock.engine.run_sync import run
-from fairlock.stores.redis.name_index import BUSY
+from fairlock.stores.redis.busy_name_index import BUSY
 from tests.servers.groups import Cluster
 from tests.servers.server import Server, until
 

@@ -7,7 +7,7 @@ import pytest
 from fairlock.rules.pools import Finish, Give, Look, Quit, Remove, Seek, Touch, state
 from fairlock.rules.pools.queue import SLEEP_CAP
 from fairlock.rules.pools.state import Worker
-from fairlock.stores.redis import pool_encoding, scripts
+from fairlock.stores.redis import lua_scripts, pool_encoding
 from tests.redis.test_heads import FOLDER, TYPES, arguments, body, declared_keys, head, names_of_arguments, section
 
 STEP = ("pool_step_1_read.lua", "pool_step_2_queue.lua", "pool_step_3_command.lua", "pool_step_4_write.lua")
@@ -18,7 +18,7 @@ FILES = (*STEP, *SHORT, *LOOKS)
 
 def test_no_file_of_pools_is_forgotten() -> None:
     assert {path.name for path in FOLDER.glob("pool*.lua")} == set(FILES)
-    assert pool_encoding.STEP.text == scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
+    assert pool_encoding.STEP.text == lua_scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
 
 
 @pytest.mark.parametrize("name", FILES)

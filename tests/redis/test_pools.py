@@ -19,7 +19,7 @@ from fairlock import aio
 from fairlock.engine.run_sync import run
 from fairlock.rules.pools import Finish, Give, Lost, On, Order, Put, Quit, Remove, Seek, Taken, Touch
 from fairlock.stores.redis import pool_encoding
-from fairlock.stores.redis.scripts import Script
+from fairlock.stores.redis.lua_scripts import Script
 from tests.machine_load import within
 from tests.redis.differential import CHANNELS
 from tests.redis.pool_differential import hooked

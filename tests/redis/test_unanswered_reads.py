@@ -8,7 +8,7 @@ import pytest
 
 import fairlock
 from fairlock import LockTimeout, StoreError, aio
-from fairlock.stores.redis.scripts import READ_STATE
+from fairlock.stores.redis.lua_scripts import READ_STATE
 from tests.redis.proxy import Proxy
 from tests.servers.server import Server
 

@@ -33,7 +33,7 @@ class EngineUnderTest:
         self.step = module("rules.locks.step")
         self.base = module("stores.base")
         self.cas = module("stores.cas")
-        self.merged_steps = module("stores.merged_steps")
+        self.merge_concurrent_steps = module("stores.merge_concurrent_steps")
         self.polling = module("stores.polling")
         self.errors = module("errors")
         self.session = module("engine.session")
@@ -47,8 +47,8 @@ class EngineUnderTest:
         self.recheck_leases = module("engine.recheck_leases")
         self.lease_ops = module("engine.lease_ops")
         self.with_block = module("engine.with_block")
-        self.admin = module("engine.admin")
-        self.close = module("engine.close")
+        self.snapshots = module("engine.snapshots")
+        self.close_client = module("engine.close_client")
 
     @contextmanager
     def seeded_jitter(self, jitter: Random) -> Iterator[None]:

@@ -8,9 +8,9 @@ from tests.simulation.world import Violation
 ACQUIRE, RELEASE, RENEWAL = "engine/acquire.py", "engine/release.py", "engine/renewal.py"
 SESSION, GRANT, LOCAL_QUEUE = "engine/session.py", "engine/grant.py", "engine/local_queue.py"
 LEASE_OPS, WITH_BLOCK, REQUEST = "engine/lease_ops.py", "engine/with_block.py", "engine/request.py"
-WITHDRAW, RENEWAL_MESSAGES = "engine/withdraw.py", "engine/renewal_messages.py"
-RELEASE_REQUEST = "engine/release_request.py"
-CAS, SHARED_STEPS = "stores/cas.py", "stores/merged_steps.py"
+WITHDRAW, RENEWAL_MESSAGES = "engine/withdraw_request.py", "engine/renewal_messages.py"
+RELEASE_REQUEST = "engine/ask_to_release.py"
+CAS, SHARED_STEPS = "stores/cas.py", "stores/merge_concurrent_steps.py"
 
 
 class Mutant(NamedTuple):

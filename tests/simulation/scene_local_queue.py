@@ -306,7 +306,7 @@ def closing_leaves_nothing_held(engine: EngineUnderTest) -> None:
         stay = stage.holding(a, 0.05, lease=20.0)
         waiting = stage.go(a, a.get(a.request(lease=20.0)))
         stage.until(0.06)
-        stage.go(a, engine.close.close(a.session))
+        stage.go(a, engine.close_client.close(a.session))
         if seed:
             stage.go(a, _release_once_closing(a, stay))
         stage.until(8.0)

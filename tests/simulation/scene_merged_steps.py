@@ -109,7 +109,7 @@ def a_leader_whose_time_is_over_fails_nobody_that_it_took_along(engine: EngineUn
     """It raises that the store does not reply, and means: not in the time that its caller has left."""
     stage = Stage(engine, "rows", 1)
     (a,) = stage.clients
-    before, engine.merged_steps.over = engine.merged_steps.over, lambda: True
+    before, engine.merge_concurrent_steps.over = engine.merge_concurrent_steps.over, lambda: True
     try:
         _, leader, other = one_after_the_other(stage, a, 3)
         stage.store.refuses = True
@@ -117,7 +117,7 @@ def a_leader_whose_time_is_over_fails_nobody_that_it_took_along(engine: EngineUn
         stage.store.refuses = False
         stage.until(0.3)
     finally:
-        engine.merged_steps.over = before
+        engine.merge_concurrent_steps.over = before
     stage.expect(isinstance(leader.error, engine.errors.StoreError), f"the leader got {leader.error!r}")
     stage.result(other)
 
@@ -127,9 +127,9 @@ def one_that_is_cancelled_as_it_is_called_leaves_the_row_to_the_next(engine: Eng
     from fairlock.aio.runtime import TaskRuntime
 
     async def play() -> bool:
-        turns = engine.merged_steps.Turns(TaskRuntime())
+        turns = engine.merge_concurrent_steps.Turns(TaskRuntime())
         turns.begin("x")
-        heir = asyncio.create_task(turns.wait("x", engine.merged_steps.Turn(None)))
+        heir = asyncio.create_task(turns.wait("x", engine.merge_concurrent_steps.Turn(None)))
         await asyncio.sleep(0)
         turns.end("x")
         heir.cancel()

@@ -11,7 +11,7 @@ import pytest
 
 import fairlock
 from fairlock.rules.locks import Wakeup
-from fairlock.stores.sql.wakeups import wakeups_for
+from fairlock.stores.sql.wait_for_wakeup import wakeups_for
 from tests.redis.proxy import Proxy
 from tests.servers.sql import PostgreSQL
 

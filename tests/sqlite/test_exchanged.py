@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlock.errors import LockError, StoreError
-from fairlock.stores.sqlite import as_file_owner, connection
+from fairlock.stores.sqlite import connection, root_acts_as_file_owner
 from tests.sqlite.processes import put, python, run, store_at
 from tests.sqlite.users import People, gid, only_root, people, uid
 
@@ -109,7 +109,7 @@ def test_a_path_that_changes_under_the_eyes_is_not_taken_for_one_of_root(made: P
     """A user who moves a directory away while root looks must not get root's own rights out of it."""
     above = folder(place / "of alice", made.alice)
     with pytest.raises(StoreError, match="exchanged while"):
-        as_file_owner.owner(str(above / "moved away" / "locks.db"))
+        root_acts_as_file_owner.owner(str(above / "moved away" / "locks.db"))
 
 
 def test_root_of_a_user_namespace_is_a_plain_user(made: People, place: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import fairlock
 import fairlock.web
 from fairlock import Holder, PoolCounts, Resource, Snapshot, Waiter
-from fairlock.cli.ui import listen
+from fairlock.cli.serve_web_page import listen
 from fairlock.web.serve import run
 
 NAMES, CHANGING = 10_000, 300

@@ -14,8 +14,8 @@ import pytest
 import fairlock
 from fairlock.cli import main
 from fairlock.engine import events
-from fairlock.web.journal_file import Journal
-from fairlock.web.poller import Poller, Reader
+from fairlock.web.event_journal_file import Journal
+from fairlock.web.snapshot_poller import Poller, Reader
 from tests.contract.conftest import STORES
 
 FIXTURES = {

@@ -11,9 +11,9 @@ import pytest
 import fairlock
 import fairlock.web
 from fairlock import Holder, Resource, Snapshot, Waiter
-from fairlock.web.changes import Happened, find_changes
-from fairlock.web.journal_file import KEPT, KEPT_IN_MEMORY, REPORTED, SEEN, Journal
-from fairlock.web.journal_writer import WriterLock
+from fairlock.web.event_journal_file import KEPT, KEPT_IN_MEMORY, REPORTED, SEEN, Journal
+from fairlock.web.event_journal_writer import WriterLock
+from fairlock.web.events_from_snapshots import Happened, find_changes
 
 WALL = 1_000_000.0
 

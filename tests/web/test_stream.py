@@ -16,8 +16,8 @@ from starlette.routing import Mount
 import fairlock
 import fairlock.aio
 import fairlock.web
-from fairlock.web import journal_file
-from fairlock.web.poller import Poller, Reader
+from fairlock.web import event_journal_file
+from fairlock.web.snapshot_poller import Poller, Reader
 from tests.web.conftest import UI, until
 
 
@@ -89,7 +89,7 @@ async def state_of(poller: Poller, reader: Reader) -> tuple[Reader, dict[str, An
 def test_a_store_that_is_down_is_shown_and_the_rows_stay() -> None:
     async def scene() -> None:
         store = Store()
-        poller = Poller(store, journal_file.Journal())  # type: ignore[arg-type]
+        poller = Poller(store, event_journal_file.Journal())  # type: ignore[arg-type]
         store.locks.lock("x").acquire()
         await poller._look()
         reader, first = await state_of(poller, Reader())
@@ -113,9 +113,9 @@ def test_a_store_that_is_down_is_shown_and_the_rows_stay() -> None:
 
 def test_it_looks_less_often_when_nobody_reads_and_at_once_when_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        monkeypatch.setattr("fairlock.web.poller.EVERY", 0.05)
+        monkeypatch.setattr("fairlock.web.snapshot_poller.EVERY", 0.05)
         store = Store()
-        poller = Poller(store, journal_file.Journal())  # type: ignore[arg-type]
+        poller = Poller(store, event_journal_file.Journal())  # type: ignore[arg-type]
         poller.start()
         await asyncio.sleep(0.6)
         assert poller.view.look == 1
@@ -133,7 +133,7 @@ def test_it_looks_less_often_when_nobody_reads_and_at_once_when_one_comes(monkey
 def test_two_pages_with_one_journal_write_each_event_once(tmp_path: Path) -> None:
     async def scene() -> None:
         store = Store()
-        files = [journal_file.Journal(tmp_path / "journal.db") for _ in range(2)]
+        files = [event_journal_file.Journal(tmp_path / "journal.db") for _ in range(2)]
         pollers = [Poller(store, file) for file in files]  # type: ignore[arg-type]
         with store.locks.lock("x"):
             for poller in pollers:

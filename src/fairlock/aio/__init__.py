@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ..connect import settle
-from ..engine.admin import Holder as Holder
-from ..engine.admin import Resource as Resource
-from ..engine.admin import Snapshot as Snapshot
-from ..engine.admin import Waiter as Waiter
-from ..engine.audit import AuditLine as AuditLine
+from ..engine.ask_to_release import ReleaseRequest as ReleaseRequest
 from ..engine.events import Event as Event
 from ..engine.name_from_text import safe_name as safe_name
+from ..engine.operator_audit import AuditLine as AuditLine
 from ..engine.pool_admin import PoolItem as PoolItem
 from ..engine.pool_counts import PoolCounts as PoolCounts
-from ..engine.release_request import ReleaseRequest as ReleaseRequest
+from ..engine.snapshots import Holder as Holder
+from ..engine.snapshots import Resource as Resource
+from ..engine.snapshots import Snapshot as Snapshot
+from ..engine.snapshots import Waiter as Waiter
 from ..engine.validate import Seconds as Seconds
 from ..errors import AlreadyHeld as AlreadyHeld
 from ..errors import ConfigError as ConfigError

@@ -9,13 +9,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import admin, audit, handle_secrets, interventions, lease_ops, validate
-from ..engine.admin import Snapshot
-from ..engine.audit import AuditLine
+from ..engine import lease_handles, lease_ops, operator_actions, operator_audit, snapshots, validate
 from ..engine.client_base import ClientBase
-from ..engine.close import close, close_at_exit
+from ..engine.close_client import close, close_at_exit
 from ..engine.events import Event
+from ..engine.operator_audit import AuditLine
 from ..engine.session import Session
+from ..engine.snapshots import Snapshot
 from ..engine.validate import Seconds
 from ..errors import ConfigError
 from ..stores.base import Backend
@@ -28,9 +28,9 @@ from .runtime import TaskRuntime, running_loop
 if TYPE_CHECKING:
     from ..recipes.aio.election import Election
     from ..recipes.aio.idempotent import Idempotent
-    from ..recipes.aio.once import Once
+    from ..recipes.aio.once_per_tick import Once
+    from ..recipes.aio.path_tree_locks import Tree
     from ..recipes.aio.throttle import Throttle
-    from ..recipes.aio.tree import Tree
     from ..recipes.election import Leader
     from .pool import Pool
 
@@ -122,7 +122,7 @@ class Locks(
         self, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
     ) -> Tree:
         """A path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()` the writers."""
-        from ..recipes.aio.tree import Tree
+        from ..recipes.aio.path_tree_locks import Tree
 
         return Tree(self, path, timeout=timeout, lease=lease, note=note)
 
@@ -138,7 +138,7 @@ class Locks(
     ) -> Once:
         """One execution per tick of the store's clock over all machines, as a decorator or a `async with` block, which
         enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
-        from ..recipes.aio.once import Once
+        from ..recipes.aio.once_per_tick import Once
 
         return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
 
@@ -165,7 +165,7 @@ class Locks(
         lease: Seconds | None = None,
     ) -> T:
         """Return what `get` returns; if that is None, one process calls `make` and `put`, the others wait and read."""
-        from ..recipes.aio.build import build
+        from ..recipes.aio.build_missing_value import build
 
         return await build(self, name, get=get, make=make, put=put, timeout=timeout, lease=lease)
 
@@ -176,21 +176,21 @@ class Locks(
     async def release(self, name: str, *, handle: str) -> bool:
         """End what any process holds with this handle, at once. Return False if nothing was held. A holder that is
         still at work is notified as by an eviction."""
-        return await handle_secrets.release(self._here(), validate.name(name), validate.handle(handle))
+        return await lease_handles.release(self._here(), validate.name(name), validate.handle(handle))
 
     async def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
-        await handle_secrets.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
+        await lease_handles.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
 
     async def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
         """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
         notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
-        return await interventions.ask(self._here(), name, reason, ticket)
+        return await operator_actions.ask(self._here(), name, reason, ticket)
 
     async def audit(self, name: str) -> tuple[AuditLine, ...]:
         """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
         hundred, the newest first."""
-        return await audit.audit(self._here(), validate.name(name))
+        return await operator_audit.audit(self._here(), validate.name(name))
 
     async def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
@@ -199,29 +199,30 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
-        return await interventions.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
+        return await operator_actions.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
-        await interventions.resize(self._here(), validate.name(name), None if slots is None else validate.slots(slots))
+        slots = None if slots is None else validate.slots(slots)
+        await operator_actions.resize(self._here(), validate.name(name), slots)
 
     async def snapshot(self, pattern: str = "*", *, idle: bool = False, namespaces: bool = False) -> Snapshot:
         """Return the holders and the waiters of all names that match and are busy: held, waited for, damaged, or left
         with an expired lease. A pattern without * and ? is a name, which is shown even if it is idle. idle: all that
         the store knows, read in pages. namespaces: those of all namespaces."""
-        return await admin.snapshot(self._here(), validate.pattern(pattern), bool(idle), bool(namespaces))
+        return await snapshots.snapshot(self._here(), validate.pattern(pattern), bool(idle), bool(namespaces))
 
     async def repair(self, name: str) -> tuple[str, ...]:
         """Reset what is damaged under this name (RecordDamaged). Fences keep rising. Returns a sentence per repair.
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
-        return await interventions.repair(self._here(), validate.name(name))
+        return await operator_actions.repair(self._here(), validate.name(name))
 
     async def ping(self) -> float:
         """Return the seconds that the store took to reply. StoreError if it does not."""
-        return await admin.ping(self._here())
+        return await snapshots.ping(self._here())
 
     async def close(self) -> None:
         """Release what is held and close the store. It may be called again."""

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..engine import lease_ops, validate, with_block
+from ..engine.ask_to_release import ReleaseRequest
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
 from ..engine.release import begin_release, finish_release, release
-from ..engine.release_request import ReleaseRequest
 from ..engine.validate import Seconds
 from ..engine.with_block import raise_loss
 from ..errors import StoreError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
 
-from ..engine import admin, cancel_event, with_block
+from ..engine import cancel_event, snapshots, with_block
 from ..engine.acquire import begin_acquire, finish_acquire
 from ..engine.cancel_event import Cancel
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
@@ -83,7 +83,7 @@ class Lock(LockBase, Generic[T]):
 
     def locked(self) -> Asking[bool]:
         """Return True if an attempt would be refused at this moment. Asks the store."""
-        return Asking(admin.refused_now(self._locks._here(), self._request))
+        return Asking(snapshots.refused_now(self._locks._here(), self._request))
 
     async def _get(self, request: LockRequest, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         lease = Lease(self._session, request, self._locks._runtime.task())

@@ -13,7 +13,7 @@ from ..engine.pool_base import ItemHoldingBase, PoolBase
 from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, ItemBase, timed_out
 from ..engine.validate import KEEP, Seconds
-from ..engine.withdraw import withdraw
+from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, Remove
 from ..stores import deadline
 from .lease import Held

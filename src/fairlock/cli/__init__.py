@@ -82,17 +82,17 @@ def dispatch(args: Arguments) -> int:
     elif name == "prune":
         from .prune import prune as command
     elif name == "ask":
-        from .ask import ask as command
+        from .ask_to_release import ask as command
     elif name in ("evict", "resize"):
         from .evict_resize import evict_or_resize as command
     elif name == "ui":
-        from .ui import ui as command
+        from .serve_web_page import ui as command
     elif name == "demo":
         from .demo import demo as command
     elif name == "mcp":
         from .serve_mcp import serve_agent as command
     elif name == "completion":
-        from .completion import print_completion as command
+        from .shell_completion import print_completion as command
     elif name == "man":
         from .man_page import print_man_page as command
     else:

@@ -15,7 +15,7 @@ import fairlock
 from . import output
 from .demo_workers import WORKERS
 from .parse_arguments import Arguments
-from .ui import serve
+from .serve_web_page import serve
 
 if TYPE_CHECKING:
     import subprocess

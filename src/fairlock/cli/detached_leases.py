@@ -19,13 +19,13 @@ from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew, R
 from . import acquire_lock, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
-PREFIX, RELEASED = "pid", "released by its ticket"  # of a ticket of `acquire --pid`, and why it ends: see pid_keeper.py
+PREFIX, RELEASED = "pid", "released by its ticket"  # of `acquire --pid`, why it ends: hold_until_process_ends.py
 
 
 def run_on_detached(args: Arguments) -> int:
     if args.command.name == "acquire":
         if args["pid"] is not None:
-            from .pid_keeper import acquire_for
+            from .hold_until_process_ends import acquire_for
 
             return acquire_for(args, args["pid"])
         if args["on_lost"] is not None:

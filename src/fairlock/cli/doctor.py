@@ -20,7 +20,7 @@ from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Locks
-    from fairlock.engine.deadlocks import Ring
+    from fairlock.engine.find_deadlocks import Ring
 
 PINGS = 5
 BETWEEN_LOOKS = 0.5  # seconds
@@ -114,7 +114,7 @@ def print_deadlocks(args: Arguments) -> int:
     """Two looks must agree: one alone may see a wait and a hold that were never there at the same time."""
     import time
 
-    from fairlock.engine.deadlocks import find_rings, in_both
+    from fairlock.engine.find_deadlocks import find_rings, in_both
 
     with make_client.client(args) as locks:
         rings = find_rings(locks.snapshot())
@@ -141,7 +141,7 @@ def describe_ring(ring: "Ring") -> str:
     """Return a ring, one line for each member, and what can be done."""
     from shlex import quote
 
-    from fairlock.engine.deadlocks import label
+    from fairlock.engine.find_deadlocks import label
 
     title = "deadlock" if ring.certain else "possible deadlock (a thread is not known, or a semaphore is part of it)"
     lines = [f"{title}: {len(ring.members)} wait for each other"]

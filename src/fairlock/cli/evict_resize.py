@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlock.engine.events import short
 
-from . import acquire_lock, exit_codes, make_client, output, sentences
+from . import acquire_lock, describe_holders, exit_codes, make_client, output
 from .parse_arguments import Arguments, count
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def evict(args: Arguments) -> int:
 def evict_name(args: Arguments) -> int:
     name = acquire_lock.name(args.operands[0])
     with make_client.client(args) as locks:
-        it = sentences.find(locks, name)
+        it = describe_holders.find(locks, name)
         if it is None or not (it.holders or (args["ticket"] and it.queue)):
             if args["json"]:
                 output.json({"name": name, "evicted": []})
@@ -57,7 +57,7 @@ def evict_name(args: Arguments) -> int:
 
 def ask_first(args: Arguments, name: str, it: "Resource") -> None:
     """Explain what will happen, and require the name to be typed."""
-    holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else sentences.describe_evicted(it)
+    holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else describe_holders.describe_evicted(it)
     text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
     confirm("evict", name, text, "nothing was changed")
 
@@ -79,7 +79,7 @@ def evict_matching(args: Arguments) -> int:
             output.err(f"No name in {locks.store} that matches {pattern!r} has a holder, so nothing was changed.")
             return 0
         if held and not args["yes"]:
-            texts = [f"{it.name!r} from {sentences.describe_evicted(it)}" for it, _ in held]
+            texts = [f"{it.name!r} from {describe_holders.describe_evicted(it)}" for it, _ in held]
             listed = "".join(f"  {output.plain(text)}\n" for text in texts)
             text = f"This takes {names(len(held))}:\n{listed}For each: {consequence(args)}"
             confirm("evict", pattern, text, "nothing was changed", "pattern")

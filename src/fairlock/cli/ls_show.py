@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from . import acquire_lock, make_client, output, sentences
+from . import acquire_lock, describe_holders, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
     first = shown[0]
     more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
     held_for, lease = output.short_duration(first.held_for), time_left(first.expires_in)
-    return resource.name, kind, sentences.owner(first) + more, held_for, lease, waiting, first.note
+    return resource.name, kind, describe_holders.owner(first) + more, held_for, lease, waiting, first.note
 
 
 def time_left(seconds: float) -> str:
@@ -122,7 +122,7 @@ def describe(it: "Resource", store: str) -> str:
         cure = f"it cannot be acquired until `fairlock doctor --repair {quote(it.name)}` resets it"
         return f"{output.plain(it.name)}: damaged, in {output.plain(store)}; {cure}\n"
     if it.items is not None:
-        counts = sentences.count_items(it.items) or "no items"
+        counts = describe_holders.count_items(it.items) or "no items"
         text = f"{output.plain(it.name)}: pool, {counts}, in {output.plain(store)}\n"
     else:
         slots = f", {it.capacity} slots" if it.kind == "semaphore" else ""
@@ -132,7 +132,7 @@ def describe(it: "Resource", store: str) -> str:
     for title, some in (("holders", it.holders), ("expired leases, not yet taken by another", it.expired)):
         rows = [
             (
-                sentences.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
+                describe_holders.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
                 time_left(one.expires_in), one.item or weight(one.weight, it), one.note,
             )
             for one in some
@@ -142,7 +142,7 @@ def describe(it: "Resource", store: str) -> str:
             text += f"\n{title}\n" + indent(("OWNER", "TICKET", "FENCE", "FOR", "LEASE", mode, "NOTE"), rows)
         for one in some:
             if one.asked is not None:
-                text += f"  {one.ticket} is {output.plain(sentences.asked(one))}\n"
+                text += f"  {one.ticket} is {output.plain(describe_holders.asked(one))}\n"
     if it.queue:
         queue = [
             (str(number), w.owner, w.ticket, output.short_duration(w.waited), weight(w.weight, it), w.note)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlock.errors import ConfigError, LockTimeout
 
-from . import exit_codes, make_client, output, sentences
+from . import describe_holders, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def ls(args: Arguments, one: "Pool", store: str) -> int:
     if items:
         output.out(output.table(("KEY", "STATE", "OWNER", "DUE", "FENCE", "BODY"), [row(item) for item in items]))
     if not args["quiet"]:
-        found = sentences.count_items(counts) or "no items"
+        found = describe_holders.count_items(counts) or "no items"
         output.out(f"{found} in the pool {one.name!r} of {output.plain(store)}\n")
     return 0
 

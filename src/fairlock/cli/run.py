@@ -17,11 +17,11 @@ from . import (
     acquire_lock,
     blocked_signals,
     child_process,
+    describe_holders,
     exit_codes,
     make_client,
     output,
-    sentences,
-    waiting_line,
+    wait_status_line,
 )
 from .parse_arguments import Arguments
 from .signals_while_waiting import Called, SignalWaiter
@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
     check_system("run")
     kind: type[Run] = Run
     if args["once_per"] is not None:
-        from .run_once import once_run
+        from .run_once_per_tick import once_run
 
         kind = once_run(args)
     elif args["tries"] is not None:
@@ -93,7 +93,7 @@ class Run:
         self.in_queue = False
         self.ticket = ""  # the ticket in the queue, shortened as in snapshots
         self.running = False
-        self.waiting = waiting_line.Waiting(args, self.what(), self.describe)
+        self.waiting = wait_status_line.Waiting(args, self.what(), self.describe)
         self.killed = False  # a signal has ended the command
         self.evicted_until = 0.0  # until then an evicted command may end by itself
         self.on_asked: int | None = SIGNALS[args["on_asked"] or "warn"]  # what a request to release sends; once
@@ -103,7 +103,7 @@ class Run:
         own_group = not child_process.has_terminal()
         mask = blocked_signals.block()
         try:
-            with SignalWaiter(waiting_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
+            with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
                 try:
                     lease = self.acquire()
                 except Called:
@@ -258,8 +258,8 @@ class Run:
         """Describe the wait; '' before the client is in the queue, when the store is only slow to reply."""
         if not self.in_queue:
             return ""
-        found = None if self.locks is None else sentences.find(self.locks, self.name)
-        return sentences.waiting_for(found, self.name, self.ticket)
+        found = None if self.locks is None else describe_holders.find(self.locks, self.name)
+        return describe_holders.waiting_for(found, self.name, self.ticket)
 
     def on_event(self, event: "Event") -> None:
         """Called by the client, perhaps by its keeper thread. The main thread must check the lease again."""
@@ -273,4 +273,4 @@ class Run:
         important |= event.kind == "asked"
         if self.args["verbose"] or (important and not self.args["quiet"]):
             self.waiting.erase()
-            output.err(sentences.describe_event(event))
+            output.err(describe_holders.describe_event(event))

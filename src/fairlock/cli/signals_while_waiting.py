@@ -1,4 +1,4 @@
-"""Fetches the signals while the main thread waits for the lock, and prints the waiting line (waiting_line.py).
+"""Fetches the signals while the main thread waits for the lock, and prints the waiting line (wait_status_line.py).
 
 Signals stay blocked in every thread (see blocked_signals.py), so a thread has to fetch them while the main thread
 waits. At the first signal this thread wakes the main thread, which raises `Called` out of the wait, so that the

@@ -8,10 +8,10 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from fairlock.engine.deadlocks import find_rings, in_both
+from fairlock.engine.find_deadlocks import find_rings, in_both
 from fairlock.errors import LockError
 
-from . import exit_codes, make_client, output, sentences
+from . import describe_holders, exit_codes, make_client, output
 from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
 from .parse_arguments import Arguments
 from .terminal_prompt import Prompt
@@ -20,7 +20,7 @@ from .top_view import HEAD, View, arrange, fit, row, summary
 
 if TYPE_CHECKING:
     from fairlock import Locks, Resource, Snapshot
-    from fairlock.engine.deadlocks import Ring
+    from fairlock.engine.find_deadlocks import Ring
 
     from .terminal_screen import Screen
 
@@ -174,7 +174,7 @@ class Top:
             self.message = self._do_ask(resource, reason)
             self.poller.hurry()
 
-        holder = sentences.describe_evicted(resource)
+        holder = describe_holders.describe_evicted(resource)
         self.prompt = Prompt(f"Reason to ask {output.plain(holder)} to release: ", act)
 
     def _do_ask(self, resource: "Resource", reason: str) -> str:
@@ -216,7 +216,7 @@ class Top:
             self.message = self._do_evict(resource, reason, at_once)
             self.poller.hurry()
 
-        holder = sentences.describe_evicted(resource)
+        holder = describe_holders.describe_evicted(resource)
         self.prompt = Prompt(f"Reason to evict{when} {output.plain(holder)}: ", confirm)
 
     def _do_evict(self, resource: "Resource", reason: str, at_once: bool) -> str:

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fairlock.engine.admin import unique_names
-from fairlock.engine.deadlocks import find_rings, in_both
+from fairlock.engine.find_deadlocks import find_rings, in_both
+from fairlock.engine.snapshots import unique_names
 from fairlock.errors import LockError
 
 if TYPE_CHECKING:
     from fairlock import Locks, Snapshot
-    from fairlock.engine.deadlocks import Ring
+    from fairlock.engine.find_deadlocks import Ring
 
 
 def take_snapshot(locks: "Locks", pattern: str, every: bool) -> "Snapshot":

@@ -4,11 +4,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import output, sentences
+from . import describe_holders, output
 
 if TYPE_CHECKING:
     from fairlock import Holder, Resource, Waiter
-    from fairlock.engine.deadlocks import Ring
+    from fairlock.engine.find_deadlocks import Ring
 
 BOLD, DIM, REVERSE, RED, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m", "\x1b[0m"
 
@@ -65,7 +65,7 @@ def row(resource: "Resource") -> tuple[str, ...]:
     more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
     lease = output.short_duration(first.expires_in) if first.expires_in > 0 else "expired"
     held = output.short_duration(first.held_for)
-    return resource.name, f"{slots}{sentences.owner(first)}{more}", held, lease, queue, waited, first.note
+    return resource.name, f"{slots}{describe_holders.owner(first)}{more}", held, lease, queue, waited, first.note
 
 
 def widths(columns: int) -> tuple[int, ...]:

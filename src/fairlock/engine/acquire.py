@@ -6,7 +6,7 @@
     acquire          everything that has to wait: sends the message until it is granted; between two of them it waits
                      for a wake-up, at most as long as the rules allow
 
-withdraw.py undoes what an acquire has done that ends without a grant.
+withdraw_request.py undoes what an acquire has done that ends without a grant.
 
 Between the first two there is one exchange with the store: a plain call for a thread, a future for a task. Only where
 something has to wait is there a coroutine, because one that never waits costs as much as ten lines of its work.
@@ -23,15 +23,15 @@ from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
 from ..stores.base import Event
 from . import events
+from .ask_to_release import note_request
 from .boot_clock import jitter
 from .events import tell_acquired, tell_given_up, tell_waiting, warn
 from .grant import NEVER, NOWHERE, Grant, LeaseBase
 from .grant_state import HELD, QUEUED
 from .local_queue import POLL_FOR, came_before, let_in, stand_by, wants_a_poll
-from .release_request import note_request
 from .request import named
 from .session import SOON, Session
-from .withdraw import called, lead_again, move_out, stand_aside, step_down
+from .withdraw_request import called, lead_again, move_out, stand_aside, step_down
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0

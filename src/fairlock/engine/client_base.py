@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from ..errors import ConfigError
 from ..rules.locks import EXCLUSIVE
-from . import handle_secrets, validate
-from .close import warn_dropped
+from . import lease_handles, validate
+from .close_client import warn_dropped
 from .decorator_names import CallNames, fill
-from .pickling import NotPickled
+from .refuse_pickling import NotPickled
 from .request import LockRequest
 from .session import Session
 from .validate import Seconds
@@ -170,7 +170,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
             validate.optional(max_hold, "max_hold"),
             validate.optional(at_least, "at_least"),
             validate.callback(on_lost, "on_lost"),
-            "" if handle is None else handle_secrets.mark(name, validate.handle(handle)),
+            "" if handle is None else lease_handles.mark(name, validate.handle(handle)),
             validate.callback(on_asked, "on_asked"),
         )
         if plain:

@@ -21,7 +21,7 @@ from ..errors import LeaseLost, LossReason, NotHeld
 from ..stores.base import NEVER as NEVER
 from ..stores.base import Event
 from .grant_state import LOST, QUEUED, RELEASED, RELEASING, REQUESTING
-from .pickling import NotPickled
+from .refuse_pickling import NotPickled
 from .request import LockRequest
 
 if TYPE_CHECKING:

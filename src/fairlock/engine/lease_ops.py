@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
+from .ask_to_release import note_request
 from .events import emit, tell_released
 from .grant import NEVER, Attached, LeaseBase
 from .grant_state import HELD, LOST, RELEASED
 from .release import over
-from .release_request import note_request
 from .renewal_messages import judge
 from .renewal_messages import renew as renew_grant
 from .request import LockRequest

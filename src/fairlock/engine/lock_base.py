@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import NotHeld
 from ..rules.locks import EXCLUSIVE
 from . import validate
-from .pickling import NotPickled
+from .refuse_pickling import NotPickled
 from .request import LockRequest
 from .session import Session
 from .validate import OWN, Seconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import validate
-from .pickling import NotPickled
 from .pool_request import BACK_OFF, ItemRequest
+from .refuse_pickling import NotPickled
 from .validate import Seconds
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from ..rules.locks import Command, Entry, LockState, Release, Reply
 from ..rules.pools import ItemState, Look, Looked, On
 from ..stores.base import Backend, Runtime
-from . import admin, handle_secrets, interventions, lease_ops, validate
-from .admin import Resource, Snapshot
-from .busy_names import list_all
+from . import lease_handles, lease_ops, operator_actions, snapshots, validate
+from .busy_name_index import list_all
 from .grant import LeaseBase
 from .release import flush_release
 from .session import FORGET, PendingRelease, Session
+from .snapshots import Resource, Snapshot
 
 
 class ClientSession:
@@ -119,7 +119,7 @@ class ClientSession:
 
     async def extend_entry(self, name: str, entry: Entry, seconds: float) -> bool:
         """Let the lease of another client last for at least this long from now. Return False if it is gone."""
-        return await handle_secrets.extend_entry(self._session, name, entry, seconds)
+        return await lease_handles.extend_entry(self._session, name, entry, seconds)
 
     def lose(self, lease: LeaseBase, story: str) -> None:
         """Count a lease of this client as lost, for a reason outside of the store; its grant is given up."""
@@ -135,16 +135,17 @@ class ClientSession:
 
     async def look(self, name: str) -> Snapshot:
         """Return a snapshot of this one name, even if it is idle. In it * and ? are ordinary characters."""
-        return await admin.look(self._session, validate.name(name))
+        return await snapshots.look(self._session, validate.name(name))
 
     async def look_at_pool(self, name: str) -> Resource | None:
         """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
-        found = await admin.look_at_pool(self._session.pools(), self._session.backend.namespace, validate.name(name))
+        namespace = self._session.backend.namespace
+        found = await snapshots.look_at_pool(self._session.pools(), namespace, validate.name(name))
         return found if found is None or found.busy or any(found.items or ()) else None
 
     async def find_pools(self) -> list[Resource]:
         """Return all pools of this namespace as a snapshot shows them, also idle ones."""
-        return await admin.find_pools(self._session, "*", True, False)
+        return await snapshots.find_pools(self._session, "*", True, False)
 
     async def list_names(self) -> None:
         """Let the snapshots of other clients show at once what this one holds: see `Backend.list_names`."""
@@ -152,9 +153,9 @@ class ClientSession:
 
     async def holders(self, pattern: str) -> list[tuple[Resource, list[str]]]:
         """Return the names that match and are held, each with the full tickets of its holders."""
-        return await admin.holders(self._session, validate.pattern(pattern))
+        return await snapshots.holders(self._session, validate.pattern(pattern))
 
     async def evict_tickets(self, name: str, tickets: Sequence[str], reason: str, at_once: bool) -> tuple[str, ...]:
         """Evict exactly these tickets. Return those that were still there."""
         reason = validate.label(reason, "A reason")
-        return await interventions.evict_tickets(self._session, name, tickets, reason, at_once)
+        return await operator_actions.evict_tickets(self._session, name, tickets, reason, at_once)

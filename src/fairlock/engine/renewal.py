@@ -10,7 +10,7 @@ that hangs also hangs the keeper, the watch reads the clock for holds with a cal
 
 Both end after a second without work and are started again when needed: a client that holds nothing costs no thread, and
 can be dropped without being closed. Clients of threads that share connections also share the threads of their keepers:
-see keeper_group.py.
+see keeper_threads.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import ConfigError, StoreError
 from ..rules.locks import ASKED
 from . import cancel_event
 from .boot_clock import jitter
-from .busy_names import list_held
+from .busy_name_index import list_held
 from .events import stumbled
 from .grant import NEVER, Grant, LeaseBase
 from .grant_state import HELD

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import ConfigError, LockError, RecordDamaged, StoreError
 from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
 from ..stores.base import Answer, OutcomeUnknown, RowLocked
+from .ask_to_release import note_request
 from .events import tell_renewed
 from .grant import Grant
 from .grant_state import HELD
 from .recheck_leases import look_up, suspect
-from .release_request import note_request
 from .session import Session
 
 if TYPE_CHECKING:

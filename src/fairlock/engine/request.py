@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release, Released
-from .refusals import refusal
+from .refusal_errors import refusal
 
 if TYPE_CHECKING:
     from .grant import Grant, LeaseBase
@@ -79,7 +79,7 @@ class LockRequest:
         self.at_least = at_least
         self.on_lost = on_lost
         self.on_asked = on_asked
-        self.handle = handle  # the end of its tickets, by which others find it with a secret: see handle_secrets.py
+        self.handle = handle  # the end of its tickets, by which others find it with a secret: see lease_handles.py
         self.key: tuple[str, int, float] | None = None
         """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own."""
         self.block = 1

@@ -24,20 +24,20 @@ from ..stores.base import Answer, Backend, OutcomeUnknown, Runtime, unanswered
 from ..stores.deadline import over
 from . import validate
 from .boot_clock import jitter
+from .default_owner import salt, this_process
 from .events import Event, EventKind, Measured, emit, stumbled, tell_lost
 from .grant import NEVER, Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
-from .keeper_group import keepers_for
+from .keeper_threads import keepers_for
 from .local_queue import lead
-from .owner import salt, this_process
 from .recheck_leases import follow, look_up
 from .request import LockRequest
 
 if TYPE_CHECKING:
     from ..rules.pools import Order
     from ..stores.base import PoolAnswer, Pools
+    from .ask_to_release import ReleaseRequest
     from .cancel_event import Cancel
-    from .release_request import ReleaseRequest
 
 TRIES = 5
 BRIEF = 1.0  # seconds for which a request is repeated in any case: a connection that broke is soon back

@@ -13,13 +13,13 @@ from ..errors import AlreadyHeld, LockTimeout, StoreError
 from ..rules.locks import EXCLUSIVE
 from ..stores import deadline
 from .acquire import acquire, begin_acquire
-from .admin import duration, in_the_way, resource
 from .grant import LeaseBase
 from .grant_state import HELD
 from .release import flush_release, release
 from .request import LockRequest
 from .session import Session
-from .withdraw import QUICKLY, withdraw
+from .snapshots import duration, in_the_way, resource
+from .withdraw_request import QUICKLY, withdraw
 
 
 async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant: bool = False) -> bool:
@@ -174,7 +174,7 @@ async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTime
     number = f", position {place} in the queue" if place is not None and limit else ""
     deadlock = ""
     if held and limit:
-        from .own_deadlock import find_own_ring  # here, because most programs have no timeout
+        from .deadlock_behind_timeout import find_own_ring  # here, because most programs have no timeout
 
         deadlock = str(await find_own_ring(session, hold, limit) or "")
     also = f" This is a {deadlock}." if deadlock else ""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.events import Event
 from ..errors import ConfigError
-from .measure import BUCKETS, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation

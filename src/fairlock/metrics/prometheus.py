@@ -22,10 +22,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.admin import Snapshot
-from ..engine.deadlocks import Ring
+from ..engine.find_deadlocks import Ring
+from ..engine.snapshots import Snapshot
 from ..errors import ConfigError
-from .measure import BUCKETS, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric

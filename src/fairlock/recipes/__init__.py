@@ -24,7 +24,7 @@ RemoteLocks for asyncio.
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'fairlock[oci]'`)
 """
 
-from .build import build as build
+from .build_missing_value import build as build
 from .election import Election as Election
 from .election import Leader as Leader
 from .election import elect as elect
@@ -36,8 +36,12 @@ from .idempotent import idempotent as idempotent
 from .locks_by_type_and_number import RemoteLocks as RemoteLocks
 from .locks_by_type_and_number import StaleLock as StaleLock
 from .oci_nosql_mutex_table import NoSQLTasks as NoSQLTasks
-from .once import Once as Once
-from .once import once as once
+from .once_per_tick import Once as Once
+from .once_per_tick import once as once
+from .path_tree_locks import Tree as Tree
+from .path_tree_locks import TreeLease as TreeLease
+from .path_tree_locks import TreeLock as TreeLock
+from .path_tree_locks import tree as tree
 from .redis_py_lock import RedisPyLock as RedisPyLock
 from .redis_set_nx_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
 from .redis_set_nx_lock import ExpLock as ExpLock
@@ -45,10 +49,6 @@ from .redis_set_nx_lock import TooManyLockAttemptsError as TooManyLockAttemptsEr
 from .redis_sorted_set_mutexes import ZMutexSet as ZMutexSet
 from .throttle import Throttle as Throttle
 from .throttle import throttle as throttle
-from .tree import Tree as Tree
-from .tree import TreeLease as TreeLease
-from .tree import TreeLock as TreeLock
-from .tree import tree as tree
 
 __all__ = [
     "AlreadyAcquiredLockError", "Election", "ExpLock", "FairMutex", "Idempotent", "InProgress", "Leader", "NoSQLTasks",

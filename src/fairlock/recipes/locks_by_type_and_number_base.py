@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..engine import validate
-from ..engine.admin import Snapshot
+from ..engine.snapshots import Snapshot
 from ..engine.validate import Seconds
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE, Acquire, Granted, Release

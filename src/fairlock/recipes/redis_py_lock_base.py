@@ -20,7 +20,7 @@ from ..stores.base import OutcomeUnknown
 from .await_if_needed import await_if_needed
 
 if TYPE_CHECKING:
-    from .redis_plain_key import PlainKey
+    from .redis_py_migration_key import PlainKey
 
 ROOM = 10 / 9  # a client gives up its lease a tenth before the end; that must not be before redis-py's timeout
 
@@ -63,7 +63,7 @@ class RedisPyLockBase:
         *,
         also: str | bytes | bool | None = None,
     ) -> None:
-        from ..stores.redis.from_client import refuse_runtime
+        from ..stores.redis.address_from_client import refuse_runtime
 
         self.redis = redis
         self.name = name
@@ -84,7 +84,7 @@ class RedisPyLockBase:
         self._leases: dict[bytes, Any] = {}  # what is held through this object, by token
         self._lease = None if life is None else max(life * ROOM, validate.SMALLEST_LEASE)
         if also:
-            from .redis_plain_key import PlainKey
+            from .redis_py_migration_key import PlainKey
 
             self._plain = PlainKey(redis, name if also is True else also, timeout, self._lease)
 
@@ -151,7 +151,7 @@ class RedisPyLockBase:
                 had_key = self._plain is None or await self._plain.drop(token)
                 await await_if_needed(lease.release())
                 if not had_key and self._plain is not None:
-                    from .redis_plain_key import not_owned
+                    from .redis_py_migration_key import not_owned
 
                     raise not_owned(self._name, self._plain.key)
             except (StoreError, KeyboardInterrupt):
@@ -190,7 +190,7 @@ class RedisPyLockBase:
             else:
                 await session.set_end(lease, seconds, more)
             if self._plain is not None and not await self._plain.extend(token, seconds, more):
-                from .redis_plain_key import lost, not_owned
+                from .redis_py_migration_key import lost, not_owned
 
                 if lease is not None:
                     session.lose(lease, lost(self._plain.key))

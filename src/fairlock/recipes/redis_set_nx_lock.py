@@ -81,7 +81,7 @@ class ExpLock:
         retries: int = 0,
         interval: Seconds = 0.01,
     ) -> None:
-        from ..stores.redis.from_client import refuse_runtime
+        from ..stores.redis.address_from_client import refuse_runtime
 
         refuse_runtime(redis, blocking=True)
         if type(retries) is not int or retries < 0:

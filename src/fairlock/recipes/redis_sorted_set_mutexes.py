@@ -51,7 +51,7 @@ class ZMutexSet:
         timeout_seconds: Seconds = 60,
         revalidate_seconds: Seconds = 1,
     ) -> None:
-        from ..stores.redis.from_client import refuse_runtime
+        from ..stores.redis.address_from_client import refuse_runtime
 
         refuse_runtime(redis, blocking=True)
         self._redis: Any = redis

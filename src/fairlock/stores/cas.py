@@ -10,7 +10,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   a fresh read, because they change nothing that a version check could contradict.
 - After an unknown outcome the same command is applied to a settled read: the ticket shows whether it had worked. The
   wake-ups of the lost write may not have been sent, so every unconfirmed holder is woken again.
-- Where a step takes long, those of one client at one row are made together: `merged_steps`.
+- Where a step takes long, those of one client at one row are made together: `merge_concurrent_steps`.
 - The store is asked about liveness only where it matters: for the clients that a step would grant the lock, and for
   those that it would wait for.
 """
@@ -53,7 +53,7 @@ from .damaged_records import damaged, fence_after
 from .deadline import over
 from .jitter import jitter
 from .keys import SEPARATOR, audit_key, glob, split_key
-from .merged_steps import Turn, Turns, served
+from .merge_concurrent_steps import Turn, Turns, served
 from .row_cache import CAPACITY, KnownRow
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from .base import ItemSnapshot, Row, RowSnapshot, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
 from .keys import SEPARATOR, is_queue, queue_key
 from .polling import pool_of
-from .swapped_items import TRIES, SwappedItems, count_states
+from .take_item_by_cas import TRIES, SwappedItems, count_states
 
 CANDIDATES = 16  # read at once; somebody new tries one of them at random
 

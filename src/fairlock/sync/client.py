@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import admin, audit, handle_secrets, interventions, lease_ops, validate
-from ..engine.admin import Snapshot
-from ..engine.audit import AuditLine
+from ..engine import lease_handles, lease_ops, operator_actions, operator_audit, snapshots, validate
 from ..engine.client_base import ClientBase
-from ..engine.close import close, close_at_exit
+from ..engine.close_client import close, close_at_exit
 from ..engine.events import Event
+from ..engine.operator_audit import AuditLine
 from ..engine.run_sync import run
 from ..engine.session import Session
+from ..engine.snapshots import Snapshot
 from ..engine.validate import Seconds
 from ..stores.base import Backend
 from .decorator import P, R, guarded
@@ -26,9 +26,9 @@ from .runtime import ThreadRuntime
 if TYPE_CHECKING:
     from ..recipes.election import Election, Leader
     from ..recipes.idempotent import Idempotent
-    from ..recipes.once import Once
+    from ..recipes.once_per_tick import Once
+    from ..recipes.path_tree_locks import Tree
     from ..recipes.throttle import Throttle
-    from ..recipes.tree import Tree
     from .pool import Pool
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Locks(
         self, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
     ) -> Tree:
         """A path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()` the writers."""
-        from ..recipes.tree import Tree
+        from ..recipes.path_tree_locks import Tree
 
         return Tree(self, path, timeout=timeout, lease=lease, note=note)
 
@@ -124,7 +124,7 @@ class Locks(
     ) -> Once:
         """One execution per tick of the store's clock over all machines, as a decorator or a `with` block, which
         enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
-        from ..recipes.once import Once
+        from ..recipes.once_per_tick import Once
 
         return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
 
@@ -151,7 +151,7 @@ class Locks(
         lease: Seconds | None = None,
     ) -> T:
         """Return what `get` returns; if that is None, one process calls `make` and `put`, the others wait and read."""
-        from ..recipes.build import build
+        from ..recipes.build_missing_value import build
 
         return build(self, name, get=get, make=make, put=put, timeout=timeout, lease=lease)
 
@@ -162,21 +162,21 @@ class Locks(
     def release(self, name: str, *, handle: str) -> bool:
         """End what any process holds with this handle, at once. Return False if nothing was held. A holder that is
         still at work is notified as by an eviction."""
-        return run(handle_secrets.release(self._session, validate.name(name), validate.handle(handle)))
+        return run(lease_handles.release(self._session, validate.name(name), validate.handle(handle)))
 
     def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
-        run(handle_secrets.extend(self._session, validate.name(name), validate.handle(handle), validate.lease(seconds)))
+        run(lease_handles.extend(self._session, validate.name(name), validate.handle(handle), validate.lease(seconds)))
 
     def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
         """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
         notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
-        return run(interventions.ask(self._session, name, reason, ticket))
+        return run(operator_actions.ask(self._session, name, reason, ticket))
 
     def audit(self, name: str) -> tuple[AuditLine, ...]:
         """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
         hundred, the newest first."""
-        return run(audit.audit(self._session, validate.name(name)))
+        return run(operator_audit.audit(self._session, validate.name(name)))
 
     def evict(
         self, name: str, *, reason: str, ticket: str | None = None, at_once: bool = False, pattern: bool = False
@@ -185,29 +185,30 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
-        return run(interventions.evict(self._session, name, reason, ticket, bool(at_once), bool(pattern)))
+        return run(operator_actions.evict(self._session, name, reason, ticket, bool(at_once), bool(pattern)))
 
     def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
-        run(interventions.resize(self._session, validate.name(name), None if slots is None else validate.slots(slots)))
+        slots = None if slots is None else validate.slots(slots)
+        run(operator_actions.resize(self._session, validate.name(name), slots))
 
     def snapshot(self, pattern: str = "*", *, idle: bool = False, namespaces: bool = False) -> Snapshot:
         """Return the holders and the waiters of all names that match and are busy: held, waited for, damaged, or left
         with an expired lease. A pattern without * and ? is a name, which is shown even if it is idle. idle: all that
         the store knows, read in pages. namespaces: those of all namespaces."""
-        return run(admin.snapshot(self._session, validate.pattern(pattern), bool(idle), bool(namespaces)))
+        return run(snapshots.snapshot(self._session, validate.pattern(pattern), bool(idle), bool(namespaces)))
 
     def repair(self, name: str) -> tuple[str, ...]:
         """Reset what is damaged under this name (RecordDamaged). Fences keep rising. Returns a sentence per repair.
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
-        return run(interventions.repair(self._session, validate.name(name)))
+        return run(operator_actions.repair(self._session, validate.name(name)))
 
     def ping(self) -> float:
         """Return the seconds that the store took to reply. StoreError if it does not."""
-        return run(admin.ping(self._session))
+        return run(snapshots.ping(self._session))
 
     def close(self) -> None:
         """Release what is held and close the store. It may be called again."""

@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from ..engine import lease_ops, validate, with_block
+from ..engine.ask_to_release import ReleaseRequest
 from ..engine.grant import LeaseBase
 from ..engine.release import release
-from ..engine.release_request import ReleaseRequest
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..errors import LeaseLost
-from . import exchange
+from . import acquire_release
 
 
 class Lease(LeaseBase):
@@ -41,7 +41,7 @@ class Lease(LeaseBase):
         keeper keeps trying until the lease ends.
         """
         try:
-            exchange.give_back(self._session, self)
+            acquire_release.give_back(self._session, self)
         except KeyboardInterrupt:
             release_surely(self)
             raise
@@ -82,7 +82,7 @@ def leave_surely(lease: Lease, error: BaseException | None) -> None:
     """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
     try:
         with_block.no_longer_entered(lease._session, lease)
-        exchange.leave(lease._session, lease, error)
+        acquire_release.leave(lease._session, lease, error)
     except KeyboardInterrupt:
         leave_again(lease, error)
         raise

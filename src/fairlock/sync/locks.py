@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, overload
 
-from ..engine import admin, cancel_event, with_block
+from ..engine import cancel_event, snapshots, with_block
 from ..engine.cancel_event import Cancel
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
 from ..engine.request import LockRequest
@@ -15,7 +15,7 @@ from ..engine.run_sync import run
 from ..engine.validate import OWN, Seconds
 from ..errors import NotHeld
 from ..stores import deadline
-from . import exchange
+from . import acquire_release
 from .lease import Lease, leave_again, leave_surely, release_surely, undo_surely
 from .runtime import me
 
@@ -67,7 +67,7 @@ class Lock(LockBase, Generic[T]):
 
     def locked(self) -> bool:
         """Return True if an attempt would be refused at this moment. Asks the store."""
-        return run(admin.refused_now(self._session, self._request))
+        return run(snapshots.refused_now(self._session, self._request))
 
     def _get(self, request: LockRequest, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         lease = Lease(self._session, request, me.token)
@@ -76,7 +76,7 @@ class Lock(LockBase, Generic[T]):
                 deadline.begin(limit)
             if cancel is not None:
                 cancel_event.begin(self._session, lease, cancel)
-            had = exchange.acquire(self._session, lease, limit, self._reentrant, self._holds)
+            had = acquire_release.acquire(self._session, lease, limit, self._reentrant, self._holds)
             if limit is not None:
                 deadline.end()
             if cancel is not None:
@@ -97,7 +97,7 @@ class Lock(LockBase, Generic[T]):
         try:
             if limit is not None:
                 deadline.begin(limit)
-            if not exchange.acquire(session, lease, limit, self._reentrant, self._holds):
+            if not acquire_release.acquire(session, lease, limit, self._reentrant, self._holds):
                 raise run(with_block.timed_out(session, lease, limit or 0.0))
             lease._by = by
             lease._entered = frame, frame.f_lasti
@@ -126,7 +126,7 @@ class Lock(LockBase, Generic[T]):
             else:
                 lease = self._last_entered(who)
                 with_block.no_longer_entered(session, lease)
-            exchange.give_back(session, lease, leaving=True)
+            acquire_release.give_back(session, lease, leaving=True)
             if lease._reason:
                 with_block.raise_loss(lease, error)
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once

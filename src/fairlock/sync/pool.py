@@ -15,10 +15,10 @@ from ..engine.pool_request import BACK_OFF, End, ItemBase, leave, timed_out
 from ..engine.release import release
 from ..engine.run_sync import run
 from ..engine.validate import KEEP, Seconds
-from ..engine.withdraw import withdraw
+from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, Remove
 from ..stores import deadline
-from . import exchange
+from . import acquire_release
 from .lease import surely
 from .runtime import me
 
@@ -66,7 +66,7 @@ class Item(ItemBase):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             self._ends_by(self._end_of_block(error), quiet=True)
-            exchange.leave(self._session, self, error)
+            acquire_release.leave(self._session, self, error)
         except KeyboardInterrupt:
             _leave_surely(self, error)
             raise
@@ -75,7 +75,7 @@ class Item(ItemBase):
 def _let_go(item: Item, end: End) -> None:
     try:
         item._ends_by(end)
-        exchange.give_back(item._session, item)
+        acquire_release.give_back(item._session, item)
     except KeyboardInterrupt:
         _let_go_surely(item, end)
         raise
@@ -175,7 +175,7 @@ class Pool(PoolBase):
                 deadline.begin(limit)
             if cancel is not None:
                 cancel_event.begin(session, item, cancel)
-            had = exchange.acquire(session, item, limit)
+            had = acquire_release.acquire(session, item, limit)
             if limit is not None:
                 deadline.end()
             if cancel is not None:

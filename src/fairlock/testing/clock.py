@@ -222,14 +222,14 @@ class ManualClock:
     def locks(self, hub: Hub | None = None, **options: Any) -> sync.Locks:
         """Return a blocking client in memory. Two clients with the same hub share their locks."""
         from ..sync import Locks
-        from .runtime import ManualThreadRuntime, manual_client
+        from .manual_clock_runtime import ManualThreadRuntime, manual_client
 
         return manual_client(Locks, ManualThreadRuntime(self), hub, **options)
 
     def aio_locks(self, hub: Hub | None = None, **options: Any) -> aio.Locks:
         """Return a client for tasks: `await clock.aio_advance(…)` advances its clock."""
         from ..aio import Locks
-        from .runtime import ManualTaskRuntime, manual_client
+        from .manual_clock_runtime import ManualTaskRuntime, manual_client
 
         return manual_client(Locks, ManualTaskRuntime(self), hub, **options)
 

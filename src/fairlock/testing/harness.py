@@ -28,9 +28,9 @@ from ..stores.memory import MemoryBackend
 from ..sync.runtime import ThreadRuntime
 from .blocking_as_async import dress, undress
 from .faults import Faults, install
-from .look_harness import LookHarness
+from .manual_clock_runtime import ManualTaskRuntime, ManualThreadRuntime
 from .pool_harness import PoolHarness
-from .runtime import ManualTaskRuntime, ManualThreadRuntime
+from .snapshot_harness import LookHarness
 from .store_factories import Site
 
 T = TypeVar("T")

@@ -5,15 +5,15 @@
 
 Modules, in reading order:
 
-    rows           one name of a snapshot as JSON
-    changes        what happened between two snapshots
-    journal_file   the SQLite file, or memory, that keeps what happened
-    journal_writer `on_event=journal(FILE)` and the lock that makes one `fairlock ui` the writer
-    poller         takes the snapshots, and knows what changed since a sequence number
-    access         Host, Origin, CSRF and headers
-    server_sent    the stream of server-sent events
-    asgi_app       the routes
-    static/        the page: ES modules that a browser loads as they are
+    snapshot_rows          one name of a snapshot as JSON
+    events_from_snapshots  what happened between two snapshots
+    event_journal_file     the SQLite file, or memory, that keeps what happened
+    event_journal_writer   `on_event=journal(FILE)` and the lock that makes one `fairlock ui` the writer
+    snapshot_poller        takes the snapshots, and knows what changed since a sequence number
+    access_control         Host, Origin, CSRF and headers
+    server_sent_events     the stream of server-sent events
+    asgi_app               the routes
+    static/                the page: ES modules that a browser loads as they are
 
 `app` needs the extra `ui`; `journal` needs only the standard library.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .. import Locks
     from ..aio import Locks as AsyncLocks
-    from .journal_writer import JournalWriter
+    from .event_journal_writer import JournalWriter
 
 __all__ = ["app", "journal"]
 
@@ -78,6 +78,6 @@ def journal(file: str | PathLike[str]) -> JournalWriter:
     It never blocks the program: a thread of its own writes. If the file cannot be written, events are dropped and the
     logger `fairlock` gets one warning.
     """
-    from .journal_writer import JournalWriter
+    from .event_journal_writer import JournalWriter
 
     return JournalWriter(file)

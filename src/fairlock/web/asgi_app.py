@@ -20,12 +20,12 @@ from starlette.routing import Route
 
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE
-from .access import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refusal, refuse_foreign
-from .changes import Happened
-from .journal_file import REPORTED, Journal
-from .poller import Poller, Reader, call
-from .rows import Json
-from .server_sent import MOST_READERS, EventStream
+from .access_control import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refusal, refuse_foreign
+from .event_journal_file import REPORTED, Journal
+from .events_from_snapshots import Happened
+from .server_sent_events import MOST_READERS, EventStream
+from .snapshot_poller import Poller, Reader, call
+from .snapshot_rows import Json
 
 if TYPE_CHECKING:
     from .. import Locks

@@ -2,7 +2,7 @@
 
 from ..election import Leader as Leader
 from ..idempotent import InProgress as InProgress
-from .build import build as build
+from .build_missing_value import build as build
 from .election import Election as Election
 from .election import elect as elect
 from .election import leader as leader
@@ -10,15 +10,15 @@ from .fair_mutex import FairMutex as FairMutex
 from .idempotent import Idempotent as Idempotent
 from .idempotent import idempotent as idempotent
 from .locks_by_type_and_number import RemoteLocks as RemoteLocks
-from .once import Once as Once
-from .once import once as once
+from .once_per_tick import Once as Once
+from .once_per_tick import once as once
+from .path_tree_locks import Tree as Tree
+from .path_tree_locks import TreeLease as TreeLease
+from .path_tree_locks import TreeLock as TreeLock
+from .path_tree_locks import tree as tree
 from .redis_py_lock import RedisPyLock as RedisPyLock
 from .throttle import Throttle as Throttle
 from .throttle import throttle as throttle
-from .tree import Tree as Tree
-from .tree import TreeLease as TreeLease
-from .tree import TreeLock as TreeLock
-from .tree import tree as tree
 
 __all__ = [
     "Election", "FairMutex", "Idempotent", "InProgress", "Leader", "Once", "RedisPyLock", "RemoteLocks", "Throttle",

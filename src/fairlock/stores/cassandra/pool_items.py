@@ -26,7 +26,7 @@ from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
 from ..polling import LONGEST
-from ..swapped_items import TRIES, SwappedItems, count_states
+from ..take_item_by_cas import TRIES, SwappedItems, count_states
 from . import cql
 
 if TYPE_CHECKING:

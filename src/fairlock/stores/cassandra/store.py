@@ -3,7 +3,7 @@
 A step from the last known row is one transaction; a conflict returns the current row. A waiter reads at QUORUM, which
 disturbs nobody, and never at SERIAL: such reads take part in the agreement and stall it. A row at QUORUM that shows a
 holder is committed. Only after an unknown outcome is there one SERIAL read, which ends whatever was under way.
-`cql` has the statements, `cluster_session` sends them, `pool_items` has the items, `errors` what goes wrong.
+`cql` has the statements, `statement_sender` sends them, `pool_items` has the items, `errors` what goes wrong.
 """
 
 from __future__ import annotations

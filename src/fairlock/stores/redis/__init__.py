@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base import Backend, Runtime
-from . import from_client, url
+from . import address_from_client, url
 from .make_connections import share_connections
 from .store import RedisBackend
 
@@ -15,5 +15,5 @@ def open_redis(target: object, runtime: Runtime, namespace: str, options: dict[s
     if isinstance(target, str):
         found = url.read(target, options)
     else:
-        found = from_client.read(target, runtime.blocking, options)
+        found = address_from_client.read(target, runtime.blocking, options)
     return RedisBackend(found.where, runtime, namespace, share_connections(found, runtime), **found.own)

@@ -6,7 +6,7 @@ them, as TRIES writes it. A user of a Redis server that runs a script needs the 
 
 from __future__ import annotations
 
-from . import encoding, scripts
+from . import encoding, lua_scripts
 
 # What is sent beside the scripts: the scripts themselves, listening, looks at the busy names and at all names, the
 # server's time, a repair, and a word that changes the order in which the server answers.
@@ -21,14 +21,14 @@ def commands() -> list[str]:
     """All of them, as an ACL writes them, by name."""
     import re
 
-    from . import name_index, pool_encoding
+    from . import busy_name_index, pool_encoding
 
     found = set(SENT)
     p = pool_encoding
     pools = (p.FAST_TAKE, p.FAST_TOUCH, p.FAST_FINISH, p.STEP, p.READ_ITEMS, p.COUNT, p.READ_QUEUE, p.READ_TAKEN)
     locks = (
-        scripts.FAST_ACQUIRE, scripts.FAST_RELEASE, scripts.STEP, scripts.READ_STATE, scripts.ADD_AUDIT,
-        name_index.LIST_NAMES,
+        lua_scripts.FAST_ACQUIRE, lua_scripts.FAST_RELEASE, lua_scripts.STEP, lua_scripts.READ_STATE,
+        lua_scripts.ADD_AUDIT, busy_name_index.LIST_NAMES,
     )  # fmt: skip
     for script in (*locks, *pools):
         for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
@@ -100,7 +100,7 @@ def line(
 
 def patterns(namespace: str) -> list[str]:
     """The keys of a namespace, as an ACL writes them for redis-cli: the index of names is shared by all."""
-    from .name_index import BUSY
+    from .busy_name_index import BUSY
 
     if not namespace:
         return [f"~{encoding.PREFIX}*"]

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import LockError
 from ...rules.locks import EXCLUSIVE, Acquire, Detach, Release
 from ..base import OutcomeUnknown, unanswered
-from . import acl, encoding, errors, name_index, scripts
+from . import acl, busy_name_index, encoding, errors, lua_scripts
 from .encoding import pack
 
 Finding = tuple[str, str]  # ok, note, warning or error; a sentence
@@ -220,13 +220,13 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
     """Acquire, detach, read and release a lock of our own. Returns the errors."""
     ticket, lease = os.urandom(8).hex(), 5_000_000
     acquire = Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease, False, True, 1, "", "fairlock doctor", "")
-    steps: list[tuple[scripts.Script, list[str], list[str | bytes]]] = [
-        (scripts.FAST_ACQUIRE, keys[:1], [*encoding.fast_args(acquire)]),
-        (scripts.FAST_RELEASE, keys[:1], [*encoding.fast_args(Release(ticket))]),
-        (scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(acquire)]),
-        (scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Detach(ticket, None, lease))]),
-        (scripts.READ_STATE, keys, []),
-        (scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Release(ticket, True, None))]),
+    steps: list[tuple[lua_scripts.Script, list[str], list[str | bytes]]] = [
+        (lua_scripts.FAST_ACQUIRE, keys[:1], [*encoding.fast_args(acquire)]),
+        (lua_scripts.FAST_RELEASE, keys[:1], [*encoding.fast_args(Release(ticket))]),
+        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(acquire)]),
+        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Detach(ticket, None, lease))]),
+        (lua_scripts.READ_STATE, keys, []),
+        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Release(ticket, True, None))]),
     ]
     wrong: list[str] = []
     for script, on, args in steps:
@@ -237,7 +237,7 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
         if bad is not None:
             wrong.append(str(errors.refusal(where, bad)))
     await request(pack("DEL", *keys), 1)
-    reply = (await request(pack("ZRANGE", name_index.BUSY, 0, 0), 1))[0]
+    reply = (await request(pack("ZRANGE", busy_name_index.BUSY, 0, 0), 1))[0]
     if isinstance(reply, Exception):
         wrong.append(str(errors.refusal(where, reply)))
     return wrong

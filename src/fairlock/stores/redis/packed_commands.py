@@ -12,7 +12,7 @@ from redis.crc import key_slot
 from ...rules.locks import Acquire, Command, Release
 from . import encoding
 from .encoding import pack_args
-from .scripts import FAST_ACQUIRE, FAST_RELEASE, STEP, Script
+from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP, Script
 
 KNOWN = 512  # combinations of owner, note and lease that are kept packed
 USUAL = 32  # characters of a ticket

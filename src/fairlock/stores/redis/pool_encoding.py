@@ -33,7 +33,7 @@ from ...rules.pools import (
     WorkerQueue,
 )
 from .encoding import PREFIX, tag
-from .scripts import Script, load
+from .lua_scripts import Script, load
 
 PARTS = ("items", "due", "queue", "waiter_expiry", "watchers")
 

@@ -26,9 +26,9 @@ from ...rules.pools import (
 )
 from ..base import OutcomeUnknown, PoolAnswer, fill_gaps
 from . import encoding, errors, pool_encoding
+from .blocking_calls import PING, new
+from .busy_name_index import POOL
 from .encoding import pack_args
-from .many_steps import MESSAGE, BatchScript, Step, send_many, too_few_replicas
-from .name_index import POOL
 from .packed_commands import LEAST, MOST, USUAL, begin_evalsha
 from .pool_encoding import (
     FAST_FINISH,
@@ -40,7 +40,7 @@ from .pool_encoding import (
 from .read_pools import PoolLooks
 from .reply_reader import NOT_YET, ReplyError
 from .send_and_redirect import RoutedCommand
-from .thread_calls import PING, new
+from .send_many_renewals import MESSAGE, BatchScript, Step, send_many, too_few_replicas
 
 KNOWN = 1024
 BATCH_STEP = BatchScript(STEP, len(pool_encoding.PARTS), 3 + len(Touch._fields))
@@ -121,14 +121,14 @@ class RedisPools(PoolLooks):
                 await self._replicated(confirmed[0], pool, order, reply)
             return PoolAnswer(reply, at)
         except errors.UNREADABLE as bad:
-            from .repair import set_apart
+            from .repair_keys import set_apart
 
             if again or not await set_apart(self._backend, pool):
                 raise self._damage(pool, bad) from None
         return await self.call(pool, order, True)
 
     async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:
-        """Renew many items by one message; in a cluster by one for each server. See many_steps.py."""
+        """Renew many items by one message; in a cluster by one for each server. See send_many_renewals.py."""
         if len(calls) == 1 or not all(type(order.command) is Touch for _, order in calls):
             return await super().call_many(calls)
         at = self._backend.runtime.clock()

@@ -10,10 +10,10 @@ from redis.crc import key_slot
 from ...rules.pools import BROKEN, STATES, ItemState, WorkerQueue
 from ..base import Pools
 from . import errors, pool_encoding
-from .look_at_many import find_names
-from .name_index import POOL
+from .busy_name_index import POOL
 from .packed_commands import begin_evalsha
 from .pool_encoding import COUNT, READ_ITEMS, READ_QUEUE, READ_TAKEN
+from .read_many_locks import find_names
 from .send_and_redirect import RoutedCommand
 
 

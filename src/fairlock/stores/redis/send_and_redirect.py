@@ -14,8 +14,8 @@ from ..base import OutcomeUnknown, Runtime
 from ..deadline import over
 from .encoding import pack
 from .errors import error_code, error_for
+from .lua_scripts import Script
 from .reply_reader import ReplyError
-from .scripts import Script
 from .topology import Topology
 
 RETRY_FOR = 0.5  # seconds for which a server may reply 'not now' or 'not here'; the engine retries for longer

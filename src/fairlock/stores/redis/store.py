@@ -17,19 +17,19 @@ from ...rules.locks import Acquire, Command, Detach, Granted, Release, Released,
 from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime
 from ..shared_connections import Share
 from . import encoding, errors
-from .audit_lists import AuditLists
+from .audit_lines import AuditLists
+from .blocking_calls import PING, NowaitCalls
+from .busy_name_index import LOCK, SLOT, NameIndex
 from .encoding import pack
-from .lock_renewals import BatchedRenewals
+from .import_pools_on_demand import LazyPools
+from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
-from .many_steps import REPLICA_TIMEOUT_MS, too_few_replicas
-from .name_index import LOCK, SLOT, NameIndex
 from .packed_commands import PackedCommands
-from .pools_on_demand import LazyPools
-from .reads import Reads
+from .read_locks import Reads
+from .renew_many_locks import BatchedRenewals
 from .reply_reader import ReplyError
-from .scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .send_and_redirect import Dispatcher, RoutedCommand
-from .thread_calls import PING, NowaitCalls
+from .send_many_renewals import REPLICA_TIMEOUT_MS, too_few_replicas
 from .topology import SingleServer
 
 KNOWN = 4096  # names whose keys are kept at hand
@@ -74,7 +74,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         """For tasks: acquire or release by a batch, one message for each turn of the loop."""
         if self.runtime.blocking or self._confirm:
             return None
-        from .batching import Batcher
+        from .async_batching import Batcher
 
         self.call_soon = Batcher(self).call_soon  # type: ignore[method-assign]
         return self.call_soon(name, command)
@@ -203,7 +203,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
     # -- maintenance
 
     async def repair(self, name: str) -> list[str]:
-        from .repair import repair
+        from .repair_keys import repair
 
         return await repair(self, name)
 

@@ -23,7 +23,7 @@ from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
 from .scan_rows import ScanRows
 from .schema import Statement
-from .wakeups import wakeups_for
+from .wait_for_wakeup import wakeups_for
 
 BATCH = 128  # rows in one statement
 LOSSES = 10  # as many races lost in a row: claim
@@ -32,7 +32,7 @@ CONFLICTS = 100  # times that the server itself refuses a statement because of o
 
 
 class SqlRows(ScanRows):
-    place: tuple[str, str] | None = None  # the name of the table with its schema, and the server: see seal.py
+    place: tuple[str, str] | None = None  # the table with its schema, and the server: lock_in_user_transaction.py
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
 
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:

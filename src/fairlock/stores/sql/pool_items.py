@@ -15,7 +15,7 @@ from ...rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged, shown, sound
-from ..swapped_items import TRIES
+from ..take_item_by_cas import TRIES
 from .dialects import SCANNED
 from .errors import Conflict, Exists
 from .item_statements import Items

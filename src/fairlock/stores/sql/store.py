@@ -12,7 +12,7 @@ from ..shared_connections import Share
 from .executor import Executor
 from .lock_rows import SqlRows, ThreadRows
 from .schema import ddl
-from .wakeups import listen, poll
+from .wait_for_wakeup import listen, poll
 
 if TYPE_CHECKING:
     from ..user_transaction import UserTransaction
@@ -88,7 +88,7 @@ class SqlStore(SqlRows):
     # -- the rest
 
     async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
-        from .seal import lock_row
+        from .lock_in_user_transaction import lock_row
 
         return await lock_row(self, key, transaction, lease)
 

@@ -148,7 +148,7 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
 
 
 def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
-    from .connect_in_time import Handshake
+    from .connect_with_deadline import Handshake
 
     return Handshake(timeout, blocking, oracle).make
 

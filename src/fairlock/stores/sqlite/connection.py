@@ -23,7 +23,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from . import as_file_owner, clock, errors
+from . import clock, errors, root_acts_as_file_owner
 from .location import prepare
 
 APPLICATION = 0x66616972  # "fair", in the file's header: this database is ours
@@ -55,7 +55,7 @@ class Connection:
     def __init__(self, path: str, boot: Callable[[], str], another_boot_lives: Callable[[], bool]) -> None:
         self.path = path
         self.real = path  # without symbolic links, once it is open
-        self.owner: as_file_owner.Owner | None = None  # the user whose rights root uses
+        self.owner: root_acts_as_file_owner.Owner | None = None  # the user whose rights root uses
         self.shift = 0  # microseconds; the store's now = since_boot() + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of `maintenance`
@@ -112,8 +112,8 @@ class Connection:
                 raise errors.forked_while_open(self.path)
             self.real = prepare(self.path)
             self.version = _versions()
-            self.owner = as_file_owner.owner(self.real)
-            with as_file_owner.rights_of(self.owner):
+            self.owner = root_acts_as_file_owner.owner(self.real)
+            with root_acts_as_file_owner.rights_of(self.owner):
                 self.cursor = self._open()
 
     def _open(self) -> sqlite3.Cursor:
@@ -174,7 +174,7 @@ class Connection:
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
-            with as_file_owner.rights_of(self.owner):  # the last one removes the log, by its path
+            with root_acts_as_file_owner.rights_of(self.owner):  # the last one removes the log, by its path
                 cursor.connection.close()
 
     @property

@@ -6,7 +6,7 @@ do anything to the locks in it. Every other user of the machine is an outsider, 
 - The file and the directory of the sockets are created for the users only. To read is a right as well: a read lock on
   the log's index stops every writer.
 - What lies beside the file (log, sockets) is used only if no outsider can have put it there.
-- Root opens a database of another user with the rights of that user (`as_file_owner`).
+- Root opens a database of another user with the rights of that user (`root_acts_as_file_owner`).
 - Modes and owners are set only on what was just made inside a `private` directory. A user of the database can replace
   anything beside it by a link to something else at any moment, and root must not give that something away.
 """

@@ -9,7 +9,7 @@ import stat
 from typing import NamedTuple
 
 from ...errors import ConfigError, refused
-from . import as_file_owner, errors, file_permissions
+from . import errors, file_permissions, root_acts_as_file_owner
 
 NETWORK = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "glusterfs", "ocfs2", "gfs2", "vboxsf",
@@ -140,7 +140,7 @@ def prepare(path: str) -> str:
             f"{real} is mounted as a single file, so its log would lie in another directory for each process that sees "
             "it elsewhere. Mount the directory that contains it."
         )
-    as_file_owner.owner(real)  # root makes nothing where it would be refused
+    root_acts_as_file_owner.owner(real)  # root makes nothing where it would be refused
     file_permissions.create(real)
     file_permissions.refuse_strangers(real)
     return real

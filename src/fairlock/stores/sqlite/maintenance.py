@@ -18,9 +18,9 @@ import time
 from ...rules.locks import codec
 from ..keys import is_audit
 from . import errors
-from .as_file_owner import rights_of
 from .connection import SETTINGS, Closed, Connection, connect
 from .listener_sockets import WakeupSockets
+from .root_acts_as_file_owner import rights_of
 
 try:
     import fcntl

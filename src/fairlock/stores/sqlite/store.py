@@ -398,7 +398,7 @@ class SqliteStore(Store):
         return self._db.file
 
     async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
-        from .seal import lock_row
+        from .lock_in_user_transaction import lock_row
 
         return await lock_row(self, key, transaction)
 

@@ -16,8 +16,8 @@ from .parametrize import matrix as matrix
 
 PARTS = (
     "acquire", "release", "close", "cancellation", "queue", "lock_kinds", "leases", "extend_and_handles",
-    "lost_replies", "snapshot", "evict", "ask", "detach_attach", "reentrancy", "lock_all", "decorators",
-    "validation", "pool_items", "pool_queue", "pool_leases", "crowds", "damaged_records",
+    "lost_replies", "snapshot", "evict", "ask_to_release", "detach_attach", "reentrancy", "lock_all", "decorators",
+    "validation", "pool_items", "pool_queue", "pool_leases", "contention", "damaged_records",
 )  # fmt: skip
 
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))

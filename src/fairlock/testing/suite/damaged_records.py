@@ -3,7 +3,7 @@
 import pytest
 
 from ...errors import LeaseLost, RecordDamaged
-from ..damage import damage
+from ..damage_records import damage
 from ..harness import Harness
 from .parametrize import Behaviours, PoolBehaviours, get, take
 

@@ -1,13 +1,13 @@
 // The page: puts the parts together, and gives each key its meaning.
-import { Events, pause } from "./events.js";
-import { html, render, useEffect, useRef } from "./html.js";
-import { Panel, refreshDetail } from "./panel.js";
-import { Rings } from "./ring.js";
-import { choose, onDraw, redraw, state } from "./state.js";
-import { start } from "./stream.js";
-import { Strip } from "./strip.js";
-import { Table, move } from "./table.js";
-import { nextTheme } from "./themes.js";
+import { Events, pause } from "./event_list.js";
+import { html, render, useEffect, useRef } from "./preact_html.js";
+import { Panel, refreshDetail } from "./name_panel.js";
+import { Rings } from "./deadlock_rings.js";
+import { choose, onDraw, redraw, state } from "./page_state.js";
+import { start } from "./server_requests.js";
+import { Strip } from "./summary_figures.js";
+import { Table, move } from "./lock_table.js";
+import { nextTheme } from "./theme_switch.js";
 import { Timeline, refreshHistory, zoom } from "./timeline.js";
 
 const KEYS = [

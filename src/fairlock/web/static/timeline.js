@@ -1,8 +1,8 @@
 // The timeline: a lane for each name or owner. Solid: a hold. Hatched: a wait. A red edge: the lease was lost or evicted.
 import { clock, duration, plain, shortened } from "./format.js";
-import { html, useEffect, useRef, useState } from "./html.js";
-import { SPANS, choose, chosenNames, redraw, seconds, select, serverNow, state, view } from "./state.js";
-import { get } from "./stream.js";
+import { html, useEffect, useRef, useState } from "./preact_html.js";
+import { SPANS, choose, chosenNames, redraw, seconds, select, serverNow, state, view } from "./page_state.js";
+import { get } from "./server_requests.js";
 
 const LANES = 14;
 const TALL = 9; // of a bar

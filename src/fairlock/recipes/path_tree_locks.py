@@ -1,0 +1,70 @@
+"""Locks on paths for threads. A writer excludes everyone below and above its path (path_tree_locks_base.py)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from ..engine.run_sync import run
+from ..engine.validate import OWN, Seconds
+from ..sync import Locks
+from .path_tree_locks_base import TreeBase, TreeLeaseBase, TreeLockBase
+
+
+class TreeLease(TreeLeaseBase):
+    """A path that is held to read or to write it. A context manager: leaving it releases it."""
+
+    def release(self) -> None:
+        """Release it; a second call does nothing. LeaseLost if it had been lost, StoreError if the store is down."""
+        run(self._release())
+
+    def __enter__(self) -> Self:
+        self.ensure_held()
+        run(self._enter())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        run(self._leave(error))
+
+
+class TreeLock(TreeLockBase):
+    """The reader or the writer of a path. `with` enters with a TreeLease, or raises LockTimeout."""
+
+    _lease_type = TreeLease
+
+    def acquire(self, blocking: bool = True, timeout: Seconds | None = OWN) -> TreeLease | None:
+        """Return a TreeLease, or None if it could not be acquired in time: None or -1 = wait forever, 0 = only try."""
+        got: TreeLease | None = run(self._attempt(self._limit(blocking, timeout)))
+        return got
+
+    def __enter__(self) -> TreeLease:
+        got: TreeLease = run(self._enter())
+        return got
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        run(self._leave(error))
+
+
+class Tree(TreeBase):
+    """A path in a tree of names, such as the files of a repository.
+
+        with locks.tree("repo/src/api").write():
+            ...                                   # nobody else reads or writes repo/src/api, below it or above it
+
+    """
+
+    def __init__(
+        self, locks: Locks, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
+    ) -> None:
+        super().__init__(locks, path, timeout=timeout, lease=lease, note=note)
+
+    def read(self) -> TreeLock:
+        """Return the lock of a reader: shared with other readers, here, below and above."""
+        return TreeLock(*self._lock("read"))
+
+    def write(self) -> TreeLock:
+        """Return the lock of the writer: it excludes everyone at this path, below it and above it."""
+        return TreeLock(*self._lock("write"))
+
+
+tree = Tree

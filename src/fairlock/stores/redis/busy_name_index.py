@@ -1,0 +1,191 @@
+"""The index of busy names: what is held or waited for, so that a look costs nothing for idle names.
+
+One sorted set for all namespaces. Each client has members of its own (`member`), and removes only these: so a client
+that stops holding a semaphore does not hide its other holders. The keeper writes what is held for longer than a moment,
+a waiter itself after a moment: acquiring and releasing cost nothing. A member counts for as long as the state is kept
+after the end of the lease: an expired lease is shown, too, and a client that has died needs no one to clean up.
+
+A member is a hint. A look reads the state of each name that it finds here, and leaves out what is idle.
+
+Rejected alternatives: the steps write it (in a cluster it is in another slot, and an uncontended cycle would take
+a third longer); a list of all names that were ever used (a look reads 100,000 states to show fifty).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from redis.crc import key_slot
+
+from ...errors import LockError
+from ..base import OutcomeUnknown
+from . import encoding
+from .encoding import pack, pack_args
+from .lua_scripts import load
+from .send_and_redirect import RoutedCommand
+
+if TYPE_CHECKING:
+    from .store import RedisBackend
+
+BUSY = encoding.PREFIX + "busy"
+SLOT = key_slot(BUSY.encode())
+LIST_NAMES = load("write_busy_names.lua")
+
+LOCK, POOL = "l", "p"
+LASTS = encoding.IDLE / 1e6  # seconds for which a member counts after the end of the lease
+GRACE = 2.0  # seconds after the end of a hold or a wait until the member is removed: it may go on in a moment
+MESSAGE = 500  # members
+PAGE = 10_000  # members, or keys of a scan
+SCANNED = 1000  # keys that the server looks at for one page of a scan
+PATTERN = encoding.PREFIX + "{*}"
+
+
+class Name(NamedTuple):
+    """A lock or a pool."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class _Member(NamedTuple):
+    until: float  # it counts; by the client's clock
+    busy_until: float  # this client holds it or waits for it, as far as is known
+
+
+class NameIndex:
+    """The members of one client in the index."""
+
+    def __init__(self, backend: RedisBackend) -> None:
+        self._backend = backend
+        self.forget()
+
+    # -- writing
+
+    async def keep(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
+        """Let these be listed, each with the seconds of its lease, and no others of this client but what it waits for.
+        Raises nothing: the next round tries again."""
+        clock = self._backend.runtime.clock()
+        put: list[tuple[tuple[str, str], float]] = []
+        with self._mutex:
+            members = self._members
+            for kind, names in ((LOCK, locks), (POOL, pools)):
+                for name, lease in names.items():
+                    key = kind, name
+                    known = members.get(key)
+                    if known is None or known.until < clock + lease + LASTS / 2:
+                        put.append((key, lease))
+                        known = _Member(clock, clock)
+                    members[key] = _Member(known.until, max(known.busy_until, clock + GRACE))
+            drop = [key for key, known in members.items() if known.busy_until <= clock]
+        if put or drop:
+            await self._write(put, drop)
+
+    async def wait(self, kind: str, name: str, seconds: float) -> None:
+        """Let this be listed while this client waits for it, for this long at most."""
+        clock = self._backend.runtime.clock()
+        with self._mutex:
+            known = self._members.get((kind, name)) or _Member(clock, clock)
+            self._members[kind, name] = _Member(known.until, max(known.busy_until, clock + seconds + GRACE))
+        if known.until < clock + LASTS / 2:
+            await self._write([((kind, name), 0.0)], ())
+
+    async def put_ownerless(self, kind: str, name: str, lease: float) -> None:
+        """List a name for the time of this lease, whatever becomes of this client."""
+        await self._send([self._pair(kind, name, "", lease)], ())
+
+    async def clear(self) -> None:
+        """Remove all members of this client: it is closed."""
+        if self._members:
+            await self._write((), list(self._members))
+
+    def forget(self) -> None:
+        """Know of no members: they belong to the parent process."""
+        self._mutex = self._backend.runtime.mutex()
+        self._client = os.urandom(6).hex()
+        self._members: dict[tuple[str, str], _Member] = {}
+
+    async def _write(self, put: Sequence[tuple[tuple[str, str], float]], drop: Sequence[tuple[str, str]]) -> None:
+        clock, client = self._backend.runtime.clock(), self._client
+        for first in range(0, max(len(put), len(drop)), MESSAGE):
+            some, others = put[first : first + MESSAGE], drop[first : first + MESSAGE]
+            pairs = [self._pair(*key, client, lease) for key, lease in some]
+            if not await self._send(pairs, [self._member(*key, client) for key in others]):
+                return
+            with self._mutex:
+                for key, lease in some:
+                    if key in self._members:
+                        self._members[key] = self._members[key]._replace(until=clock + lease + LASTS)
+                for key in others:
+                    known = self._members.get(key)
+                    if known is not None:  # else it was forgotten meanwhile
+                        if known.busy_until <= clock:
+                            del self._members[key]
+                        else:
+                            self._members[key] = known._replace(until=clock)  # it began again: list it again
+
+    def _pair(self, kind: str, name: str, client: str, lease: float) -> tuple[int, str]:
+        return int(lease + LASTS), self._member(kind, name, client)
+
+    def _member(self, kind: str, name: str, client: str) -> str:
+        return "\x1f".join((kind, self._backend.namespace, name, client))
+
+    async def _send(self, pairs: Iterable[tuple[int, str]], drop: Sequence[str]) -> bool:
+        words: list[str | int] = [len(drop), *drop]
+        for pair in pairs:
+            words += pair
+        payload = b"*%d\r\n%b" % (4 + len(words), pack_args("EVALSHA", LIST_NAMES.sha, 1, BUSY, *words))
+        try:
+            await self._backend._dispatcher.send(RoutedCommand(SLOT, payload, LIST_NAMES))
+        except (OutcomeUnknown, LockError):
+            return False
+        return True
+
+    # -- reading
+
+    async def read(self) -> list[Name]:
+        """Return the names that are in the index, each once."""
+        found: set[Name] = set()
+        first = 0
+        while True:
+            words = pack("ZRANGE", BUSY, first, first + PAGE - 1)
+            members = (await self._backend._read(RoutedCommand(SLOT, words)))[0]
+            for member in members:
+                parts = member.decode("utf-8", "replace").split("\x1f")
+                if len(parts) == 4:
+                    found.add(Name(*parts[:3]))
+            if len(members) < PAGE:
+                return sorted(found)
+            first += PAGE
+
+    async def scan(self) -> list[Name]:
+        """Return all names that the store knows, also idle ones, by a scan of its keys in pages."""
+        backend = self._backend
+        await backend._time()  # by now the servers are known
+        found: set[Name] = set()
+        for node in backend.topology.masters():
+            cursor = "0"
+            while True:
+                words = pack("SCAN", cursor, "MATCH", PATTERN + "*", "COUNT", SCANNED)
+                following, keys = (await backend._read_from(node, words))[0]
+                found.update(_names(keys))
+                cursor = following.decode()
+                if cursor == "0":
+                    break
+        return sorted(found)
+
+
+def _names(keys: Iterable[bytes]) -> Iterator[Name]:
+    """Return the locks and pools that have one of these keys."""
+    for key in keys:
+        tag, _, rest = key.decode("utf-8", "replace").removeprefix(PATTERN[:-2]).partition("}")
+        kind = {"": LOCK, ":pool:items": POOL}.get(rest)
+        if kind is not None:
+            namespace, _, name = tag.rpartition("\x1f")
+            yield Name(kind, _decode(namespace), _decode(name))
+
+
+def _decode(text: str) -> str:
+    return text.replace("%7B", "{").replace("%7D", "}").replace("%25", "%")

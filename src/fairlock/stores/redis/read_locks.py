@@ -1,0 +1,59 @@
+"""The part of the store that reads: one lock, many, the time. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ...rules.locks import LockState
+from ..base import Backend, OutcomeUnknown, SeenLock, unanswered
+from . import encoding, errors
+from .busy_name_index import SLOT
+from .encoding import pack
+from .lua_scripts import READ_STATE
+from .packed_commands import PackedCommands, begin_evalsha
+from .reply_reader import ReplyError
+from .send_and_redirect import Dispatcher, RoutedCommand
+
+
+class Reads(Backend):
+    _commands: dict[str, PackedCommands]
+    _dispatcher: Dispatcher
+
+    async def look(self, name: str) -> tuple[LockState, int]:
+        commands = self._commands.get(name) or PackedCommands(self.namespace, name)
+        payload = begin_evalsha(READ_STATE, commands.keys, 0)
+        try:
+            return encoding.decode_state((await self._read(RoutedCommand(commands.slot, payload, READ_STATE)))[0])
+        except errors.UNREADABLE as bad:
+            raise errors.unreadable(bad, name, self.where) from None
+
+    async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
+        from .read_many_locks import read_locks
+
+        return await read_locks(self, pattern, idle, namespaces)  # type: ignore[arg-type]
+
+    async def _read(self, request: RoutedCommand) -> list[Any]:
+        """Send a request that changes nothing. It is sent twice at most; without a reply it raises StoreError."""
+        return await self._twice(lambda: self._dispatcher.send(request))
+
+    async def _read_from(self, node: Any, command: bytes) -> list[Any]:
+        """The same for a command to this server, whatever slots it has."""
+        found = await self._twice(lambda: node.request(command, 1))
+        if type(found[0]) is ReplyError:
+            raise errors.error_for(self.where, found[0])
+        return found
+
+    async def _twice(self, read: Callable[[], Awaitable[list[Any]]]) -> list[Any]:
+        try:
+            return await read()
+        except OutcomeUnknown:  # a connection that has been idle may have been dead for long
+            pass
+        try:
+            return await read()
+        except OutcomeUnknown as doubt:
+            raise unanswered(self.where, doubt) from None
+
+    async def _time(self) -> int:
+        found = (await self._read(RoutedCommand(SLOT, pack("TIME"))))[0]
+        return int(found[0]) * 1_000_000 + int(found[1])

@@ -1,0 +1,75 @@
+"""Reads the state of many locks: of the busy ones by the index, or of all by a scan of the keys, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from redis.crc import key_slot
+
+from ...errors import RecordDamaged
+from ...rules.locks import LockState
+from ..base import SeenLock
+from ..keys import glob
+from . import encoding, errors
+from .busy_name_index import LOCK, Name
+from .encoding import pack_args
+from .lua_scripts import READ_STATE
+from .packed_commands import begin_evalsha
+from .send_and_redirect import RoutedCommand
+from .send_many_renewals import BatchScript, Step, send_many
+
+if TYPE_CHECKING:
+    from .store import RedisBackend
+
+SCRIPT = 128  # states in one script: all other clients of the server wait while it runs
+MESSAGE = 2048  # states in one message
+BATCH_READ = BatchScript(READ_STATE, 1 + len(encoding.PARTS), 0)
+
+
+async def read_locks(
+    backend: RedisBackend, pattern: str, idle: bool, namespaces: bool
+) -> tuple[list[SeenLock], int]:
+    """Read the locks whose names match, by namespace and name, and the server's time."""
+    names = await find_names(backend, LOCK, pattern, idle, namespaces)
+    found: list[SeenLock] = []
+    now = 0
+    for first in range(0, len(names), MESSAGE):
+        some = names[first : first + MESSAGE]
+        for one, raw in zip(some, await _read_states(backend, some), strict=True):
+            try:
+                state, now = encoding.decode_state(raw) if type(raw) is list else await _read_alone(backend, one)
+            except errors.UNREADABLE as bad:
+                error = errors.unreadable(bad, one.name, backend.where)
+                if not isinstance(error, RecordDamaged):
+                    raise error from None
+                found.append(SeenLock(one.namespace, one.name, error))
+                continue
+            if state.fence or state.fixed:
+                found.append(SeenLock(one.namespace, one.name, state))
+    return found, now or await backend._time()
+
+
+async def find_names(
+    backend: RedisBackend, kind: str, pattern: str, idle: bool, namespaces: bool
+) -> list[Name]:
+    """Return the names of this kind that match: those of the index, or all."""
+    matches = glob(pattern)
+    names = await (backend.index.scan() if idle else backend.index.read())
+    own = backend.namespace
+    return [one for one in names if one.kind == kind and (namespaces or one.namespace == own) and matches(one.name)]
+
+
+async def _read_states(backend: RedisBackend, names: Sequence[Name]) -> list[Any]:
+    """Return for each the reply of its script, a list; anything else: read it alone."""
+    steps = []
+    for one in names:
+        keys = encoding.keys(one.namespace, one.name)
+        steps.append(Step(key_slot(keys[0].encode()) if backend.topology.many else 0, pack_args(*keys), b""))
+    return await send_many(backend, BATCH_READ, steps, SCRIPT)
+
+
+async def _read_alone(backend: RedisBackend, one: Name) -> tuple[LockState, int]:
+    keys = encoding.keys(one.namespace, one.name)
+    request = RoutedCommand(key_slot(keys[0].encode()), begin_evalsha(READ_STATE, keys, 0), READ_STATE)
+    return encoding.decode_state((await backend._read(request))[0])

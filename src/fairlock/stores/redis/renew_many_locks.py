@@ -1,0 +1,71 @@
+"""The renewals of many locks by one message: see send_many_renewals.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...errors import LockError
+from ...rules.locks import Command, Renew
+from ..base import Answer, Backend, OutcomeUnknown, Runtime, fill_gaps
+from . import encoding, errors
+from .encoding import pack_args
+from .lua_scripts import STEP
+from .packed_commands import PackedCommands
+from .send_and_redirect import Dispatcher
+from .send_many_renewals import MESSAGE, BatchScript, Packer, Step, send_many
+from .topology import Topology
+
+BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 2 + len(Renew._fields))
+PLAIN_RENEWAL = Packer(lambda ticket, fence: [encoding.LISTENERS, *encoding.message_args(Renew(ticket, fence))])
+
+
+class BatchedRenewals(Backend):
+    """The part of the backend that renews."""
+
+    batch_size = MESSAGE
+    runtime: Runtime
+    namespace: str
+    topology: Topology
+    _commands: dict[str, PackedCommands]
+    _dispatcher: Dispatcher
+
+    def _begin_renewals(self) -> None:
+        namespace = self.namespace
+        self._pack_keys = Packer(lambda tag: encoding.keys(namespace, tag)).pack
+        self.silent: dict[Any, float] = {}  # servers of a cluster that did not reply, and until when they are not asked
+
+    async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
+        """Renew many leases by one message; in a cluster by one for each server. See send_many_renewals.py."""
+        if len(calls) == 1 or not all(type(command) is Renew for _, command in calls):
+            return await super().call_many(calls)
+        at = self.runtime.clock()
+        steps = [self._renewal(name, command) for name, command in calls]
+        replies = await send_many(self, BATCH_STEP, steps)  # type: ignore[arg-type]
+        outcomes = [self._read_renewal(name, raw, at) for (name, _), raw in zip(calls, replies, strict=True)]
+        return await fill_gaps(self.call, calls, outcomes)
+
+    def _renewal(self, name: str, command: Command) -> Step:
+        """Return the renewal as a step. The keys are not remembered: a client may have many more names than KNOWN."""
+        keys = self._pack_keys(encoding.tag("", name).encode())
+        if type(command) is Renew and command.fence and command[2:] == (None, None):
+            args = PLAIN_RENEWAL.pack(command.ticket.encode(), b"%d" % command.fence)
+        else:
+            args = pack_args(encoding.LISTENERS, *encoding.message_args(command))
+        return Step(key_slot(encoding.keys(self.namespace, name)[0].encode()) if self.topology.many else 0, keys, args)
+
+    def _read_renewal(self, name: str, raw: Any, at: float) -> Answer | OutcomeUnknown | LockError | None:
+        """Return the answer in this reply; None if there is none."""
+        if type(raw) is not list:
+            return raw  # type: ignore[no-any-return]
+        try:
+            contended = raw.pop() != b"1"
+            answer = Answer(encoding.decode_reply(raw), at)
+        except errors.UNREADABLE:
+            return None
+        commands = self._commands.get(name)
+        if commands is not None:
+            commands.contended = contended
+        return answer

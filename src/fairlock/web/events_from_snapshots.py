@@ -1,0 +1,91 @@
+"""What happened between two snapshots, as events.
+
+A snapshot has the time that each holder has held and each waiter has waited, so the beginning of a hold or a wait is
+exact even if nobody looked. Its end is known to one interval of looking. A hold that began and ended between two looks
+is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..engine.snapshots import Holder, Resource, Snapshot
+
+
+class Happened(NamedTuple):
+    """One line of the journal. Times are seconds; `at` is the wall clock."""
+
+    at: float
+    kind: str
+    """A kind of fairlock.Event, or evicting: no more renewals, and free when the lease ends."""
+    name: str = ""
+    owner: str = ""
+    note: str = ""
+    ticket: str = ""
+    fence: int = 0
+    seconds: float | None = None
+    """How long the lock was held (released, lost, evicted) or waited for (acquired, given_up); None: not known."""
+    detail: str = ""
+
+
+def find_changes(before: Snapshot | None, after: Snapshot, wall: float) -> list[Happened]:
+    """Return what happened, oldest first. Without `before`: what began and still lasts."""
+    earlier = {resource.name: resource for resource in before.resources} if before else {}
+    passed = after.now - before.now if before else 0.0
+    found: list[Happened] = []
+    for resource in after.resources:
+        found += compare(earlier.pop(resource.name, empty(resource)), resource, passed, wall)
+    for resource in earlier.values():
+        found += compare(resource, empty(resource), passed, wall)
+    return sorted(found, key=lambda one: one.at)
+
+
+def empty(resource: Resource) -> Resource:
+    return Resource(resource.name, "lock", 0, 0, (), ())
+
+
+def compare(before: Resource, after: Resource, passed: float, wall: float) -> list[Happened]:
+    if "damaged" in (before.kind, after.kind):
+        return []
+    name, found = after.name, []
+    held_before, held_now = by_ticket(before.holders), by_ticket(after.holders)
+    expired_before, expired_now = by_ticket(before.expired), by_ticket(after.expired)
+    waited_before = {one.ticket: one for one in before.queue}
+    waiting_now = {one.ticket: one for one in after.queue}
+    for ticket, waiter in waiting_now.items():
+        if ticket not in waited_before and ticket not in held_before:
+            found.append(Happened(wall - waiter.waited, "waiting", name, waiter.owner, waiter.note, ticket))
+    for ticket, one in held_now.items():
+        if ticket not in held_before and ticket not in expired_before:
+            was = waited_before.get(ticket)
+            waited = max(was.waited + passed - one.held_for, 0.0) if was else None
+            found.append(
+                Happened(wall - one.held_for, "acquired", name, one.owner, one.note, ticket, one.fence, waited)
+            )
+    for ticket, one in held_before.items():
+        if ticket in expired_now:
+            late = expired_now[ticket]
+            held = late.held_for + late.expires_in
+            found.append(
+                Happened(wall + late.expires_in, "lost", name, one.owner, one.note, ticket, one.fence, held, ENDED)
+            )
+        elif ticket not in held_now:
+            lost = one.expires_in <= passed
+            since = min(one.expires_in, passed) if lost else passed
+            kind, why = ("lost", ENDED) if lost else ("released", "")
+            at, held = wall - passed + since, one.held_for + since
+            found.append(Happened(at, kind, name, one.owner, one.note, ticket, one.fence, held, why))
+    for ticket, waiter in waited_before.items():
+        if not (ticket in waiting_now or ticket in held_now or ticket in expired_now):
+            found.append(
+                Happened(wall, "given_up", name, waiter.owner, waiter.note, ticket, 0, waiter.waited + passed)
+            )
+    return found
+
+
+ENDED = "the lease ended without a renewal"
+
+
+def by_ticket(holders: tuple[Holder, ...]) -> dict[str, Holder]:
+    """Return the holders by ticket, without those that are only kept closed."""
+    return {one.ticket: one for one in holders if one.owner}
