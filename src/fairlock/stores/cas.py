@@ -55,6 +55,7 @@ from .jitter import jitter
 from .keys import SEPARATOR, audit_key, glob, split_key
 from .merge_concurrent_steps import Turn, Turns, served
 from .row_cache import CAPACITY, KnownRow
+from .wakeups import send_wakeups
 
 if TYPE_CHECKING:
     from ..rules.locks.audit_lines import AuditLine
@@ -346,7 +347,7 @@ class CasBackend(Backend):
             for number, reply in zip(by_key[key], replies, strict=True):
                 outcomes[number] = Answer(reply, at)
             all_woken += woken
-        await self._wake(all_woken)
+        await send_wakeups(self.store, all_woken)
         if missed and self.skips_locked:
             for key in await self._sealed(missed):
                 for number in by_key[key]:
@@ -463,14 +464,7 @@ class CasBackend(Backend):
         woken = [
             Wakeup(e.listener, e.ticket, e.place, e.fence) for e in record.holders if not e.confirmed and e.listener
         ]
-        await self._wake(woken)
-
-    async def _wake(self, woken: Sequence[Wakeup]) -> None:
-        if woken:
-            try:
-                await self.store.wake(woken)
-            except (OutcomeUnknown, StoreError):
-                pass  # they look for themselves before long
+        await send_wakeups(self.store, woken)
 
     async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
         from .user_transaction import UserTransaction

@@ -66,6 +66,7 @@ from .base import (
 from .damaged_records import damaged
 from .jitter import jitter
 from .keys import SEPARATOR, glob, queue_key, split_key
+from .wakeups import send_wakeups
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 T = TypeVar("T")
@@ -229,7 +230,7 @@ class CasPools(Pools):
             return None
         queue = self._decoded(pool, text)
         if queue.watchers:
-            await self._wake(queues.wakeups(queue, queue, queue, {key}, False))
+            await send_wakeups(self.store, queues.wakeups(queue, queue, queue, {key}, False))
         return PoolAnswer(reply, seen.at)
 
     def _known(self, pool: str, key: str) -> ItemSnapshot | None:
@@ -316,14 +317,14 @@ class CasPools(Pools):
             try:
                 if await self._write_queue(pool, after, seen):
                     hints = [h for h in queues.wakeups(before, after, after, asker=asker) if h not in served]
-                    await self._wake([*served, *hints])
+                    await send_wakeups(self.store, [*served, *hints])
                     return
             except OutcomeUnknown:
                 if settle:
                     raise
                 settle = True
             await self._give_way(turn)
-        await self._wake(served)
+        await send_wakeups(self.store, served)
 
     async def _stir(self, pool: str, keys: Collection[str], given: bool = True) -> None:
         """Something has changed: wake the first in the queue who lives, and those who watch these items."""
@@ -331,14 +332,7 @@ class CasPools(Pools):
         if not queue.workers and not queue.watchers:
             return
         queue = self._settled(queue, seen.now, "")
-        await self._wake(queues.wakeups(queue, queue, queue, keys, given))
-
-    async def _wake(self, hints: Sequence[Wakeup]) -> None:
-        if hints:
-            try:
-                await self.store.wake(hints)
-            except (OutcomeUnknown, StoreError):
-                pass  # they look for themselves before long
+        await send_wakeups(self.store, queues.wakeups(queue, queue, queue, keys, given))
 
     # -- seeking
 
@@ -371,7 +365,7 @@ class CasPools(Pools):
             stood = queues.stand(queue, seek, seen.now)
             try:
                 if await self._write_queue(pool, stood, seen):
-                    await self._wake(queues.wakeups(before, stood, stood, asker=seek.ticket))
+                    await send_wakeups(self.store, queues.wakeups(before, stood, stood, asker=seek.ticket))
                     if stands or not queues.is_first(stood, seek.ticket):
                         return await self._wait(pool, stood, seek, seen)
                     joined = True  # and now look again: something may have been added before anybody could see it wait

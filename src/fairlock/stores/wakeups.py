@@ -12,13 +12,24 @@ no second wake-up.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .base import Event, Pushed, Runtime
+from ..errors import StoreError
+from ..rules.locks import Wakeup
+from .base import Event, OutcomeUnknown, Pushed, Runtime, Store
 
 CAPACITY = 1000  # wake-ups that no waiter has taken yet; a further one removes the oldest
+
+
+async def send_wakeups(store: Store, woken: Sequence[Wakeup]) -> None:
+    """Send them if there are any. A failure is ignored: the waiters read the store before long."""
+    if woken:
+        try:
+            await store.wake(woken)
+        except (OutcomeUnknown, StoreError):
+            pass
 
 
 class Waiter:
