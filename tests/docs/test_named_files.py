@@ -11,7 +11,7 @@ PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "README.md", "tests/README.
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 BASES = [ROOT, ROOT / "src", ROOT / "src" / "fairlock"]
 # Files that a page names although the project does not have them: a reader's own.
-OF_THE_READER = {"conftest.py", "locks.db", "report.py"}
+OF_THE_READER = {"conftest.py", "env.py", "locks.db", "report.py"}
 
 
 def missing_files(text: str) -> list[str]:
