@@ -2,12 +2,14 @@
 
 import os
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests import as_before
 from tests.servers import programs
 from tests.servers.fixtures import *  # noqa: F403
 
@@ -40,6 +42,12 @@ FILES_OF_SLOW_SERVERS = {f"tests/cassandra/test_{name}.py": "cassandra" for name
 FILES_OF_SLOW_SERVERS["tests/sql/test_oracle_stand_in.py"] = "oracle"
 # Programs that are no servers, and the files whose tests start them.
 PROGRAMS = {"tests/cli/test_terminal.py": "less", "tests/redis/test_errors.py": "openssl"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    with as_before.as_before():
+        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -332,10 +332,18 @@ def test_at_most_three_failures_are_run_again(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failed: int, code: int
 ) -> None:
     module = load(checkout)
-    cache = checkout / ".pytest_cache" / "v" / "cache"
-    cache.mkdir(parents=True)
-    (cache / "lastfailed").write_text(json.dumps({f"tests/test_a.py::test_{number}": True for number in range(failed)}))
-    monkeypatch.setattr(module, "run", lambda *args, env: 0 if "--last-failed" in args else 1)
+    cache = checkout / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    cache.parent.mkdir(parents=True)
+    cache.write_text(json.dumps({f"tests/test_gone.py::test_{number}": True for number in range(4)}))  # of another tree
+
+    def run(*args: str, env: dict[str, str]) -> int:
+        if "--last-failed" in args:
+            return 0
+        before = json.loads(cache.read_text()) if cache.exists() else {}  # pytest forgets no test that is gone
+        cache.write_text(json.dumps(before | {f"tests/test_a.py::test_{number}": True for number in range(failed)}))
+        return 1
+
+    monkeypatch.setattr(module, "run", run)
     assert module.play(env={}) == code
     printed = capsys.readouterr().err
     assert all(f"tests/test_a.py::test_{number}" in printed for number in range(failed))

@@ -13,7 +13,6 @@ import pytest
 
 import fairlock
 from fairlock.cli import main
-from fairlock.engine import events
 from fairlock.web.event_journal_file import Journal
 from fairlock.web.snapshot_poller import Poller, Reader
 from tests.contract.conftest import STORES
@@ -36,9 +35,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The tool is silent in its own way: afterwards this process is as it was."""
-    monkeypatch.setattr(events, "silent", events.silent)
+def as_before() -> Iterator[None]:
+    """The tool turns warnings off: afterwards this process is as it was."""
     with warnings.catch_warnings():
         yield
 
