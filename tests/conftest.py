@@ -32,7 +32,7 @@ if hasattr(traceback, "_extract_caret_anchors_from_line_segment"):
 settings.register_profile("fairlock", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("fairlock")
 
-# ./dev test runs five at a time. The tests of a file stay together because they share what takes long to make. Of the
+# ./dev test runs six at a time. The tests of a file stay together because they share what takes long to make. Of the
 # slowest servers one is enough for all files. A test that shares nothing runs wherever a process is idle.
 # tests/project_rules/test_lists.py checks that everything named here exists.
 SHARE_NOTHING = ("lock_rules", "pool_rules", "simulation", "engine", "contract", "threading_suite", "faults")
@@ -72,5 +72,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByWhatTheyShare(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return shared_by(nodeid)
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """After each test xdist counts what is left in every group that this process ever had: in thousands."""
+            super().mark_test_complete(node, item_index, duration)
+            group = shared_by(self.registered_collections[node][item_index])
+            groups = self.assigned_work.get(node, {})
+            if all(groups.get(group, {}).values()):
+                groups.pop(group, None)
 
     return ByWhatTheyShare(config, log)

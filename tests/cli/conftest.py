@@ -97,3 +97,17 @@ def fairlock(tmp_path: Path) -> Iterator[Tool]:
     tool = Tool(tmp_path)
     yield tool
     tool.end()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what test_on_redis.py only borrows for the long runs: a mark on the test itself would be on both."""
+    for item in items:
+        if item.path.name == "test_on_redis.py" and isinstance(item, pytest.Function):
+            if is_for_the_long_runs(item.originalname.removeprefix("test_")):
+                item.add_marker(pytest.mark.soak)
+
+
+def is_for_the_long_runs(name: str) -> bool:
+    from tests.cli.test_on_redis import EVERY_DAY, THE_SAME
+
+    return any(name in names.split() for names in THE_SAME.values()) and name not in EVERY_DAY.split()

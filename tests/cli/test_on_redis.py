@@ -100,6 +100,29 @@ THE_SAME = {
         once_needs_no_terminal
     """,
 }
+# Of these, one or more of each command every day; all of them in the long runs (conftest.py). Each starts the tool
+# several times, which takes a third of a second with the driver, and what they share is tested without Redis every day.
+EVERY_DAY = """
+    it_runs_the_command
+    without_waiting_the_error_names_the_holder
+    a_waiter_runs_as_soon_as_the_holder_ends
+    readers_share_and_a_writer_waits
+    a_signal_ends_the_wait_and_leaves_nothing_behind
+    ls_names_the_store_and_the_holders
+    a_lease_without_a_process
+    acquire_in_json
+    ask_needs_a_reason_and_asks_every_holder_or_one
+    evict_stops_renewals_and_at_once_frees
+    resize
+    a_stopped_wrapper_loses_its_command_before_its_lease
+    an_evicted_command_gets_term
+    a_wrapper_killed_while_it_waits_leaves_the_queue
+    items_are_added_from_stdin_one_per_line
+    forever_continues_until_no_item_is_left
+    ctrl_c_while_waiting_leaves_the_queue
+    it_draws_the_table_sorted_by_the_waiting_caused
+"""
+assert {*EVERY_DAY.split()} <= {name for names in THE_SAME.values() for name in names.split()}
 for _module, _names in THE_SAME.items():
     globals().update({f"test_{name}": getattr(_module, f"test_{name}") for name in _names.split()})
 

@@ -11,8 +11,9 @@ FAIRLOCK_STORES=memory,redis leaves the other stores out, which is quicker than 
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -304,14 +305,32 @@ def is_for_the_long_runs(store: str, group: str, behaviour: str, kind: str) -> b
     return kind not in ("", "lock", "semaphore(3)") or (group in SLOW and behaviour not in ALL_THE_SAME)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Leave out the long runs when they are not wanted, which is quicker than to make 13,000 tests and deselect them.
+
+    This list of pytest's has no public name. If it goes, all are made, and the mark deselects them as before.
+    """
+    yield
+    calls = getattr(metafunc, "_calls", None)
+    if calls and "harness" in metafunc.fixturenames and metafunc.config.getoption("markexpr") == "not soak":
+        group = metafunc.cls.__name__ if metafunc.cls is not None else ""
+        kept = [call for call in calls if not for_the_long_runs(call.params, group, metafunc.definition.originalname)]
+        if kept:  # else pytest would make one test without a harness
+            calls[:] = kept
+
+
+def for_the_long_runs(params: Mapping[str, Any], group: str, behaviour: str) -> bool:
+    kind = params.get("kind")
+    return is_for_the_long_runs(params["harness"][0], group, behaviour, kind.label if kind is not None else "")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         called = getattr(item, "callspec", None)
         if called is None or "harness" not in called.params:
             continue
         assert isinstance(item, pytest.Function)
-        kind = called.params.get("kind")
-        store, _ = called.params["harness"]
         group = item.cls.__name__ if item.cls is not None else ""
-        if is_for_the_long_runs(store, group, item.originalname, kind.label if kind is not None else ""):
+        if for_the_long_runs(called.params, group, item.originalname):
             item.add_marker(pytest.mark.soak)

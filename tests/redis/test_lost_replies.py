@@ -16,7 +16,7 @@ import pytest
 
 import fairlock
 from fairlock import LockTimeout, StoreError, aio
-from tests.api_parity.test_nothing_left import MANY, nothing_is_left
+from tests.api_parity.test_nothing_left import nothing_is_left
 from tests.redis.proxy import Fate, Proxy, kind_of
 from tests.servers.server import Server
 
@@ -58,6 +58,7 @@ def only(kind: str, heard: list[fairlock.Event]) -> Callable[[fairlock.Event], N
     return lambda event: heard.append(event) if event.kind == kind else None
 
 
+MANY = [40, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
 FATES = {"after": ("cut",), "before": ("drop",), "either": ("cut", "drop")}
 
 
@@ -123,7 +124,7 @@ def test_in_a_crowd_with_every_kind_of_fault(redis_alone: Server, many: int) -> 
     holders = threading.Semaphore(1)
     turns = [0] * 4
     wrong: list[str] = []
-    end = time.monotonic() + (60 if many == 100 else 500)
+    end = time.monotonic() + (60 if many < 1000 else 500)
 
     def work(number: int, wire: Proxy) -> None:
         dice = random.Random(number * 1000 + many)

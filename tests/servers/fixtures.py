@@ -17,9 +17,9 @@
     fake_nosql             a fake of OCI's NoSQL service: no server of Oracle's, see fake_nosql.py
     frameworks             no server, but fetched like one: a folder with Django, Celery and the others
 
-All but start_… are shared by the tests of a run: each test finds them whole and empty, and need not clear up what
-it has done to them (killed, stopped, failed over), but for settings made by CONFIG SET and ACL: for those use
-start_redis.
+All but start_… are shared by the tests of a run, and cassandra_three by those of a file: each test finds them whole and
+empty, and need not clear up what it has done to them (killed, stopped, failed over), but for settings made by CONFIG
+SET and ACL: for those use start_redis.
 
 A program that this machine lacks is fetched by `./dev test` when the first test needs it. If that fails, or without
 `./dev`, the test fails in CI and is skipped with the program's name at home.
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "servers", "redis_alone", "redis_durable", "redis_with_replica", "redis_sentinel", "redis_cluster", "valkey",
     "start_redis", "fake_nosql", "postgresql", "pgbouncer", "mariadb", "start_postgresql",
-    "cassandra", "cassandra_three", "oracle", "frameworks",
+    "cassandra", "cassandra_three", "_rings_of_three", "oracle", "frameworks",
 ]  # fmt: skip
 
 OLDEST = (7, 0)
@@ -141,9 +141,12 @@ class ItemStore:
         found.forget_everything()
         return found  # type: ignore[return-value]
 
-    def end(self) -> None:
+    def end_all(self) -> None:
         while self._made:
             self._made.popitem()[1].end()
+
+    def end(self) -> None:
+        self.end_all()
         REAPER.end()
 
 
@@ -190,9 +193,17 @@ def cassandra(servers: ItemStore) -> Ring:
     return servers.get("cassandra", lambda: _ring(1, secured=True))
 
 
+@pytest.fixture(scope="module")
+def _rings_of_three() -> Iterator[ItemStore]:
+    """For one file only: three nodes that nobody uses any more still take memory and a twentieth of a core."""
+    item_store = ItemStore()
+    yield item_store
+    item_store.end_all()
+
+
 @pytest.fixture
-def cassandra_three(servers: ItemStore) -> Ring:
-    return servers.get("cassandra_three", lambda: _ring(3))
+def cassandra_three(_rings_of_three: ItemStore) -> Ring:
+    return _rings_of_three.get("cassandra_three", lambda: _ring(3))
 
 
 def _ring(nodes: int, secured: bool = False) -> Ring:

@@ -9,7 +9,7 @@ from tests.simulation.plan import FAULTS, STORES, Run
 from tests.simulation.world import Violation
 
 CHUNK = 150
-CHUNKS = 20
+CHUNKS = 10
 
 
 def play(first: int, count: int) -> int:
@@ -41,7 +41,18 @@ def test_the_same_for_many_more_seeds(chunk: int) -> None:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_fault_alone_on_one_store(store: str, fault: str) -> None:
-    for seed in range(25):
+    alone(store, fault, range(12))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_fault_alone_on_one_store_many_times(store: str, fault: str) -> None:
+    alone(store, fault, range(1000))
+
+
+def alone(store: str, fault: str, seeds: range) -> None:
+    for seed in seeds:
         wrong = ""
         try:
             Run(seed, store=store, faults={fault}).play()
