@@ -1,15 +1,17 @@
 """The files and folders that the pages name exist, and tests/README.md has every folder of tests."""
 
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from tests.project_rules.tree import ROOT
+from tests.project_rules.tree import ROOT, files
 
 PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "README.md", "tests/README.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-BASES = [ROOT, ROOT / "src", ROOT / "src" / "fairlock"]
+OURS = [path.relative_to(ROOT).as_posix() for path in files()]
+BASES = ["", "src/", "src/fairlock/"]
 # Files that a page names although the project does not have them: a reader's own.
 OF_THE_READER = {"conftest.py", "env.py", "locks.db", "report.py"}
 
@@ -22,8 +24,8 @@ def missing_files(text: str) -> list[str]:
     named = re.findall(r"`([\w*./-]+\.(?:py|lua))(?:::\w+)*`", text.partition("\n## Notes\n")[0])
     found = []
     for name in named:
-        below = name if "/" in name else f"**/{name}"
-        if name not in OF_THE_READER and not any(any(base.glob(below)) for base in BASES):
+        wanted = [f"{base}{name}" for base in BASES] if "/" in name else [name, f"*/{name}"]
+        if name not in OF_THE_READER and not any(fnmatchcase(path, each) for each in wanted for path in OURS):
             found.append(name)
     return found
 

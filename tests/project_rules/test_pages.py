@@ -1,6 +1,7 @@
 """The pages are true: what they show runs, their links lead somewhere, and the tests that they name exist."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,15 @@ def test_the_console_of_a_page_shows_the_real_output(shown: Path, tmp_path: Path
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_page_is_in_order(page: Path) -> None:
-    ours = [path for path in files() if path.suffix == ".py" and {"tests", "testing"} & set(path.parts)]
-    tests = "".join(path.read_text() for path in ours)
     assert unrunnable(page) == []
     assert broken_links(page) == []
-    assert missing_tests(page, tests) == []
+    assert missing_tests(page, all_tests()) == []
+
+
+@cache
+def all_tests() -> str:
+    ours = [path for path in files() if path.suffix == ".py" and {"tests", "testing"} & set(path.parts)]
+    return "".join(path.read_text() for path in ours)
 
 
 def test_mypy_gets_the_python_of_the_pages_with_its_line_numbers(tmp_path: Path) -> None:
