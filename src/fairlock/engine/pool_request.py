@@ -79,7 +79,7 @@ class ItemRequest(LockRequest):
         return isinstance(reply, Given | Finished | Removed)
 
     def ends_exactly(self, hold: LeaseBase) -> bool:
-        """What is done or removed stays so. An item that was given back may have been taken by another since."""
+        """An item that is done or removed stays so; one that was given back may belong to another worker since."""
         return isinstance(hold, ItemBase) and isinstance(hold._end, Finish | Remove)
 
     def refusal(self, reply: Any) -> Exception | None:
