@@ -1,5 +1,7 @@
 """A loop that ends without close(): what its tasks hold and wait for is given up; nothing stays open or pending."""
 
+import asyncio
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import fairlock
+from fairlock import aio
 
 HELD_TO_THE_END = """
 import asyncio, gc, random, sys
@@ -73,3 +76,32 @@ def test_sqlite(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["redis_alone", "redis_sentinel", "redis_cluster", "postgresql", "mariadb"])
 def test_a_server(name: str, request: pytest.FixtureRequest) -> None:
     played(str(request.getfixturevalue(name).url))
+
+
+def test_a_task_that_the_client_starts_at_the_end_of_the_loop_comes_to_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As a keeper does that a release under way has just started. Or asyncio logs "Task was destroyed"."""
+    ended: list[bool] = []
+
+    async def main() -> None:
+        locks = aio.connect("memory://")
+        await locks.lock("x").acquire()
+        backend = locks.session.backend
+        tidy = backend.tidy
+
+        async def start_one() -> None:
+            locks.session.runtime.spawn(linger(), "fairlock-late")
+            await tidy()
+
+        backend.tidy = start_one  # type: ignore[method-assign]
+
+    async def linger() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        ended.append(True)
+
+    asyncio.run(main())
+    gc.collect()
+    assert ended == [True]
+    assert caplog.text == ""

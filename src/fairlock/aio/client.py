@@ -64,7 +64,7 @@ class Locks(
     ) -> None:
         self._runtime = runtime
         super().__init__(Session(backend, runtime, owner, on_event, Lease), lease)
-        runtime.at_end = partial(_close_at_the_end, weakref.ref(self._session), backend)
+        runtime.at_end = partial(_close_at_the_end, weakref.ref(self._session), backend, weakref.ref(runtime))
         try:
             runtime.loop()  # from now on its end is watched, also if nothing is ever acquired
         except ConfigError:
@@ -242,11 +242,15 @@ class Locks(
         return f"<fairlock.aio.Locks {self.store}>"
 
 
-async def _close_at_the_end(client: weakref.ref[Session], backend: Backend) -> None:
+async def _close_at_the_end(
+    client: weakref.ref[Session], backend: Backend, runs_in: weakref.ref[TaskRuntime]
+) -> None:
     """The loop ends, and this client was not closed: release what it holds and withdraw what it waits for now. Or the
     client was garbage-collected: close its connections."""
     session = client()
     if session is None:
         await backend.close()
-    else:
+    elif not session.closed:
         await close(session, wait=0.0)
+        if (runtime := runs_in()) is not None:
+            await runtime.end_tasks()  # a keeper that has just been started, for one: or asyncio would complain

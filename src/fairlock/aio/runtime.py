@@ -201,7 +201,11 @@ class TaskRuntime:
 
     async def _to_the_last_task(self, work: Coroutine[Any, Any, None]) -> None:
         await work
-        if self._tasks:  # of a client that is closed they end by themselves
+        await self.end_tasks()
+
+    async def end_tasks(self) -> None:
+        """Wait until the tasks of a client that is closed have ended. They do so by themselves."""
+        if self._tasks:
             await asyncio.wait(self._tasks, timeout=FINISH)
 
 
