@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import random
 import threading
 import time
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -122,6 +124,36 @@ def test_a_cancelled_acquire_leaves_neither(redis_alone: Server) -> None:
             with fairlock.connect(redis_alone.url) as locks:
                 assert not locks.lock("x").locked()
             assert await client.get("x") is None
+
+    asyncio.run(main())
+
+
+def test_a_cancellation_at_any_moment_arrives_and_leaves_neither(redis_alone: Server) -> None:
+    """redis.asyncio drops one that arrives while it reads a reply: then an acquire would wait forever."""
+    rng = random.Random(5)
+
+    async def cancelled(work: Coroutine[Any, Any, Any], after: float) -> None:
+        task = asyncio.ensure_future(work)
+        await asyncio.sleep(after)
+        under_way = not task.done()
+        task.cancel()
+        assert (await asyncio.wait([task], timeout=15))[0], "the cancellation was dropped"
+        assert not under_way or task.cancelled() or task.exception() is None
+
+    async def main() -> None:
+        with redis.Redis(port=redis_alone.port) as raw, fairlock.connect(redis_alone.url) as locks:
+            for _ in range(25):
+                async with redis.asyncio.Redis(port=redis_alone.port) as client:
+                    raw.set("x", "another")
+                    waiting = aio.RedisPyLock(client, "x", also=True, sleep=0.005)
+                    await cancelled(waiting.acquire(), rng.uniform(0, 0.02))
+                    raw.delete("x")
+                    held = aio.RedisPyLock(client, "x", also=True)
+                    assert await held.acquire(blocking_timeout=20)
+                    await cancelled(held.release(), rng.uniform(0, 0.002))
+                    async with asyncio.timeout(20):  # a release goes on after its task was cancelled
+                        while raw.exists("x") or locks.lock("x").locked():
+                            await asyncio.sleep(0.01)
 
     asyncio.run(main())
 

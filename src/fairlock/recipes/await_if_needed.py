@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -12,6 +13,25 @@ from ..errors import LockError
 async def await_if_needed(result: Any) -> Any:
     """Return the value of what a method of either face has returned."""
     return await result if hasattr(result, "__await__") else result
+
+
+def times_cancelled() -> int:
+    """Return how often the running task was cancelled; 0 in a thread without one."""
+    asyncio = sys.modules.get("asyncio")  # a program of threads does not import it for this
+    try:
+        task = None if asyncio is None else asyncio.current_task()
+    except RuntimeError:  # no loop runs
+        return 0
+    return 0 if task is None else task.cancelling()
+
+
+def raise_if_cancelled(before: int) -> None:
+    """Raise CancelledError if the task was cancelled since, and a driver has not passed it on: redis.asyncio drops a
+    cancellation that arrives while it reads a reply."""
+    if times_cancelled() > before:
+        from asyncio import CancelledError
+
+        raise CancelledError
 
 
 async def release_quietly(leases: Sequence[Any]) -> None:

@@ -148,18 +148,22 @@ class RedisPyLockBase:
                 self._forget(token)
                 raise
             try:
-                had_key = self._plain is None or await self._plain.drop(token)
-                await await_if_needed(lease.release())
-                if not had_key and self._plain is not None:
-                    from .redis_py_migration_key import not_owned
-
-                    raise not_owned(self._name, self._plain.key)
+                await self._locks.session.runtime.shield(self._release_both(lease, token))
             except (StoreError, KeyboardInterrupt):
                 raise  # it may be released again
             except BaseException:  # lost; or cancelled, and then the release is finished nevertheless
                 self._forget(token)
                 raise
             self._forget(token)
+
+    async def _release_both(self, lease: Any, token: bytes) -> None:
+        """Release the key of redis-py's own Lock, if it is held too, and the lease."""
+        had_key = self._plain is None or await self._plain.drop(token)
+        await await_if_needed(lease.release())
+        if not had_key and self._plain is not None:
+            from .redis_py_migration_key import not_owned
+
+            raise not_owned(self._name, self._plain.key)
 
     async def _is_locked(self) -> bool:
         lock = self._new_lock()

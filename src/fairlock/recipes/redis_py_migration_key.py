@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.grant import LeaseBase
 from ..engine.public_session import ClientSession
 from ..errors import LeaseLost, StoreError
-from .await_if_needed import await_if_needed
+from .await_if_needed import await_if_needed, raise_if_cancelled, times_cancelled
 from .redis_set_nx_lock import DROP, TAKE
 
 KEPT = 1.5  # a key that is renewed lasts this many leases: a client that has died keeps out old processes that long
@@ -45,8 +45,13 @@ class PlainKey:
         """Acquire it for this lease, which has this token: try again after each `pause`, by the client's clock `until`.
         Return False if it was not acquired in time. Then, and after an exception, the lease is released."""
         seconds = self._lease or session.default_lease
+        cancelled = times_cancelled()
         try:
-            while not await self.take(token, seconds):
+            while True:
+                taken = await self.take(token, seconds)
+                raise_if_cancelled(cancelled)
+                if taken:
+                    break
                 left = pause if until is None else min(pause, until - session.clock())
                 if left <= 0:
                     await await_if_needed(lease.release())
