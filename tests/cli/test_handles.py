@@ -19,6 +19,8 @@ def test_a_lease_is_renewed_and_released_by_its_handle(fairlock: Tool) -> None:
     assert 3500 < shown["expires_in"] <= 3600
     assert SECRET not in json.dumps(shown)
     assert json.loads(fairlock("release", "x", "--handle", SECRET, "--json").stdout) == {"name": "x", "held": True}
+    (line,) = json.loads(fairlock("show", "x", "--json").stdout)["audit"]
+    assert (line["kind"], line["reason"]) == ("released", "released by its handle")
     assert fairlock("run", "-n", "x", "true").returncode == 0
     late = fairlock("release", "x", "--handle", SECRET)
     assert late.returncode == 79

@@ -10,11 +10,19 @@ import pytest
 import fairlock
 from fairlock.engine.run_sync import run
 from fairlock.errors import StoreError
-from fairlock.rules.locks import codec
+from fairlock.rules.locks import audit_lines, codec
 from fairlock.stores.base import Row, Written
+from fairlock.stores.keys import audit_key
+from fairlock.stores.sqlite import maintenance
 from tests.servers.cassandra import Ring
 
 DAY = 86400.0
+
+
+@pytest.fixture(autouse=True)
+def no_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On SQLite one of sixteen clients deletes such rows by itself when it ends."""
+    monkeypatch.setattr(maintenance.Maintenance, "is_due_at_the_end", lambda self: False)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
@@ -76,15 +84,64 @@ def test_a_row_that_changed_meanwhile_is_not_deleted(url: str) -> None:
         assert held[0].held and not locks.lock("old").acquire(blocking=False)
 
 
+def make_audit_older(locks: Any, name: str, seconds: float) -> None:
+    """Change the audit lines as if they had been written this long ago."""
+    store = locks.session.backend.store
+    key = audit_key(locks.session.backend.prefix + name)
+    seen = run(store.read(key))
+    lines = [line._replace(at=line.at - seconds) for line in audit_lines.decode(seen.row.body)]
+    row = Row(key, seen.row.score, "", audit_lines.encode(lines))
+    assert isinstance(run(store.write(row, seen.version, seen.now, ())), Written)
+
+
+def old_audit_lines_go(url: str) -> None:
+    with fairlock.connect(url, namespace="a") as locks, fairlock.connect(url, namespace="b") as other:
+        for client in (locks, other):
+            for name in ("gone", "young"):
+                client.resize(name, 3)
+            make_audit_older(client, "gone", 31 * DAY)
+        prune = locks.session.prune_audit
+        assert run(prune("y*", 0.0, True)) == (0, 0)
+        assert run(prune("*", 40 * DAY, True)) == (0, 0), "not used for longer than that is what was asked for"
+        assert run(prune("*", 0.0, False)) == (1, 0), "the lines of the last 30 days stay, whatever is asked for"
+        assert run(prune("*", 0.0, True)) == (1, 1)
+        assert locks.audit("gone") == () and len(locks.audit("young")) == 1
+        assert len(other.audit("gone")) == 1
+        locks.resize("gone", 4)
+        assert [line.reason for line in locks.audit("gone")] == ["to 4 slots"]
+
+
+def test_audit_lines_go_thirty_days_after_the_newest(url: str) -> None:
+    old_audit_lines_go(url)
+
+
+def test_audit_lines_go_from_oci(fake_nosql: Any) -> None:
+    old_audit_lines_go(fake_nosql.url())
+
+
+def test_idle_names_go_from_oci(fake_nosql: Any) -> None:
+    with fairlock.connect(fake_nosql.url()) as locks:
+        before = locks.lock("old").acquire()
+        before.release()
+        make_older(locks, "old", 2 * DAY)
+    with fairlock.connect(fake_nosql.url()) as locks:
+        assert run(locks.session.prune("*", DAY, False)) == (1, 0)
+        assert run(locks.session.prune("*", DAY, True)) == (1, 1)
+        with locks.lock("old") as again:
+            assert again.fence > before.fence
+
+
 def test_stores_that_delete_idle_names_by_themselves(redis_alone: Any) -> None:
     for url in ("memory://", redis_alone.url):
         with fairlock.connect(url) as locks:
             assert run(locks.session.prune("*", DAY, True)) is None
+            assert run(locks.session.prune_audit("*", DAY, True)) is None
 
 
-def test_cassandra_keeps_every_row(cassandra: Ring) -> None:
+def test_cassandra_keeps_every_row_but_those_of_audit_lines(cassandra: Ring) -> None:
     with fairlock.connect(cassandra.url) as locks:
         locks.lock("old").acquire().release()
         assert run(locks.session.prune("*", 0.0, False)) == (1, 0)
         with pytest.raises(StoreError, match="Nothing is deleted in Cassandra"):
             run(locks.session.prune("*", 0.0, True))
+    old_audit_lines_go(cassandra.url)

@@ -110,7 +110,7 @@ def release(args: Arguments, ticket: str) -> int:
     name = args.operands[0]
     with make_client.client(args) as locks:
         if ticket.startswith(PREFIX):  # its keeper reads the reason: this is no loss
-            reply: Reply = Released(bool(make_client.evict_tickets(locks, name, [ticket], RELEASED, True)))
+            reply: Reply = Released(make_client.release_held(locks, name, ticket, RELEASED))
         else:
             reply = make_client.call(locks, acquire_lock.name(name), Release(ticket, leave_tombstone=False))
     held = isinstance(reply, Released) and reply.held

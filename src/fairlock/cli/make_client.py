@@ -114,6 +114,11 @@ def evict_tickets(locks: "Locks", name: str, tickets: list[str], reason: str, at
     return run(locks.session.evict_tickets(name, tickets, reason, at_once))
 
 
+def release_held(locks: "Locks", name: str, ticket: str, reason: str) -> bool:
+    """Release what another process holds and renews, by its ticket."""
+    return run(locks.session.release_held(name, ticket, reason))
+
+
 def list_names(locks: "Locks") -> None:
     """Let `fairlock ls` show at once what this client holds."""
     run(locks.session.list_names())

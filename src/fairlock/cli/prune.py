@@ -1,14 +1,16 @@
 """`fairlock prune`: deletes names that were not used for a day, and items of a pool that are done.
 
-Without -y it only counts. With --json: store, older_than, found, deleted (null: the store does it by itself); with
---done store, pool, older_than, found, deleted.
+Without -y it only counts. With --json: store, older_than, found, deleted, audit_found, audit_deleted (null: the store
+does it by itself); with --done store, pool, older_than, found, deleted.
 
 An idle row has no holder, no waiter, no number of slots that an operator has set, and no tombstone that still counts.
 The next fence of a deleted name comes from the clock of the store, so it is greater. A day and not a minute: a clock
-that is set back by less than that gives no fence twice.
+that is set back by less than that gives no fence twice. Audit lines outlive their name: they are deleted together, 30
+days after the newest one, which is what Redis and SQLite do by themselves.
 """
 
 from fairlock.engine.run_sync import run
+from fairlock.rules.locks.audit_lines import KEPT_FOR
 from fairlock.rules.pools.state import FINISHED
 
 from . import make_client, output
@@ -25,10 +27,15 @@ def prune(args: Arguments) -> int:
 def prune_names(args: Arguments, age: float) -> int:
     with make_client.client(args) as locks:
         store = locks.store
-        counts = run(locks.session.prune(args.operands[0] if args.operands else "*", age, bool(args["yes"])))
+        chosen = args.operands[0] if args.operands else "*", age, bool(args["yes"])
+        audit = run(locks.session.prune_audit(*chosen))
+        if audit and audit[0] and not args["json"]:  # before the names: a store may refuse to delete those
+            report(args, audit, "list", f"of audit lines older than {output.short_duration(max(age, KEPT_FOR))}", store)
+        counts = run(locks.session.prune(*chosen))
     if args["json"]:
         found, deleted = counts if counts is not None else (None, None)
-        output.json({"store": store, "older_than": age, "found": found, "deleted": deleted})
+        lines = dict(zip(("audit_found", "audit_deleted"), audit or (None, None), strict=True))
+        output.json({"store": store, "older_than": age, "found": found, "deleted": deleted, **lines})
     elif counts is None:
         output.out(f"{store} deletes idle names by itself.\n")
     else:

@@ -12,10 +12,12 @@ processes would believe that they hold it), and the note (everyone can read it).
 from __future__ import annotations
 
 from ..errors import NotHeld
-from ..rules.locks import Entry, Evict, Granted, Renew
+from ..rules.locks import Done, Entry, Evict, Granted, Renew
+from .operator_audit import record as record_audit
 from .session import Session
 
 NOTICED = 1000  # microseconds
+BY_HANDLE = "released by its handle"
 
 
 def mark(name: str, handle: str) -> str:
@@ -26,10 +28,13 @@ def mark(name: str, handle: str) -> str:
 
 
 async def release(session: Session, name: str, handle: str) -> bool:
-    """End the leases with this handle now. Returns True if there were any. A process that holds one is notified."""
+    """End the leases with this handle now. Returns True if there were any. A process that holds one is notified, and
+    an audit line names the client that did it: for the holder it is an eviction."""
     found = await _inside(session, name, handle)
     for one in found:
-        await session.call(name, Evict(one.ticket, session.owner, "released by its handle", at_once=True))
+        answer = await session.call(name, Evict(one.ticket, session.owner, BY_HANDLE, at_once=True))
+        if isinstance(answer.reply, Done) and answer.reply.tickets:
+            await record_audit(session, name, "released", BY_HANDLE, one)
     return bool(found)
 
 

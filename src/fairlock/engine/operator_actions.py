@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ..errors import ConfigError
 from ..rules.locks import Ask, Done, Entry, Evict, Resize
+from ..rules.locks.audit_lines import AuditKind
 from . import validate
 from .events import short
 from .operator_audit import record as record_audit
@@ -64,9 +65,10 @@ async def evict_tickets(
     reason: str,
     at_once: bool,
     known: Sequence[Entry] | None = None,
+    kind: AuditKind = "evicted",
 ) -> tuple[str, ...]:
     """Evict the holders at the time of reading, by their tickets: repeated after an unknown outcome, `Evict(None)`
-    would evict a client that was granted the lock in the meantime."""
+    would evict a client that was granted the lock in the meantime. kind: of the audit line."""
     met: tuple[str, ...] = ()
     if known is None:
         record, _ = await session.backend.look(name)
@@ -77,7 +79,8 @@ async def evict_tickets(
         met += answer.reply.tickets
         if answer.reply.tickets:
             about = next((e for e in known if e.ticket == each), None)
-            await record_audit(session, name, "evicted", f"{reason} (at once)" if at_once else reason, about)
+            told = f"{reason} (at once)" if at_once and kind == "evicted" else reason
+            await record_audit(session, name, kind, told, about)
     return met
 
 

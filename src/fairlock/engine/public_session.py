@@ -106,6 +106,10 @@ class ClientSession:
         and deleted; None: the store deletes idle names by itself."""
         return await self._session.backend.prune(validate.pattern(pattern), int(age * 1e6), delete)
 
+    async def prune_audit(self, pattern: str, age: float, delete: bool) -> tuple[int, int] | None:
+        """As `prune`, for the audit lines of names: those whose newest line is older than that and than 30 days."""
+        return await self._session.backend.prune_audit(validate.pattern(pattern), int(age * 1e6), delete)
+
     async def release_ticket(self, name: str, ticket: str) -> None:
         """Release or withdraw this ticket. If the store cannot be reached now, the client sends it later."""
         session = self._session
@@ -159,3 +163,9 @@ class ClientSession:
         """Evict exactly these tickets. Return those that were still there."""
         reason = validate.label(reason, "A reason")
         return await operator_actions.evict_tickets(self._session, name, tickets, reason, at_once)
+
+    async def release_held(self, name: str, ticket: str, reason: str) -> bool:
+        """End this lease, which another process renews: it is notified of the reason as by an eviction. Return False
+        if it had ended."""
+        met = await operator_actions.evict_tickets(self._session, name, [ticket], reason, True, kind="released")
+        return bool(met)

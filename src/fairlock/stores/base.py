@@ -577,6 +577,11 @@ class Backend(ABC):
         """
         return None
 
+    async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
+        """As `prune`, for the audit lines of the names that match: those whose newest line is older than this many
+        microseconds and than 30 days."""
+        return None
+
     @abstractmethod
     async def ping(self) -> None:
         """Raise if the store does not reply."""

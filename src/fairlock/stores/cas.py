@@ -561,21 +561,39 @@ class CasBackend(Backend):
         return sample[0] if sample is not None else (await self._shown(self.store.read(self.prefix + "?"))).now
 
     async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
-        """Each row is deleted by a statement of its own, if it is still the one that was read."""
+        def is_idle(body: str, now: int) -> bool:
+            try:
+                return codec.decode(body).is_idle(now, age)
+            except ValueError:
+                return False  # damaged: `repair` is for that
+
+        return await self._prune(self.prefix, pattern, is_idle, delete)
+
+    async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
+        """As `prune`. A row that cannot be read has no lines and is deleted, too."""
+        from ..rules.locks.audit_lines import are_old, decode
+
+        start = audit_key(self.prefix)
+        return await self._prune(start, pattern, lambda body, now: are_old(decode(body), now, age), delete)
+
+    async def _prune(
+        self, start: str, pattern: str, unused: Callable[[str, int], bool], delete: bool
+    ) -> tuple[int, int]:
+        """Delete the rows of the names under this start of their key that match and are unused. Each is deleted by a
+        statement of its own, if it is still the one that was read."""
         matches = glob(pattern)
         found = deleted = 0
-        for seen in await self._shown(self.store.scan(self.prefix)):
-            row, version = seen.row, seen.version
-            name = row.key[len(self.prefix) :] if row is not None else SEPARATOR
-            if row is None or version is None or SEPARATOR in name or not matches(name):
+        for seen in await self._shown(self.store.scan(start)):
+            row = seen.row
+            name = row.key[len(start) :] if row is not None else SEPARATOR
+            if row is None or SEPARATOR in name or not matches(name) or not unused(row.body, seen.now):
                 continue
-            try:
-                if not codec.decode(row.body).is_idle(seen.now, age):
-                    continue
-            except ValueError:
-                continue  # damaged: `repair` is for that
             found += 1
-            if delete and await self._shown(self.store.delete(row.key, version)):
+            if delete and seen.version is None:  # a scan of this store shows no versions
+                seen = await self._shown(self.store.read(row.key))
+                if seen.row is None or not unused(seen.row.body, seen.now):
+                    continue
+            if delete and seen.version is not None and await self._shown(self.store.delete(row.key, seen.version)):
                 deleted += 1
                 self._rows.take(row.key)
         return found, deleted

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ..checksum import seal, unseal
 
-AuditKind = Literal["asked", "evicted", "resized", "repaired"]
+AuditKind = Literal["asked", "evicted", "released", "resized", "repaired"]
 
 NEWEST = 100  # lines that are kept
 KEPT_FOR = 30 * 86400  # seconds after the newest line
@@ -40,6 +40,11 @@ class AuditLine(NamedTuple):
 def add(lines: Sequence[AuditLine], line: AuditLine) -> list[AuditLine]:
     """Return these lines with a new one, which comes first; the oldest goes if there are too many."""
     return [line, *lines][:NEWEST]
+
+
+def are_old(lines: Sequence[AuditLine], now: int, age: int = 0) -> bool:
+    """Return True if the newest of them is older than this many microseconds and than KEPT_FOR, or if there is none."""
+    return not lines or lines[0].at * 1e6 + max(age, KEPT_FOR * 1_000_000) < now
 
 
 def encode(lines: Sequence[AuditLine]) -> str:

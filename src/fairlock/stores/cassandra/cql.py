@@ -1,7 +1,7 @@
 """All statements that are sent to Cassandra. Prepared once for each session; nothing is put together from names.
 
-Never a TTL, never a DELETE, never a plain write beside the conditional ones: a deleted row would lose its fence and
-leave a tombstone, and a plain write is not ordered with transactions.
+Never a TTL, never a DELETE of a lock or an item, never a plain write beside the conditional ones: a deleted row would
+lose its fence and leave a tombstone, and a plain write is not ordered with transactions. Audit lines have no fence.
 
 A condition must have a column on its left. So there is one that is always 1970, and `zero <= clock - :now` says that
 `now` is not ahead of the coordinator's clock. A refused transaction shows the columns of its conditions, hence
@@ -44,6 +44,7 @@ UPDATE = (
     "UPDATE {keyspace}.fairlock_locks SET score = ?, owner = ?, body = ?, version = ? WHERE key = ? "
     "IF version = ? AND body != '' AND zero <= toTimestamp(now()) - (duration) ?"
 )
+DELETE_AUDIT = "DELETE FROM {keyspace}.fairlock_locks WHERE key = ? IF version = ?"
 SCAN = "SELECT key, score, owner, body, version FROM {keyspace}.fairlock_locks"
 
 COLUMNS = "key, score, fence, ticket, lease, owner, note, body"

@@ -18,6 +18,7 @@ from cassandra.util import Duration
 from ...errors import LockError, StoreError
 from ...rules.locks import Wakeup
 from ..base import OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
+from ..keys import is_audit
 from ..polling import Ahead, poll, pool_of, standing, wait_until_due
 from ..server_clock import ServerClock
 from ..wakeups import WakeupInbox
@@ -144,7 +145,9 @@ class CassandraStore(Store):
         return [RowSnapshot(row, version, now, at) for row, version in sorted(rows)]
 
     async def delete(self, key: str, expected: int | str) -> bool:
-        raise StoreError("Nothing is deleted in Cassandra: a row that is gone loses its fence.")
+        if not is_audit(key):
+            raise StoreError("Nothing is deleted in Cassandra: a row that is gone loses its fence.")
+        return bool((await self.sender.transact(cql.DELETE_AUDIT, (key, expected)))["applied"])
 
     # -- waiting
 

@@ -154,8 +154,7 @@ class Maintenance:
             if is_audit(key):
                 from ...rules.locks import audit_lines
 
-                lines = audit_lines.decode(body)
-                if not lines or lines[0].at + audit_lines.KEPT_FOR < now / 1e6:
+                if audit_lines.are_old(audit_lines.decode(body), now):
                     gone += self._db.change(DELETE, (key, version))
                 continue
             try:

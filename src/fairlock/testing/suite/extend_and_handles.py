@@ -82,7 +82,10 @@ class TestHandles(Behaviours):
         assert await other.release("x", handle="a wrong one") is False
         assert await other.release("y", handle=SECRET) is False
         assert await kind.rival(other, "x").acquire(False) is None
+        assert await other.audit("x") == ()
         assert await other.release("x", handle=SECRET) is True
+        (line,) = await other.audit("x")
+        assert line[1:5] == ("released", "other", "released by its handle", lease.owner)
         assert await kind.rival(other, "x").acquire(False)
         with pytest.raises(LeaseLost, match=r"other evicted its holder \(released by its handle\)"):
             await lease.renew()
