@@ -128,7 +128,11 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
         session.occupied(grant)
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        tell_acquired(session, hold, hold._detail)
+        measured = session.measured
+        if measured is None or hold._place or (events.quiet_levels.get(10, True) and "logging" in modules):
+            tell_acquired(session, hold, hold._detail)
+        else:
+            measured.note_acquired((request.name, clock - (hold._began or at)))
     return True
 
 

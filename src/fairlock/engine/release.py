@@ -111,7 +111,14 @@ def finish_release(
     grant.holds = []  # or the two would keep each other alive until a garbage collection
     if kept:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-            tell_released(session, hold, hold._detail)
+            measured = session.measured
+            if measured is None or hold._ended or (events.quiet_levels.get(10, True) and "logging" in modules):
+                tell_released(session, hold, hold._detail)
+            else:
+                hold._ended = True
+                measured.note_released((request.name, grant.since - hold._since))
+                if len(measured.released) >= measured.most:
+                    measured.evaluate()
         return
     if not noticed:
         hold._reason = "expired"

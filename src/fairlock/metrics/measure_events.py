@@ -8,8 +8,9 @@ sums, so each has a list of its own.
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from threading import Lock
 from typing import Literal
 
@@ -77,14 +78,9 @@ class Measure:
 
     def _evaluate(self, pending: deque[tuple[str, float]], kind: str, outcome: str) -> None:
         """Evaluate the acquires, or the releases, of locks that were free."""
-        take = pending.popleft
-        by_name: dict[str, list[float]] = {}
-        for _ in range(len(pending)):
-            name, seconds = take()
-            if name in by_name:
-                by_name[name].append(seconds)
-            else:
-                by_name[name] = [seconds]
+        by_name: defaultdict[str, list[float]] = defaultdict(list)
+        for name, seconds in list(map(deque.popleft, repeat(pending, len(pending)))):  # others append meanwhile
+            by_name[name].append(seconds)
         for name, values in by_name.items():
             group, change, record = self._find((kind, name, outcome, False))
             self.held[group] += change * len(values)

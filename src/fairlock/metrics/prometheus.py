@@ -18,7 +18,7 @@ waiters are those of all clients, and these are added:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +60,14 @@ class Metrics(Measure):
         values = self._values[histogram].setdefault(labels, [0.0] * (len(BUCKETS) + 2))  # ..., above the last, the sum
 
         def record(measured: Sequence[float]) -> None:
-            for seconds in measured:
-                values[bisect_left(BUCKETS, seconds)] += 1
-            values[-1] += sum(measured)
+            ordered, below = sorted(measured), 0
+            for bucket, bound in enumerate(BUCKETS):
+                to = bisect_right(ordered, bound, below)
+                values[bucket] += to - below
+                if (below := to) == len(ordered):
+                    break
+            values[len(BUCKETS)] += len(ordered) - below
+            values[-1] += sum(ordered)
 
         return record
 
