@@ -34,6 +34,19 @@ def test_asking_a_free_name_is_no_error(fairlock: Tool) -> None:
     assert json.loads(fairlock("ask", "x", "--reason", "test", "--json").stdout) == {"name": "x", "asked": []}
 
 
+def test_the_items_of_a_pool_are_not_asked_for_and_the_cure_is_named(fairlock: Tool) -> None:
+    fairlock("pool", "add", "my jobs", "one")
+    it = fairlock.start("pool", "run", "my jobs", "--", "sleep", "60")
+    until(lambda: json.loads(fairlock("pool", "ls", "my jobs", "--json").stdout)["items"][0]["state"] == "taken")
+    cure = "It is a pool: `fairlock pool rm 'my jobs' KEY --force` takes an item from its owner."
+    for words in (("ask", "my jobs", "--reason", "please"), ("evict", "my jobs", "--reason", "please", "-y")):
+        done = fairlock(*words)
+        assert done.returncode == 0 and done.stderr.endswith(f". {cure}\n"), done.stderr
+    it.kill()
+    it.communicate()
+    assert "It is a pool" not in fairlock("ask", "x", "--reason", "please").stderr
+
+
 def test_show_prints_who_asks_and_what_was_done_before(fairlock: Tool) -> None:
     ticket = fairlock("acquire", "x", "--owner", "worker").stdout.strip()
     fairlock("resize", "x", "5", FAIRLOCK_OWNER="ops")

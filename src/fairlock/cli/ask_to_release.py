@@ -5,7 +5,7 @@ With --json it prints name, asked (tickets, shortened).
 
 from fairlock.engine.events import short
 
-from . import acquire_lock, exit_codes, make_client, output
+from . import acquire_lock, describe_holders, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
 
@@ -16,11 +16,12 @@ def ask(args: Arguments) -> int:
     with make_client.client(args) as locks:
         tickets = locks.ask(name, reason=args["reason"], ticket=args["ticket"])
         store = locks.store
+        hint = "" if tickets or args["json"] else describe_holders.about_pool(locks, name)
     if args["json"]:
         output.json({"name": name, "asked": [short(ticket) for ticket in tickets]})
     elif not tickets:
         which = "no holder with this ticket" if args["ticket"] else "no holder"
-        output.err(f"{name!r} has {which} in {store}, so nobody was asked.")
+        output.err(f"{name!r} has {which} in {store}, so nobody was asked.{hint}")
     elif not args["quiet"]:
         output.out(f"asked {len(tickets)} holder{'s' * (len(tickets) != 1)} to release {name!r}\n")
     return 0

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from fairlock.errors import ConfigError
 from fairlock.rules.locks.state import CLOSED
 
 from . import make_client, output
@@ -15,6 +16,22 @@ if TYPE_CHECKING:
 def find(locks: "Locks", name: str) -> "Resource | None":
     """Return the resource with exactly this name; None if the store has none."""
     return next(iter(make_client.look(locks, name).resources), None)
+
+
+def about_pool(locks: "Locks", name: str) -> str:
+    """Return how to take items of the pool of this name, as a sentence after a space; '' if none of them is taken."""
+    try:
+        pool = make_client.look_at_pool(locks, name)
+    except ConfigError:  # a store without pools
+        return ""
+    return f" It is a pool: {take_item(name)}" if pool is not None and pool.holders else ""
+
+
+def take_item(name: str) -> str:
+    """Return the sentence for those who would ask or evict the owner of an item. It fits into a line of top."""
+    from shlex import quote
+
+    return f"`fairlock pool rm {quote(name)} KEY --force` takes an item from its owner."
 
 
 def owner(one: "Holder | Waiter") -> str:

@@ -40,7 +40,8 @@ def evict_name(args: Arguments) -> int:
             if args["json"]:
                 output.json({"name": name, "evicted": []})
             else:
-                hint = " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
+                hint = describe_holders.about_pool(locks, name)
+                hint += " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
                 output.err(f"{name!r} has no holder in {locks.store}, so nothing was changed.{hint}")
             return 0
         if not args["yes"]:

@@ -158,9 +158,11 @@ class Top:
         self.view.filter = text
 
     def _ask(self, resource: "Resource") -> None:
-        if self.namespaces or resource.kind == "pool":
-            what = "items of a pool are not asked for" if resource.kind == "pool" else "start top with one namespace"
-            self.message = f"Nobody was asked: {what}."
+        if self.namespaces:
+            self.message = "Nobody was asked: start top with one namespace."
+            return
+        if resource.kind == "pool":
+            self.message = describe_holders.take_item(resource.name)
             return
         if not resource.holders:
             self.message = f"{resource.name!r} has no holder, so there is nobody to ask."
@@ -193,7 +195,7 @@ class Top:
             self.message = "Nothing was changed: to evict, start top with one namespace."
             return
         if resource.kind == "pool":
-            self.message = f"{resource.name!r} is a pool: `fairlock pool rm --force` takes an item from its owner."
+            self.message = describe_holders.take_item(resource.name)
             return
         if not resource.holders:
             self.message = f"{resource.name!r} has no holder, so there is nothing to evict."
