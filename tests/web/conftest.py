@@ -20,8 +20,9 @@ from tests.cli.conftest import TOOL
 from tests.web.browser import chromium, open_page  # noqa: F401
 
 
-def until(what: Callable[[], object], seconds: float = 15) -> float:
-    """Wait for it and return how long that took."""
+def until(what: Callable[[], object], seconds: float = 60) -> float:
+    """Wait for it and return how long that took. `seconds` is for what never happens, and not what it may take: on a
+    busy machine a step may take a hundred times longer than alone."""
     began = time.monotonic()
     while not what():
         assert time.monotonic() - began < seconds, "it did not happen in time"

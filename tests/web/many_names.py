@@ -17,14 +17,15 @@ NAMES, CHANGING = 10_000, 300
 
 
 class ManyNames:
-    """Stands for a client of which `snapshot` and `pool` are used."""
+    """Stands for a client of which `snapshot`, `pool` and `session` are used."""
 
     store = "test://many-names"
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
         self.looks = 0
-        self.pool = fairlock.connect("memory://").pool
+        client = fairlock.connect("memory://")
+        self.pool, self.session = client.pool, client.session
 
     def snapshot(self, *, namespaces: bool = False) -> Snapshot:
         self.looks += 1

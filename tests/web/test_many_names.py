@@ -1,4 +1,4 @@
-"""A page with 10,000 busy names stays usable, and a page is readable for all: contrast, labels, light and dark."""
+"""A page with 10,000 busy names stays usable, and a page is readable for all: contrast, labels, themes, phones."""
 
 from __future__ import annotations
 
@@ -105,6 +105,35 @@ def test_the_table_grows_while_it_is_scrolled(many_names: str, open_page: Open) 
     page.locator("tbody tr").nth(59).wait_for()
     page.evaluate("document.querySelector('.scroll').scrollTo(0, 1e6)")
     page.locator("tbody tr").nth(100).wait_for()
+
+
+def test_the_heat_map_shows_where_somebody_waited(ui: UI, open_page: Open) -> None:
+    ui.holder("web-1:95", "hot")
+    ui.holder("web-2:96", "hot", wait=False)
+    until(lambda: (it := ui.resource("hot")) and it.queue)
+    page = open_page(f"{ui.base}?filter=hot&span=60#token={ui.token}")
+    page.locator("tr[data-name=hot] .chip").wait_for()
+    page.get_by_role("button", name="contention").click()
+    drawn = "() => [...document.querySelectorAll('.timeline .heat')].some((path) => path.getAttribute('d'))"
+    page.wait_for_function(drawn)
+    assert page.locator(".timeline .label").all_text_contents() == ["hothot"]
+    page.reload()
+    page.locator(".timeline .heat").first.wait_for(state="attached")
+    assert "lanes=heat" in page.url
+
+
+def test_a_phone_shows_the_holders_and_the_details_of_a_row(ui: UI, open_page: Open) -> None:
+    ui.holder("web-1:97", "small:screen")
+    page = open_page(f"{ui.base}?filter=small:#token={ui.token}", viewport={"width": 390, "height": 844})
+    row = page.locator("tr[data-name='small:screen']")
+    row.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
+    who = row.locator(".who")
+    assert page.evaluate("(it) => it.scrollWidth <= it.clientWidth && it.clientWidth > 60", who.element_handle())
+    row.click()
+    page.locator("#panel .danger").wait_for()
+    box = page.locator("#panel").bounding_box()
+    assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 845, "beside the row, not far under it"
 
 
 def axe(page: Page) -> list[str]:

@@ -35,7 +35,7 @@ def test_the_table_shows_an_acquire_of_another_process_within_two_seconds(ui: UI
     ui.holder("web-1:41", "orders:1")
     began = time.monotonic()
     row(page, "orders:1").wait_for()
-    assert time.monotonic() - began < within(2, below=4)
+    assert time.monotonic() - began < within(2, below=8)
     assert "web-1:41" in row(page, "orders:1").inner_text()
     assert "as a test" in row(page, "orders:1").inner_text()
     assert page.locator("#figure-held b").inner_text() != "0"
@@ -150,7 +150,7 @@ def test_a_ring_of_three_is_drawn_with_the_youngest_marked(ui: UI, open_page: Op
             process.stdin.write("\n")
             process.stdin.flush()
         drawing = page.locator(".ring svg")
-        drawing.wait_for(timeout=20_000)
+        drawing.wait_for()
         assert sorted(page.locator(".ring .node.lock text").all_text_contents()) == sorted(name * 2 for name in names)
         assert len(page.locator(".ring .node.owner rect").all()) == 3
         assert page.locator(".ring .node.youngest").count() == 1
@@ -190,7 +190,7 @@ def test_a_holder_is_evicted_at_once_with_the_typed_name(ui: UI, open_page: Open
     assert shell.stdout.splitlines() == ["fairlock", *told]
     button.click()
     form.wait_for(state="detached")
-    until(lambda: not ui.holders("stuck job"), 5)
+    until(lambda: not ui.holders("stuck job"))
     event = page.locator("#panel .history li", has_text="evicted")
     event.wait_for()
     assert "it's <stuck>" in event.inner_text()
@@ -205,7 +205,7 @@ def test_a_holder_is_evicted_at_the_end_of_its_lease(ui: UI, open_page: Open) ->
     page.locator("form.evict input[name=reason]").fill("make room")
     page.get_by_role("button", name="Evict the-test").click()
     page.locator("#panel .history li", has_text="eviction").wait_for()
-    until(lambda: lost, 10)
+    until(lambda: lost)
     assert lease
     with pytest.raises(fairlock.LeaseLost, match="make room"):
         lease.ensure_held()
@@ -227,7 +227,7 @@ def test_a_holder_is_asked_to_release(ui: UI, open_page: Open) -> None:
         assert line == f"fairlock ask 'ask me' --ticket {holder.ticket} --reason 'it'\\''s {reason[5:]}'"
         page.get_by_role("button", name="Ask the-test").click()
         form.wait_for(state="detached")
-        until(lambda: asked, 5)
+        until(lambda: asked)
         assert lease.held and lease.asked_to_release is not None
         assert lease.asked_to_release.reason == reason and "@" in lease.asked_to_release.by
         shown = page.locator("#panel .holder .asked")
@@ -292,10 +292,45 @@ def test_the_keyboard_alone_is_enough(ui: UI, open_page: Open) -> None:
     press("Tab")
     page.keyboard.type(first)
     press("Enter")
-    until(lambda: not ui.holders(first), 5)
+    until(lambda: not ui.holders(first))
     page.locator("form.evict").wait_for(state="detached")
     press("Escape")
     page.locator("#panel").wait_for(state="detached")
+
+
+def test_the_next_key_belongs_to_what_the_last_one_opened(ui: UI, open_page: Open) -> None:
+    """A fast typist, or a slow browser: no key is lost in the frame in which a form, the help or the details appear,
+    and none of them means something else there."""
+    with ui.locks.lock("typed:1"), ui.locks.lock("typed:2"):
+        page = open_page(address(ui, "?sort=name&filter=typed:"))
+        row(page, "typed:2").wait_for()
+        press = "(key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))"
+        focus = "document.activeElement"
+        assert page.evaluate(f"() => {{ ({press})('j'); ({press})('Enter'); return {focus}.id; }}") == "panel"
+        assert page.evaluate(f"() => {{ ({press})('?'); return document.querySelector('dialog').open; }}")
+        page.keyboard.press("Escape")
+        page.locator("dialog[open]").wait_for(state="detached")
+        for kind in ("danger", "polite"):
+            page.locator(f"#panel .{kind}").wait_for()
+            click = f"document.querySelector('#panel .{kind}').click()"
+            assert page.evaluate(f"() => {{ {click}; return {focus}.name; }}") == "reason"
+            page.keyboard.type("k")
+            page.keyboard.press("Escape")
+            assert page.evaluate("document.activeElement.id") == "panel", "and j, k and Escape work from there"
+        assert page.locator("#panel .title").inner_text() == "typed:1"
+
+
+def test_a_form_stays_when_the_details_cannot_be_read(ui: UI, open_page: Open) -> None:
+    with ui.locks.lock("typing", lease=3):
+        page = open_page("about:blank")
+        failed: list[str] = []
+        page.goto(address(ui, "?name=typing"))
+        page.get_by_role("button", name="Evict…").click()
+        page.locator("form.evict input[name=reason]").fill("half a sen")
+        reply = {"status": 200, "body": "not JSON"}
+        page.route("**/api/name?*", lambda route: (failed.append(route.request.url), route.fulfill(**reply)))
+        page.locator("#panel .bad").wait_for()  # the details are read again with each renewal
+        assert failed and page.locator("form.evict input[name=reason]").input_value() == "half a sen"
 
 
 def test_a_row_moves_at_most_every_five_seconds(ui: UI, open_page: Open) -> None:
@@ -306,12 +341,13 @@ def test_a_row_moves_at_most_every_five_seconds(ui: UI, open_page: Open) -> None
         assert page.evaluate(order) == "move:a,move:b"
         # Seen from here, rows move at the end of an interval of five seconds: wait for one to begin.
         with ui.locks.lock("move:0"):
-            page.wait_for_function(f"() => ({order})().startsWith('move:0')", timeout=8000)
+            page.wait_for_function(f"() => ({order})().startsWith('move:0')")
             began = time.monotonic()
             waiter = ui.holder("web-9:90", "move:b", wait=False)
             row(page, "move:b").locator(".chip").wait_for()
-            assert page.evaluate(order) == "move:0,move:a,move:b"
-            page.wait_for_function(f"() => ({order})() === 'move:b,move:0,move:a'", timeout=9000)
+            seen = page.evaluate(order)
+            assert seen == "move:0,move:a,move:b" or time.monotonic() - began > 4
+            page.wait_for_function(f"() => ({order})() === 'move:b,move:0,move:a'")
             assert time.monotonic() - began > 4
             waiter.kill()
 

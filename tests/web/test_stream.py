@@ -32,8 +32,8 @@ def test_a_reader_gets_all_rows_once_and_then_what_changed(ui: UI) -> None:
             assert not later["whole"]
             assert [row["name"] for row in later["rows"]] == []
         with ui.locks.lock("passing"):
-            until(lambda: "passing" in [row["name"] for row in next(stream)[0]["rows"]], 5)
-        until(lambda: "passing" in next(stream)[0]["gone"], 5)
+            until(lambda: "passing" in [row["name"] for row in next(stream)[0]["rows"]])
+        until(lambda: "passing" in next(stream)[0]["gone"])
         stream.close()  # type: ignore[attr-defined]
         # It missed that `passing` came and went. It catches up by the last id that it has.
         missed, _ = next(ui.stream(last_id=number))
@@ -73,6 +73,7 @@ class Store:
 
     def __init__(self) -> None:
         self.locks = fairlock.connect("memory://")
+        self.session = self.locks.session
         self.down = False
 
     def snapshot(self, *, namespaces: bool = False) -> fairlock.Snapshot:

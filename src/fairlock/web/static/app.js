@@ -1,9 +1,9 @@
 // The page: puts the parts together, and gives each key its meaning.
 import { Events, pause } from "./event_list.js";
-import { html, render, useEffect, useRef } from "./preact_html.js";
+import { html, render, useLayoutEffect, useRef } from "./preact_html.js";
 import { Panel, refreshDetail } from "./name_panel.js";
 import { Rings } from "./deadlock_rings.js";
-import { choose, onDraw, redraw, state } from "./page_state.js";
+import { choose, drawNow, onDraw, redraw, state } from "./page_state.js";
 import { start } from "./server_requests.js";
 import { Strip } from "./summary_figures.js";
 import { Table, move } from "./lock_table.js";
@@ -17,7 +17,7 @@ const KEYS = [
 
 function Help() {
   const dialog = useRef();
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (state.help && !dialog.current.open) dialog.current.showModal();
     if (!state.help && dialog.current.open) dialog.current.close();
   });
@@ -56,8 +56,8 @@ const ACTIONS = {
   p: pause,
   "+": () => zoom(-1),
   "-": () => zoom(1),
-  "?": () => { state.help = true; redraw(); },
-  Enter: () => document.getElementById("panel")?.focus(),
+  "?": () => { state.help = true; drawNow(); },
+  Enter: () => { drawNow(); document.getElementById("panel")?.focus(); },
   Escape: () => (state.form ? (state.form = "", redraw()) : choose({ name: "" })),
 };
 

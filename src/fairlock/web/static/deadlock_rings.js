@@ -35,11 +35,18 @@ function Ring({ ring }) {
       ${nodes.map((node) => html`<g class=${`node ${node.kind} ${node.youngest ? "youngest" : ""}`} onClick=${() => node.kind === "lock" && select(node.text)}>
         <rect x=${node.x - BOX.width / 2} y=${node.y - BOX.height / 2} width=${BOX.width} height=${BOX.height} rx=${node.kind === "owner" ? 14 : 5} />
         <text x=${node.x} y=${node.y + 4} text-anchor="middle">${shortened(plain(node.text), 17)}<title>${plain(node.text)}</title></text>
-        ${node.youngest && html`<text class="mark" x=${node.x + BOX.width / 2 + 7} y=${node.y - BOX.height / 2 - 5} text-anchor="end">youngest</text>`}</g>`)}
+        ${node.youngest && html`<text class="mark" ...${markAt(node, middle, height / 2)}>youngest</text>`}</g>`)}
     </svg>
     <ul class="links">${links.map((link) => html`<li key=${link.ticket}><b>${plain(link.owner)}</b> holds <button type="button" class="link" onClick=${() => select(link.holds)}>${plain(link.holds)}</button>${" "}and waits for <button type="button" class="link" onClick=${() => select(link.waits_for)}>${plain(link.waits_for)}</button></li>`)}</ul>
     <p class="soft">${ring.possible ? "Not certain: threads of one process share an owner, and a semaphore may have other slots. " : ""}It ends when one of them gives up. The youngest, ${plain(youngest.owner)}, loses the least: ask it to release ${plain(youngest.holds)}, or evict it.</p>
   </section>`;
+}
+
+// Outside, where no arrow goes.
+function markAt(node, middle, centre) {
+  const side = Math.abs(node.x - middle) < 1 ? 0 : Math.sign(node.x - middle);
+  const y = node.y + (node.y > centre ? BOX.height / 2 + 12 : -BOX.height / 2 - 5);
+  return { x: node.x + (side * BOX.width) / 2, y, "text-anchor": ["start", "middle", "end"][side + 1] };
 }
 
 function edge(from, to) {

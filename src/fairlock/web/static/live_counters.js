@@ -1,46 +1,67 @@
 // Numbers and bars that change by themselves: no row is drawn again because time passes.
 import { ticking } from "./format.js";
-import { html, useLayoutEffect, useRef } from "./preact_html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact_html.js";
 import { seconds } from "./page_state.js";
 
 const shown = new Set();
 setInterval(() => {
-  for (const show of shown) show();
+  const now = seconds();
+  for (const show of shown) show(now);
 }, 250);
+
+// Draw this component, and nothing around it, again every ten seconds.
+const slow = new Set();
+setInterval(() => {
+  for (const draw of slow) draw();
+}, 10_000);
+export function useTens() {
+  const [, count] = useState(0);
+  useEffect(() => {
+    const draw = () => count((before) => before + 1);
+    slow.add(draw);
+    return () => slow.delete(draw);
+  }, []);
+}
 
 // Seconds that count up (step 1) or down (step -1) from `value` at the time `base`.
 export function Counter({ value, base, step = 1, ended = "", format = ticking }) {
   const node = useRef();
   useLayoutEffect(() => {
-    const show = () => {
-      const now = value + step * (seconds() - base);
+    let last = null;
+    const show = (at) => {
+      const now = value + step * (at - base);
+      if (last === Math.floor(now)) return;
+      last = Math.floor(now);
       const text = ended && now <= 0 ? ended : format(now);
       if (node.current.textContent !== text) node.current.textContent = text;
     };
-    show();
+    show(seconds());
     shown.add(show);
     return () => shown.delete(show);
-  });
+  }, [value, base, step, ended]);
   return html`<span class="counter" ref=${node}></span>`;
 }
 
-// The bar of a lease: full when it was renewed, empty when it ends. The browser moves it without our help.
+// The bar of a lease: full when it was renewed, empty when it ends. It moves by whole pixels: an animation of each bar
+// would let the browser work in every frame, also for those that nobody sees.
+const PIXELS = 92;
 export function LeaseBar({ left, lease, base }) {
   const node = useRef();
   useLayoutEffect(() => {
     const bar = node.current;
-    const now = left - (seconds() - base);
-    const part = Math.max(0, Math.min(1, now / lease));
-    bar.parentNode.classList.toggle("low", now < Math.min(lease / 4, 5));
-    const moving = bar.animate(
-      [{ transform: `scaleX(${part})` }, { transform: "scaleX(0)" }],
-      { duration: Math.max(now, 0.001) * 1000, fill: "forwards", easing: "linear" },
-    );
-    const low = setTimeout(() => bar.parentNode.classList.add("low"), Math.max(0, now - Math.min(lease / 4, 5)) * 1000);
-    return () => {
-      clearTimeout(low);
-      moving.cancel();
+    let last = null;
+    const show = (at) => {
+      const now = left - (at - base);
+      const part = Math.round(Math.max(0, Math.min(1, now / lease)) * PIXELS);
+      const low = now < Math.min(lease / 4, 5);
+      if (last === part + low * 1000) return;
+      last = part + low * 1000;
+      bar.style.transform = `scaleX(${part / PIXELS})`;
+      bar.parentNode.classList.toggle("low", low);
     };
+    show(seconds());
+    shown.add(show);
+    return () => shown.delete(show);
   }, [left, lease, base]);
   return html`<span class="bar" aria-hidden="true"><span ref=${node}></span></span>`;
 }

@@ -2,7 +2,7 @@
 import { plain, plural } from "./format.js";
 import { html, memo, useEffect, useRef } from "./preact_html.js";
 import { SORTS, choose, chosenNames, label, redraw, seconds, select, state, view } from "./page_state.js";
-import { Counter, LeaseBar } from "./live_counters.js";
+import { Counter, LeaseBar, useTens } from "./live_counters.js";
 
 const MORE = 60;
 
@@ -10,7 +10,7 @@ export function Table() {
   const names = chosenNames();
   const listed = names.slice(0, state.limit);
   const end = useRef();
-  const tens = Math.floor(seconds() / 10); // the sparklines are drawn again
+  const longer = names.length > listed.length;
   useEffect(() => {
     if (!end.current) return undefined;
     const seen = new IntersectionObserver((entries) => {
@@ -21,20 +21,20 @@ export function Table() {
     });
     seen.observe(end.current);
     return () => seen.disconnect();
-  });
+  }, [longer, state.limit]);
   return html`<section class="card table" aria-label="Locks">
     <div class="scroll" tabindex="0" role="region" aria-label="Table of locks">
-    <table aria-rowcount=${names.length}>
-      <thead><tr>
+    <table role="table" aria-rowcount=${names.length}>
+      <thead role="rowgroup"><tr role="row">
         <${Head} sort="name">lock<//>
         <${Head} sort="held">holders · lease left<//>
         <${Head} sort="waiting">waiters, next first<//>
         <${Head} sort="pain" title="sort by the waiting that a lock causes">waiting, 10 min<//>
       </tr></thead>
-      <tbody>${listed.map((name) => html`<${Row} key=${name} name=${name} row=${state.rows.get(name)}
-        chosen=${view.name === name} tens=${tens} exclusive=${state.hello?.exclusive} />`)}</tbody>
+      <tbody role="rowgroup">${listed.map((name) => html`<${Row} key=${name} name=${name} row=${state.rows.get(name)}
+        chosen=${view.name === name} exclusive=${state.hello?.exclusive} />`)}</tbody>
     </table>
-    ${names.length > listed.length && html`<p class="soft more" ref=${end}>${names.length - listed.length} more…</p>`}
+    ${longer && html`<p class="soft more" ref=${end}>${names.length - listed.length} more…</p>`}
     ${!names.length && html`<p class="empty">${emptyText()}</p>`}
     </div>
     <p class="foot soft">${plural(names.length, "name")}${view.only ? ` · only ${view.only}` : ""}${view.filter ? " · filtered" : ""} · sorted by ${SORTS[view.sort]}</p>
@@ -49,23 +49,23 @@ function emptyText() {
 
 function Head({ sort, title, children }) {
   const chosen = view.sort === sort;
-  return html`<th scope="col" class=${`of-${sort}`} aria-sort=${chosen ? (sort === "name" ? "ascending" : "descending") : "none"}>
+  return html`<th role="columnheader" scope="col" class=${`of-${sort}`} aria-sort=${chosen ? (sort === "name" ? "ascending" : "descending") : "none"}>
     <button type="button" title=${title ?? `sort by ${SORTS[sort]}`} onClick=${() => choose({ sort })}>${children}<span aria-hidden="true">${chosen ? " ▾" : ""}</span></button></th>`;
 }
 
 const Row = memo(({ name, row, chosen, exclusive }) => {
   const classes = [chosen && "chosen", !row && "free", row?.expired.length && "stale", row?.kind === "damaged" && "stale"];
-  return html`<tr class=${classes.filter(Boolean).join(" ")} data-name=${name} onClick=${() => select(name)}>
-    <th scope="row"><button type="button" class="name" aria-pressed=${chosen} onClick=${(event) => {
+  return html`<tr role="row" class=${classes.filter(Boolean).join(" ")} data-name=${name} onClick=${() => select(name)}>
+    <th role="rowheader" scope="row"><button type="button" class="name" aria-pressed=${chosen} onClick=${(event) => {
       event.stopPropagation();
       select(name);
     }}>${plain(name)}</button>
       <div class="badges">${badges(row)}</div></th>
-    <td>${row ? holders(row) : html`<span class="soft">free</span>`}</td>
-    <td>${row ? queue(row, exclusive) : null}</td>
-    <td class="spark">${row?.spark.length ? html`<${Spark} row=${row} />` : null}</td>
+    <td role="cell">${row ? holders(row) : html`<span class="soft">free</span>`}</td>
+    <td role="cell">${row ? queue(row, exclusive) : null}</td>
+    <td role="cell" class="spark">${row?.spark.length ? html`<${Spark} row=${row} />` : null}</td>
   </tr>`;
-}, "name", "row", "chosen", "exclusive", "tens");
+}, "name", "row", "chosen", "exclusive");
 
 export function badges(row) {
   if (!row) return null;
@@ -106,6 +106,7 @@ function queue(row, exclusive) {
 // Sixty values of ten seconds each. Zeros at the beginning are not sent, and since a row was sent nothing has changed.
 const VALUES = 60;
 export function Spark({ row }) {
+  useTens();
   const since = Array(Math.min(Math.floor((seconds() - row.base) / 10), VALUES)).fill(row.waiting);
   const sent = [...row.spark, ...since];
   const values = [...Array(VALUES).fill(0), ...sent].slice(-VALUES);

@@ -1,8 +1,8 @@
 // The chosen name: holders, queue, pool, last events, what operators did, and the forms that ask or evict a holder.
 import { EventLine } from "./event_list.js";
 import { moment, plain, plural, quoted } from "./format.js";
-import { html, useEffect, useRef, useState } from "./preact_html.js";
-import { choose, label, redraw, seconds, state, view } from "./page_state.js";
+import { html, useLayoutEffect, useRef, useState } from "./preact_html.js";
+import { choose, drawNow, label, redraw, seconds, state, view } from "./page_state.js";
 import { get, post } from "./server_requests.js";
 import { HolderLine, Spark, badges } from "./lock_table.js";
 import { Counter } from "./live_counters.js";
@@ -22,7 +22,9 @@ export async function refreshDetail() {
     if (found.row) found.row.base = seconds();
     if (view.name === name) state.detail = { ...found, name };
   } catch (error) {
-    if (view.name === name) state.detail = { name, row: null, events: [], pool: null, audit: [], ask: false, evict: false, error: error.message };
+    // What was known stays: a form that is being filled in must not go because one reply did not come.
+    const before = state.detail?.name === name ? state.detail : { name, row: null, events: [], pool: null, audit: [], ask: false, evict: false };
+    if (view.name === name) state.detail = { ...before, error: error.message };
   } finally {
     asking = false;
     redraw();
@@ -62,12 +64,12 @@ function mode(row, one) {
 
 function AuditLine({ one }) {
   const about = one.owner ? ` ${plain(one.owner)}` : "";
-  return html`<li><time>${moment(one.at)}</time> <b class=${one.kind === "asked" ? "warn" : "bad"}>${one.kind}</b>${about} <span class="soft">by ${plain(one.by)} · ${plain(one.reason)}</span></li>`;
+  return html`<li><time>${moment(one.at)}</time> <b class=${{ asked: "warn", evicted: "bad", repaired: "bad" }[one.kind] ?? ""}>${one.kind}</b>${about} <span class="soft">by ${plain(one.by)} · ${plain(one.reason)}</span></li>`;
 }
 
 function HolderCard({ one, row, detail }) {
   const open = (form) => state.form === `${form} ${one.ticket}`;
-  const show = (form) => () => { state.form = `${form} ${one.ticket}`; redraw(); };
+  const show = (form) => () => { state.form = `${form} ${one.ticket}`; drawNow(); };
   const may = one.owner && !open("ask") && !open("evict");
   return html`<div class="holder"><div class="line"><${HolderLine} one=${one} row=${row} /></div>
     <p class="soft">held for <${Counter} value=${one.held_for} base=${row.base} /> · fence <code>${one.fence}</code> · ticket <code>${plain(one.ticket)}</code></p>
@@ -75,6 +77,7 @@ function HolderCard({ one, row, detail }) {
     ${may && row.kind !== "pool" && (detail?.ask || detail?.evict) ? html`<p class="buttons">
       ${detail.ask && html`<button type="button" class="polite" onClick=${show("ask")}>Ask to release…</button>`}
       ${detail.evict && html`<button type="button" class="danger" onClick=${show("evict")}>Evict…</button>`}</p>` : null}
+    ${one.item && row.kind === "pool" && (detail?.ask || detail?.evict) ? html`<p class="soft">An item has no ask or evict. To take it from its owner: <${CommandLine} words=${["fairlock", "pool", "rm", row.name, one.item, "--force"]} /></p>` : null}
     ${detail?.ask && open("ask") ? html`<${AskForm} one=${one} row=${row} />` : null}
     ${detail?.evict && open("evict") ? html`<${EvictForm} one=${one} row=${row} />` : null}
   </div>`;
@@ -86,8 +89,12 @@ function useForm(path, one, row) {
   const [failure, setFailure] = useState("");
   const [busy, setBusy] = useState(false);
   const first = useRef();
-  useEffect(() => first.current.focus(), []);
-  const close = () => { state.form = ""; redraw(); };
+  useLayoutEffect(() => first.current.focus(), []); // at once: the next key belongs to it
+  const close = () => {
+    state.form = "";
+    drawNow();
+    document.getElementById("panel")?.focus();
+  };
   const send = async (event, ready, more) => {
     event.preventDefault();
     if (!ready || busy) return;

@@ -35,7 +35,7 @@ function readView() {
   if (!(found.sort in SORTS)) found.sort = DEFAULTS.sort;
   found.span = Math.min(Math.max(found.span, 5), 7 * 86400);
   if (!(found.end > 0 && found.end < 4e9)) found.end = 0;
-  if (found.lanes !== "owner") found.lanes = "name";
+  if (!["name", "owner", "heat"].includes(found.lanes)) found.lanes = "name";
   return found;
 }
 
@@ -70,9 +70,14 @@ export function redraw() {
   if (asked) return;
   asked = true;
   requestAnimationFrame(() => {
-    asked = false;
-    draw();
+    if (asked) drawNow();
   });
+}
+
+// Not in the next frame: the next key that is pressed belongs to what is drawn here.
+export function drawNow() {
+  asked = false;
+  draw();
 }
 
 export function seconds() {
@@ -104,7 +109,7 @@ export function receive(message) {
   state.error = message.error;
   if (message.events.length) state.events = [...state.events, ...message.events].slice(-KEPT_EVENTS);
   state.touched = new Set([...message.rows.map((row) => row.name), ...message.gone, ...message.events.map((e) => e.name)]);
-  arrange();
+  arrange(message.rows);
   redraw();
 }
 
@@ -128,10 +133,10 @@ let arranged = -Infinity;
 let order = [];
 let known = new Set();
 
-export function arrange() {
+export function arrange(changed = []) {
   const now = seconds();
   if (now - arranged < STEADY) {
-    for (const name of state.rows.keys()) {
+    for (const { name } of changed) {
       if (!known.has(name)) {
         known.add(name);
         order.push(name);
@@ -145,12 +150,22 @@ export function arrange() {
     waiting: (row) => -row.waiting,
     held: (row) => -Math.max(0, ...row.holders.map((one) => one.held_for + now - row.base)),
   }[view.sort];
-  const rows = [...state.rows.values()];
-  const keys = new Map(rows.map((row) => [row, by ? by(row) : 0]));
-  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-  rows.sort((a, b) => keys.get(a) - keys.get(b) || compare(a.name, b.name));
+  // From the order before: what is nearly sorted is sorted in one pass.
+  const rows = [];
+  for (const name of order) {
+    const row = state.rows.get(name);
+    if (row) rows.push(row);
+    else known.delete(name);
+  }
+  for (const row of state.rows.values()) {
+    if (!known.has(row.name)) {
+      known.add(row.name);
+      rows.push(row);
+    }
+    row.rank = by ? by(row) : 0;
+  }
+  rows.sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   order = rows.map((row) => row.name);
-  known = new Set(order);
 }
 
 // The names that the table shows, in order.

@@ -10,7 +10,8 @@ export const html = htm.bind(h);
 export function memo(draw, ...names) {
   return class extends Component {
     shouldComponentUpdate(next) {
-      return names.some((name) => next[name] !== this.props[name]);
+      for (const name of names) if (next[name] !== this.props[name]) return true;
+      return false;
     }
     render(props) {
       return draw(props);
