@@ -174,8 +174,8 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(url: str, many: int) -> None
 def next_word(victim: "subprocess.Popen[bytes]") -> str:
     """Return the next line it prints. Python swallows a Ctrl-C that arrives in a finalizer: then it is sent again."""
     assert victim.stdout is not None
-    for _ in range(10):
-        if select.select([victim.stdout], [], [], 3)[0]:
+    for _ in range(4):
+        if select.select([victim.stdout], [], [], 12)[0]:  # a second one too early would kill it
             return read_line(victim.stdout.fileno())
         victim.send_signal(signal.SIGINT)
     raise AssertionError("it cannot be interrupted any more")

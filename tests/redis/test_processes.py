@@ -80,9 +80,9 @@ def test_a_killed_waiter_is_passed_over_at_once(redis_alone: Server, start: Star
     with fairlock.connect(redis_alone.url) as locks:
         with locks.lock("x"):
             dead = [start() for _ in range(5)]
-            until(lambda: line(locks) == 5, "five stand in the queue")
+            until(lambda: line(locks) == 5, "five stand in the queue", 60)
             living = start()
-            until(lambda: line(locks) == 6, "and one more")
+            until(lambda: line(locks) == 6, "and one more", 60)
             for one in dead:
                 one.kill()
                 one.wait()
