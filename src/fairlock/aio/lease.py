@@ -8,15 +8,18 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from ..engine import lease_ops, validate, with_block
+from ..engine import events, lease_ops, validate, with_block
 from ..engine.ask_to_release import ReleaseRequest
+from ..engine.events import tell_released
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
-from ..engine.release import begin_release, finish_release, release
+from ..engine.release import accept_release, begin_release, plain_release, release
 from ..engine.validate import Seconds
 from ..engine.with_block import raise_loss
 from ..errors import StoreError
 from ..stores.base import OutcomeUnknown
+
+modules = sys.modules
 
 
 class Held(LeaseBase):
@@ -50,6 +53,7 @@ class Held(LeaseBase):
 
     def _leave(self, error: BaseException | None) -> Coroutine[Any, Any, None]:
         """Leave `async with`. A loss is raised only if the body was clean, else noted on its exception."""
+        session, grant = self._session, self._grant
         try:
             task, self._task = self._task, None
             if self._cancelled and task is not None:
@@ -59,12 +63,12 @@ class Held(LeaseBase):
                     error = None
         except AttributeError:
             pass  # it was left without having been entered: an exit stack was given an acquired one
-        grant, session = self._grant, self._session
-        if self._request.pool:
-            self._ends(error)
-        else:
+        if self._entered is not None:
             with_block.no_longer_entered(session, self)
-        clock = session.clock()
+        elif self._request.pool:
+            self._ends(error)
+        now = session.clock  # `session.clock()` would take longer: it is not a method
+        clock = now()
         if (clock >= grant.deadline or clock >= grant.cap) and not self._released:
             self.lost  # noqa: B018  # the body went on after its end: that is a loss even if no other client came
         return self._give_back(True, error)
@@ -75,24 +79,27 @@ class Held(LeaseBase):
     async def _give_back(self, leaving: bool, error: BaseException | None = None) -> None:
         """Release it: begin, one exchange with the store, finish. It waits in another task, which no cancellation
         reaches, if that is not possible. leaving: an `async with` block, so a store that is down raises nothing."""
-        session, request = self._session, self._request
-        message, answer, repeated = None, None, False
-        if self._grant.state is HELD:
-            message = begin_release(session, self, leaving)
-            if message is not None:
-                target: Any = session.pools() if request.pool else session.backend
-                asked = target.call_soon(request.name, message)
-                if asked is not None:
-                    try:
-                        answer = await asked
-                    except (OutcomeUnknown, StoreError):
-                        repeated = True
-                    except BaseException:
-                        await session.runtime.shield(release(session, self, True, message, True))
-                        raise
-        if answer is not None:
-            finish_release(session, self, answer, leaving)
-        elif not self._released:
+        session, grant = self._session, self._grant
+        message, repeated = None, False
+        if grant.state is HELD:
+            message = begin_release(session, self, leaving, True)
+            if message is True:
+                release_soon = session.backend.release_soon
+                asked = release_soon(self._request.name, grant.ticket, self.fence, self, accept_release)
+                try:
+                    if asked is not None and await asked:
+                        message = None
+                except (OutcomeUnknown, StoreError):
+                    repeated = True
+                except BaseException:
+                    await session.runtime.shield(release(session, self, True, plain_release(self), True))
+                    raise
+                if message is None:
+                    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+                        tell_released(session, self)
+                else:
+                    message = plain_release(self)
+        if not self._released:
             await session.runtime.shield(release(session, self, leaving, message, repeated))
         if leaving and self._reason:
             raise_loss(self, error)

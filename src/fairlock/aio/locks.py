@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from asyncio import Task
 from collections.abc import Callable, Coroutine, Generator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, cast, overload
 
-from ..engine import cancel_event, snapshots, with_block
-from ..engine.acquire import begin_acquire, finish_acquire
+from ..engine import cancel_event, events, snapshots, with_block
+from ..engine.acquire import accept_grant, begin_acquire
 from ..engine.cancel_event import Cancel
+from ..engine.events import tell_acquired
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
 from ..engine.request import LockRequest
 from ..engine.validate import OWN, Seconds
@@ -31,6 +33,7 @@ else:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+modules = sys.modules
 
 
 class Asking(Generic[R]):
@@ -106,38 +109,43 @@ class Lock(LockBase, Generic[T]):
         before = None if limit is None else deadline.begin(limit)
         try:
             home = self._holds
-            if limit is None and home and any(other._who is lease._who for other in home):
-                lease._warn_at = session.clock() + 1.0
+            if home and limit is None:
+                self._warn_later(lease)
             until = session.clock() + limit if limit else None
-            message = None if self._reentrant else begin_acquire(session, lease, limit == 0)
-            answer, had = None, False
-            if message is not None:
-                asked = session.backend.call_soon(lease._request.name, message)
+            fields = None if self._reentrant else begin_acquire(session, lease, limit == 0, True)
+            had: bool | None = None
+            if fields is not None:
+                grant = lease._grant
+                acquire_soon = session.backend.acquire_soon
+                asked = acquire_soon(lease._request.name, grant.ticket, fields, lease, accept_grant)
                 try:
                     if asked is not None:
-                        answer = await (asked if before is None else in_time(asked))
-                    if answer is None:
-                        lease._grant.doubtful = False  # it was not sent, or has done nothing
-                    else:
-                        had = finish_acquire(session, lease, answer)
+                        had = await (asked if before is None else in_time(asked))
+                    if had is None:
+                        grant.doubtful = False  # it was not sent, or has done nothing
                 except (OutcomeUnknown, StoreError, TimeoutError):
                     pass  # it may have arrived: it is repeated with the same ticket
-            if not had:
-                if self._reentrant:
-                    had = await with_block.get(session, lease, limit, True)
-                else:
-                    had = await with_block.wait(session, lease, until, limit == 0, answer)
-            if not had:
+            if had:
+                if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+                    tell_acquired(session, lease)
+            elif not await (
+                with_block.get(session, lease, limit, True) if self._reentrant
+                else with_block.wait(session, lease, until, limit == 0)
+            ):  # fmt: skip
                 if frame is None:
                     return None
                 raise await with_block.timed_out(session, lease, limit or 0.0)
             lease._home = home
             home.append(lease)
             if frame is not None:
-                lease._by = by
-                lease._entered = frame, frame.f_lasti
-                session.entered.setdefault(lease._who, []).append(lease)
-                lease._watch(lease._who)  # type: ignore[arg-type]
+                entered, task = session.entered, cast("Task[Any]", lease._who)
+                lease._outer = entered.get(task)
+                lease._by, lease._instruction, lease._entered = by, frame.f_lasti, frame
+                entered[task] = lease
+                grant, lease._task, lease._cancelled = lease._grant, task, False  # as `_watch` does
+                lease._cancelling, lease._watched = task.cancelling(), True
+                if not session.watching or grant.deadline < session.watch_at or grant.cap < session.watch_at:
+                    lease._watch(task)
             return lease
         except BaseException:
             await session.runtime.shield(with_block.undo(session, lease))
@@ -145,6 +153,11 @@ class Lock(LockBase, Generic[T]):
         finally:
             if before is not None:
                 deadline.end(before)
+
+    def _warn_later(self, lease: Lease) -> None:
+        """If this task holds this very object already, it may wait forever: it is warned of that."""
+        if any(other._who is lease._who for other in self._holds):
+            lease._warn_at = self._session.clock() + 1.0
 
     def __aenter__(self) -> Coroutine[Any, Any, Lease]:
         session = self._session
@@ -156,8 +169,9 @@ class Lock(LockBase, Generic[T]):
     ) -> Coroutine[Any, Any, None]:
         session = self._session
         who = session.runtime.task()  # type: ignore[attr-defined]
-        stack = session.entered.get(who)
-        lease: Any = stack[-1] if stack and stack[-1]._by is self else self._last_entered(who)
+        lease: Any = session.entered.get(who)
+        if lease is None or lease._by is not self:
+            lease = self._last_entered(who)
         return lease._leave(error)  # type: ignore[no-any-return]
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:

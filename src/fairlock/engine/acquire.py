@@ -41,9 +41,10 @@ SPREAD = 0.02
 modules = sys.modules
 
 
-def begin_acquire(session: Session, hold: LeaseBase, trying: bool) -> Any:
+def begin_acquire(session: Session, hold: LeaseBase, trying: bool, soon: bool = False) -> Any:
     """Lead for a new grant, and return the message to send; or join the local queue of one that this client has, or
-    asks for already. Once it leads: return the message again, for a poll.
+    asks for already. Once it leads: return the message again, for a poll. soon: return only its fields behind the
+    ticket, for `acquire_soon`.
 
     None: nothing is sent now, and `acquire` goes on. On any exception the caller must `withdraw`.
     """
@@ -59,11 +60,14 @@ def begin_acquire(session: Session, hold: LeaseBase, trying: bool) -> Any:
             if grant is NOWHERE:
                 return None
     again = request.pool and grant.known
+    listener = session.backend.listener or session.backend.open_listener()
+    known_listener, known_owner, fields = request.known
+    if trying or known_listener is not listener or known_owner is not session.owner:
+        fields = request.fields(not trying, listener, session.owner)
     grant.doubtful = True  # from here on the store may know the ticket
-    message = named(request.message, (
-        grant.ticket, *request.before, not trying, *request.between,
-        session.backend.listener or session.backend.open_listener(), session.owner, *request.after,
-    ))  # fmt: skip
+    if soon:
+        return fields
+    message = named(request.message, (grant.ticket, *fields))
     return message._replace(again=True) if again else message
 
 
@@ -95,24 +99,45 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     doubt: an earlier request may still be under way. On any exception the caller must `withdraw`.
     """
     reply, at, again = answer
-    grant, request, backend = hold._grant, hold._request, session.backend
+    request = hold._request
+    if not isinstance(reply, request.granted):
+        session.heard = at
+        if session.down:
+            session.answered(at)
+        return False
+    if request.pool:
+        request.accept(hold, reply)
+    now = session.clock  # `session.clock()` would take longer: it is not a method
+    if not accept_grant(hold, reply[0], reply[1], at, now(), doubt or again):
+        return False
+    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+        measured = session.measured
+        if measured is None or hold._place or (events.quiet_levels.get(10, True) and "logging" in modules):
+            tell_acquired(session, hold, hold._detail)
+        else:
+            measured.note_acquired((request.name, hold._since - (hold._began or at)))
+    return True
+
+
+def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float, doubt: bool = False) -> bool:
+    """The part of `finish_acquire` for a reply that grants it: with this fence, for `left` microseconds, to a request
+    sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the caller."""
+    grant, request, session = hold._grant, hold._request, hold._session
+    backend = session.backend
     session.heard = at
     if session.down:
         session.answered(at)
-    if not isinstance(reply, request.granted):
-        return False
-    fence, left = reply[0], reply[1]
     grant.fence = fence  # from here on the store knows it, whatever comes
-    grant.doubtful = doubt or again or backend.may_duplicate
-    grant.confirm(at, left, backend.skew)
-    clock = session.clock()
+    grant.doubtful = doubt or backend.may_duplicate
+    if left == request.lease_us and request.renews and not backend.skew:  # as `confirm` does, in fewer steps
+        grant.asked, grant.deadline, grant.renew_at = at, at + request.usable, at + request.third
+    else:
+        grant.confirm(at, left, backend.skew)
     if clock >= grant.deadline or session.closing:
         return False
     queued = grant.since
     if request.together and not came_before(hold, queued):
         return False
-    if request.pool:
-        request.accept(hold, reply)
     if left < request.lease_us:  # it is not confirmed yet, and most are released before that is due
         grant.renew_at = clock + min((grant.deadline - clock) / 3, SOON)
         session.hurried = clock
@@ -127,12 +152,6 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
             session.set_apart(grant)
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
         session.occupied(grant)
-    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        measured = session.measured
-        if measured is None or hold._place or (events.quiet_levels.get(10, True) and "logging" in modules):
-            tell_acquired(session, hold, hold._detail)
-        else:
-            measured.note_acquired((request.name, clock - (hold._began or at)))
     return True
 
 

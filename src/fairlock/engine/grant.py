@@ -47,7 +47,8 @@ class Grant:
         self.request = request
         self.ticket = ticket + request.handle if request.handle else ticket
         self.state = REQUESTING
-        self.holds: list[LeaseBase] = [leader] if leader is not None else []  # the hold that asks, then those that hold
+        # The hold that asks, then those that hold.
+        self.holds: tuple[LeaseBase, ...] = (leader,) if leader is not None else ()
         self.queue: deque[LeaseBase] | None = None  # the holds that wait for the same grant, in the order of arrival
         self.doubtful = False  # a request with this ticket may still be under way, even if a later one was answered
         self.place: tuple[int, int] | None = None  # in the queue of the store: how many are ahead, and its number
@@ -128,7 +129,7 @@ class Grant:
         hold._since = clock
         hold.fence = fence
         self.cap = NEVER if request.max_hold is None else clock + request.max_hold
-        self.holds = [*beside, hold]
+        self.holds = (*beside, hold)
 
 
 class Attached(Grant):
@@ -155,6 +156,8 @@ class LeaseBase(NotPickled):
         "_event",
         "_grant",
         "_home",
+        "_instruction",
+        "_outer",
         "_place",
         "_reason",
         "_released",
@@ -166,6 +169,9 @@ class LeaseBase(NotPickled):
         "_who",
         "fence",
     )  # fmt: skip
+
+    _instruction: int  # of its `with`, in that frame
+    _outer: LeaseBase | None  # the one that the same thread or task has entered before
 
     def __init__(self, session: Session, request: LockRequest, who: Hashable = None) -> None:
         self._session = session
@@ -181,7 +187,7 @@ class LeaseBase(NotPickled):
         self._released = False
         self._reason: LossReason | Literal[""] = ""
         self._home: list[LeaseBase] | None = None
-        self._entered: tuple[FrameType, int] | None = None  # the frame and line of its `with`
+        self._entered: FrameType | None = None  # the frame of its `with`; _instruction and _outer are set then, too
         self._by: object = None  # what it was entered by
         self._event: Event | None = None  # of a hold in the local queue
         self._warn_at: float | None = None  # it waits without limit for what it holds itself: when to warn
@@ -226,8 +232,7 @@ class LeaseBase(NotPickled):
         """Return the file and line of its `with`."""
         if self._entered is None:
             return "?"
-        frame, instruction = self._entered
-        code = frame.f_code
+        code, instruction = self._entered.f_code, self._instruction
         line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
         return f"{code.co_filename.rpartition('/')[2]}:{line or '?'}"
 

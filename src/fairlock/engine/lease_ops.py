@@ -105,7 +105,7 @@ async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
     session.drop_grant(grant)
     over(hold)
     tell_released(session, hold, kind="detached")
-    grant.holds = []
+    grant.holds = ()
     return grant.ticket
 
 

@@ -32,7 +32,7 @@ def stand_by(grant: Grant, hold: LeaseBase, event: Event, clock: float) -> None:
 
 def lead(grant: Grant, heir: LeaseBase) -> None:
     """Make this hold of the local queue the leader from here on."""
-    grant.holds = [heir]
+    grant.holds = (heir,)
     _call(grant, heir)
 
 

@@ -61,9 +61,11 @@ class LockBase(NotPickled):
 
     def _last_entered(self, who: Hashable) -> Any:
         """Return the lease with which the `with` of this very object was entered by this thread or task."""
-        for lease in reversed(self._session.entered.get(who, ())):
+        lease = self._session.entered.get(who)
+        while lease is not None:
             if lease._by is self:
                 return lease
+            lease = lease._outer
         kind = "thread" if self._session.runtime.blocking else "task"
         raise NotHeld(f"This {kind} leaves {self.name!r} without having entered it. Use hold() across {kind}s.")
 

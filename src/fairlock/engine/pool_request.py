@@ -45,16 +45,12 @@ ENDS = {Give: "given back", Finish: "finished", Remove: "removed"}
 class ItemRequest(LockRequest):
     """A request for an item of a pool. Made once for many takes."""
 
-    __slots__ = ("renews", "wanted")
-
-    pool = True
-    message = Seek
-    granted = Taken
+    __slots__ = ("wanted",)
 
     def __init__(self, pool: str, lease: float, wanted: str = "", renews: bool = True, note: str = "") -> None:
         super().__init__(pool, 0, 1, lease, note=note)
         self.wanted = wanted  # a key; '': any item
-        self.renews = renews
+        self.pool, self.message, self.granted, self.renews = True, Seek, Taken, renews
         self.before, self.between, self.after = (self.lease_us,), (), (note, wanted, False)
 
     def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> On:

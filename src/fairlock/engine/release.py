@@ -30,18 +30,19 @@ SEALED = 0.25  # seconds after which a release is tried again that found the row
 modules = sys.modules
 
 
-def begin_release(session: Session, hold: LeaseBase, quiet: bool = False) -> Any:
+def begin_release(session: Session, hold: LeaseBase, quiet: bool = False, soon: bool = False) -> Any:
     """Give the hold back to the next of the local queue, or return the message to send: from here on it is not held.
 
     None: it is over. Raises LeaseLost if it was lost (quiet: not even then). On any other exception, and if the message
-    cannot be sent, the caller must `release`.
+    cannot be sent, the caller must `release`. soon: True instead of a plain Release, for `release_soon`.
     """
     grant = hold._grant
     with session.mutex:
         if hold._released:
             return None
         if not hold._reason:
-            clock, held = session.clock(), grant.state is HELD
+            now, held = session.clock, grant.state is HELD
+            clock = now()
             alone = not grant.queue and len(grant.holds) == 1 and grant.holds[0] is hold
             if held and not alone and _leave_to_others(session, grant, hold, clock):
                 over(hold)
@@ -51,7 +52,8 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False) -> Any
                     grant.state = RELEASING
                 if hold._request.at_least is not None or hold._request.pool:
                     return hold._request.release_message(session, grant, hold)
-                return named(Release, (grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence, None))
+                doubt = grant.doubtful or session.backend.may_duplicate
+                return named(Release, (grant.ticket, doubt, hold.fence, None)) if doubt or not soon else True
     if not hold._reason:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
             tell_released(session, hold, hold._detail)
@@ -63,11 +65,16 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False) -> Any
     return None
 
 
+def plain_release(hold: LeaseBase) -> Release:
+    """Return the message for which `begin_release` has returned True."""
+    return Release(hold._grant.ticket, False, hold.fence)
+
+
 def _leave_to_others(session: Session, grant: Grant, hold: LeaseBase, clock: float) -> bool:
     """Under the mutex: return True if the grant stays with others of this client, so that nothing is sent."""
     if len(grant.holds) != 1 or grant.holds[0] is not hold:
         if not passed_on(grant, hold):
-            grant.holds.remove(hold)  # readers that share a grant: the last one releases it
+            grant.holds = tuple([h for h in grant.holds if h is not hold])  # readers: the last one releases it
         return True
     if grant.queue and not session.closing and may_pass_on(grant, clock):
         pass_on(grant, clock)
@@ -84,9 +91,6 @@ def finish_release(
     """
     reply, at, again = answer
     grant, request = hold._grant, hold._request
-    session.heard = at
-    if session.down:
-        session.answered(at)
     kept = reply == RELEASED_NOW or request.gave_up(reply)
     if not kept and not request.ends_exactly(hold):
         if grant.since < grant.deadline:
@@ -95,20 +99,7 @@ def finish_release(
             kept = again or repeated or session.backend.may_duplicate or grant.deadline <= session.clock()
         if session.closing:
             kept = True  # close() also releases what other threads are releasing: a missing grant proves nothing
-    key = request.key or grant.ticket
-    with session.mutex:
-        if session.pending_releases:
-            session.pending_releases.pop(grant.ticket, None)
-        noticed = grant.loss is not None  # while the request was under way
-        if not noticed:
-            grant.state = RELEASED if kept else LOST
-        alone = not (grant.queue or request.together) and session.grants.get(key) is grant
-        if alone:
-            del session.grants[key]
-    if not alone:
-        session.drop_grant(grant)
-    over(hold)
-    grant.holds = []  # or the two would keep each other alive until a garbage collection
+    noticed = accept_release(hold, at, kept)
     if kept:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
             measured = session.measured
@@ -126,6 +117,30 @@ def finish_release(
         tell_lost(session, hold, "expired", grant.loss.story)
     if not quiet:
         raise hold._loss()
+
+
+def accept_release(hold: LeaseBase, at: float, kept: bool = True) -> bool:
+    """The part of `finish_release` that ends the hold: kept: it was held until then. Return True if its loss was
+    noticed while the request was under way. The reader of the replies to tasks calls it for each of them."""
+    grant, request, session = hold._grant, hold._request, hold._session
+    session.heard = at
+    if session.down:
+        session.answered(at)
+    key = request.key or grant.ticket
+    with session.mutex:
+        if session.pending_releases:
+            session.pending_releases.pop(grant.ticket, None)
+        noticed = grant.loss is not None  # while the request was under way
+        if not noticed:
+            grant.state = RELEASED if kept else LOST
+        alone = not (grant.queue or request.together) and session.grants.get(key) is grant
+        if alone:
+            del session.grants[key]
+    if not alone:
+        session.drop_grant(grant)
+    over(hold)
+    grant.holds = ()  # or the two would keep each other alive until a garbage collection
+    return noticed
 
 
 async def release(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 PASSES = 32
 BLOCK = PASSES + 1  # fences: one for the first holder, one for each to which it is passed on
 
-WORKED_OUT = ("after", "before", "between", "block", "key", "lease_us", "together")
+WORKED_OUT = ("after", "before", "between", "block", "granted", "key", "known", "lease_us", "message", "pool",
+              "renews", "third", "together", "usable")  # fmt: skip
 named: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
@@ -33,24 +34,26 @@ class LockRequest:
         "block",
         "capacity",
         "fair",
+        "granted",
         "handle",
         "handoff",
         "key",
+        "known",
         "lease",
         "lease_us",
         "max_hold",
+        "message",
         "name",
         "note",
         "on_asked",
         "on_lost",
+        "pool",
+        "renews",
+        "third",
         "together",
+        "usable",
         "weight",
     )  # fmt: skip
-
-    pool = False
-    message: type[Any] = Acquire
-    granted: type[Any] = Granted
-    renews = True
 
     def __init__(
         self,
@@ -68,10 +71,16 @@ class LockRequest:
         on_asked: Callable[[LeaseBase], object] | None = None,
     ) -> None:
         self.name = name
+        self.pool = False
+        self.message: type[Any] = Acquire
+        self.granted: type[Any] = Granted
+        self.renews = True
         self.capacity = capacity
         self.weight = weight
         self.lease = lease
         self.lease_us = int(lease * 1e6)
+        self.third = lease / 3  # when it is renewed
+        self.usable = lease - lease / 10  # what is left of it less the margin, without the skew of a store
         self.fair = fair
         self.handoff = handoff
         self.note = note
@@ -80,12 +89,13 @@ class LockRequest:
         self.on_lost = on_lost
         self.on_asked = on_asked
         self.handle = handle  # the end of its tickets, by which others find it with a secret: see lease_handles.py
-        self.key: tuple[str, int, float] | None = None
-        """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own."""
+        self.key: str | None = None
+        """Requests with the same key share a grant: same name, weight and lease. None: it needs a grant of its own.
+        It is a text, because Python computes the hash of a text only once. No ticket begins with a space."""
         self.block = 1
         shared = capacity == EXCLUSIVE and fair and handoff and at_least is None and not handle
         if shared and (weight == EXCLUSIVE or max_hold is None):
-            self.key = name, weight, lease
+            self.key = f" {weight} {lease} {name}"
             if weight == EXCLUSIVE:
                 self.block = BLOCK
         self.together = self.key is not None and weight != EXCLUSIVE  # those who wait for it get it together
@@ -93,6 +103,9 @@ class LockRequest:
         self.before: tuple[Any, ...] = capacity, weight, self.lease_us
         self.between: tuple[Any, ...] = fair, self.block
         self.after: tuple[Any, ...] = (note,)
+        self.known: tuple[Any, ...] = None, None, ()
+        """The listener and the owner of the last message, and all of its fields but the ticket. Read it once: another
+        thread may replace it."""
 
     def but(self, **changes: Any) -> LockRequest:
         """Return a copy with other values."""
@@ -100,6 +113,13 @@ class LockRequest:
         return LockRequest(**(same | changes))
 
     # -- messages
+
+    def fields(self, wait: bool, listener: str, owner: str) -> tuple[Any, ...]:
+        """Return the fields of the message behind its ticket, and keep them for the next one."""
+        fields = *self.before, wait, *self.between, listener, owner, *self.after
+        if wait:
+            self.known = listener, owner, fields
+        return fields
 
     def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> Any:
         """Return the message that gives this grant up; with `at_least` it may have to stay closed for a while."""

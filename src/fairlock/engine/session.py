@@ -75,7 +75,7 @@ class Session:
         self.mutex = runtime.mutex()
         self.grants: dict[object, Grant] = {}
         self.pending_releases: dict[str, PendingRelease] = {}
-        self.entered: dict[Hashable, list[LeaseBase]] = {}  # by `with`, of each thread or task, the innermost last
+        self.entered: dict[Hashable, LeaseBase] = {}  # the innermost `with` of each thread or task: see `entered_by`
         self.release_requests: dict[str, ReleaseRequest] = {}  # by ticket, of grants that are held or were lately
         self.nested: dict[tuple[str, Hashable], LeaseBase] = {}  # reentrant holds, by thread or task
         self.cancels: dict[LeaseBase, Cancel] = {}  # waits that can be cancelled, and by what
@@ -96,7 +96,7 @@ class Session:
         self.watching = False
         self.watch_at = 0.0
         self.passed_on = False  # a lock was passed on between threads or tasks of this client
-        self._number = map("%08x".__mod__, count(1)).__next__
+        self._numbers = count(1)
         self._prefix, self._salt = os.urandom(9).hex(), salt()
         follow(self)
 
@@ -106,8 +106,8 @@ class Session:
         The digits of the thread find deadlocks. They are 0 if it is not known: as soon as this client has passed on
         a lock from one thread or task to another, a ticket does not show any more which of them holds it.
         """
-        known = who is not None and not self.passed_on
-        return self._prefix + ("%06x" % ((hash(who) ^ self._salt) & 0xFFFFFF) if known else "000000") + self._number()
+        mark = 0 if who is None or self.passed_on else (hash(who) ^ self._salt) & 0xFFFFFF
+        return f"{self._prefix}{mark:06x}{next(self._numbers):08x}"
 
     def thread(self, who: Hashable) -> str:
         """Return the number of this thread or task as a ticket has it."""

@@ -66,7 +66,7 @@ async def _again(session: Session, hold: LeaseBase) -> bool:
             if grant.weight < request.weight:
                 return False
             hold._grant, hold._since, hold.fence = grant, clock, first.fence
-            grant.holds = [*grant.holds, hold]
+            grant.holds = (*grant.holds, hold)
             hold._ended = True  # it has no events: the first one has
             return True
         del session.nested[request.name, who]
@@ -85,7 +85,7 @@ def undo(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
 
 async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
     request = hold._request
-    held = [h for h in session.entered.get(hold._who, ()) if h.name == request.name and h.held]
+    held = [h for h in entered_by(session, hold._who) if h.name == request.name and h.held]
     for left in [h for h in held if _was_left(h)]:
         held.remove(left)
         no_longer_entered(session, left)
@@ -98,7 +98,7 @@ async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
     if sum(h._grant.weight for h in held) + request.weight > limit:
         kind = "thread" if session.runtime.blocking else "task"
         raise AlreadyHeld(
-            f"This {kind} already holds {request.name!r} (with, {held[-1]._where}); waiting would never end. "
+            f"This {kind} already holds {request.name!r} (with, {held[0]._where}); waiting would never end. "
             "Use reentrant=True or another name."
         )
 
@@ -113,25 +113,53 @@ def _was_left(hold: LeaseBase) -> bool:
         return False
     from opcode import opmap
 
-    frame, instruction = hold._entered
+    frame, instruction = hold._entered, hold._instruction
     code = frame.f_code.co_code
     return frame.f_lasti == instruction and code[instruction] == opmap.get("BEFORE_WITH")
 
 
 def enter(session: Session, hold: LeaseBase, frame: FrameType) -> None:
     """Mark a hold as entered by a `with` in this frame."""
-    hold._entered = frame, frame.f_lasti
-    session.entered.setdefault(hold._who, []).append(hold)
+    hold._outer = session.entered.get(hold._who)  # first: a Ctrl-C may come between any two lines
+    hold._instruction, hold._entered = frame.f_lasti, frame
+    session.entered[hold._who] = hold
+
+
+def entered_by(session: Session, who: Hashable) -> list[LeaseBase]:
+    """Return the holds that this thread or task has entered by `with`, the innermost first."""
+    found, hold = [], session.entered.get(who)
+    while hold is not None:
+        found.append(hold)
+        hold = hold._outer
+    return found
+
+
+def enter_instead(session: Session, old: LeaseBase, new: LeaseBase) -> None:
+    """Put a hold into the place of another one that the same thread or task has entered: its `with` leaves this one."""
+    new._by = old._by
+    found = entered_by(session, old._who)
+    if old in found:
+        place = found.index(old)
+        new._outer, new._instruction, new._entered = old._outer, old._instruction, old._entered
+        if place:
+            found[place - 1]._outer = new
+        else:
+            session.entered[new._who] = new
 
 
 def no_longer_entered(session: Session, hold: LeaseBase) -> None:
-    stack = session.entered.get(hold._who)
-    if stack is not None:
-        if stack and stack[-1] is hold:
-            stack.pop()
-        elif hold in stack:
-            stack.remove(hold)
-        if not stack:
+    if hold._entered is not None and hold._outer is None and session.entered.get(hold._who) is hold:
+        del session.entered[hold._who]
+        hold._entered = None
+        return
+    found = entered_by(session, hold._who)
+    if hold in found:
+        place, outer = found.index(hold), hold._outer
+        if place:
+            found[place - 1]._outer = outer
+        elif outer is not None:
+            session.entered[hold._who] = outer
+        else:
             session.entered.pop(hold._who, None)
     hold._entered = None  # or the frame and its objects would live as long as the lease
 

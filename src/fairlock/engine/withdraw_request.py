@@ -45,7 +45,7 @@ async def move_out(session: Session, grant: Grant) -> None:
         session.give_up(grant, session.clock() + 1.0, leave_tombstone=False)
         grant.state = RELEASING
     session.drop_grant(grant)
-    grant.holds = []
+    grant.holds = ()
     if await flush_release(session, grant.ticket, session.clock() + QUICKLY):
         grant.state = RELEASED
 
@@ -76,7 +76,7 @@ async def step_down(session: Session, hold: LeaseBase) -> None:
         session.hand_down(grant)
         session.grants.pop(grant.ticket, None)
         grant.state = RELEASING if known else RELEASED
-        grant.holds = []
+        grant.holds = ()
     if known and await flush_release(session, grant.ticket, session.clock() + QUICKLY):
         grant.state = RELEASED
 

@@ -431,6 +431,15 @@ class SeenLock(NamedTuple):
     state: LockState | RecordDamaged
 
 
+Soon = Awaitable["bool | None"]
+"""Of a request for a task: see `acquire_soon`."""
+Accept = Callable[[Any, int, int, float, float], bool]
+"""Called with the hold, its fence, its microseconds, the client's clock before the request, and now. Returns False if
+it came too late."""
+AcceptRelease = Callable[[Any, float], object]
+"""Called with the hold, and the client's clock before the request."""
+
+
 class Answer(NamedTuple):
     reply: Reply
     at: float  # the client's clock before the request that sampled the time this reply rests on
@@ -484,12 +493,18 @@ class Backend(ABC):
         """
         return await one_by_one(self.call, calls)
 
-    def call_soon(self, name: str, command: Command) -> Awaitable[Answer | None] | None:
-        """Make the same step for a task: a future that the reader of the reply completes, so no coroutine is needed.
+    def acquire_soon(self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept) -> Soon | None:
+        """Send an Acquire with this ticket and these fields behind it, for a task: return a future that the reader of
+        the reply completes, so no coroutine is needed. All of one turn of the loop go out in one write.
 
-        All of one turn of the loop go out in one write. None, now or as its result: it was not made, use `call`.
-        OutcomeUnknown, when it is awaited: no reply came.
+        If it is granted, the reader calls `accept`, and its result is the result of the future. None, now or as its
+        result: it was not made, use `call`. OutcomeUnknown, when it is awaited: no reply came.
         """
+        return None
+
+    def release_soon(self, name: str, ticket: str, fence: int, hold: Any, accept: AcceptRelease) -> Soon | None:
+        """The same for a Release without a tombstone. If it was held until then, the reader calls `accept`, and the
+        result of the future is True."""
         return None
 
     async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
@@ -647,10 +662,6 @@ class Pools(ABC):
 
         Raises OutcomeUnknown if it was sent and no reply came.
         """
-        return None
-
-    def call_soon(self, pool: str, order: Order) -> Awaitable[PoolAnswer | None] | None:
-        """Make the same step for a task, as Backend.call_soon does; None: it was not made, use `call`."""
         return None
 
     async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:

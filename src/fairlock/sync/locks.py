@@ -100,8 +100,9 @@ class Lock(LockBase, Generic[T]):
             if not acquire_release.acquire(session, lease, limit, self._reentrant, self._holds):
                 raise run(with_block.timed_out(session, lease, limit or 0.0))
             lease._by = by
-            lease._entered = frame, frame.f_lasti
-            session.entered.setdefault(lease._who, []).append(lease)
+            lease._outer = session.entered.get(lease._who)
+            lease._instruction, lease._entered = frame.f_lasti, frame
+            session.entered[lease._who] = lease
             if limit is not None:
                 deadline.end()
             return lease
@@ -115,13 +116,13 @@ class Lock(LockBase, Generic[T]):
         session = self._session
         try:
             who = me.token
-            stack = session.entered.get(who)
-            if stack and stack[-1]._by is self:
-                lease = stack[-1]
-                if len(stack) == 1:
+            top = session.entered.get(who)
+            if top is not None and top._by is self:
+                lease = top
+                if lease._outer is None:
                     del session.entered[who]
                 else:
-                    stack.pop()
+                    session.entered[who] = lease._outer
                 lease._entered = None
             else:
                 lease = self._last_entered(who)
@@ -162,11 +163,7 @@ class Lock(LockBase, Generic[T]):
         for old in saved:
             new = self._get(self._request, None)
             assert new is not None
-            new._entered, new._by = old._entered, old._by
-            stack = self._session.entered.get(new._who, [])
-            for place, each in enumerate(stack):
-                if each is old:
-                    stack[place] = new
+            with_block.enter_instead(self._session, old, new)
             if old._reason:  # in the very moment of the wait: the `with` around it must learn of it
                 loss = old._grant.loss
                 self._session.lose(new._grant, old._reason, loss.story if loss is not None else "")

@@ -175,8 +175,11 @@ class FaultyBackend(_Faulty, Backend):
     def call_nowait(self, name: str, command: Command) -> Answer | None:
         return None  # or it would go past the faults
 
-    def call_soon(self, name: str, command: Command) -> None:
+    def acquire_soon(self, *_: Any) -> None:
         return None  # and so would this
+
+    def release_soon(self, *_: Any) -> None:
+        return None
 
     batch_size = 1
     call_many = Backend.call_many  # each step by itself, with its own fault
@@ -228,9 +231,6 @@ class FaultyPools(_Faulty, Pools):
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         return None  # or it would go past the faults
-
-    def call_soon(self, pool: str, order: Order) -> None:
-        return None
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
         await (

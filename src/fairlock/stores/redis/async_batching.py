@@ -9,11 +9,10 @@ go out in one write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...rules.locks import Acquire, Granted, Release, Released
-from ..base import Answer
+from ..base import Accept, AcceptRelease
 from .async_connection import AsyncNode, PendingRequest, fail
 from .encoding import pack, sized
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
@@ -21,12 +20,9 @@ from .packed_commands import PackedCommands
 from .reply_reader import ReplyError
 
 if TYPE_CHECKING:
-    from ...rules.locks import Command
     from .store import RedisBackend
 
 MOST = 128  # locks in one script: all other clients wait while it runs, and more gain nothing
-RELEASED = Released(True)
-new: Any = tuple.__new__
 Future = asyncio.Future
 BATCH_ACQUIRE, BATCH_RELEASE = make_batch(FAST_ACQUIRE), make_batch(FAST_RELEASE)
 
@@ -34,26 +30,31 @@ BATCH_ACQUIRE, BATCH_RELEASE = make_batch(FAST_ACQUIRE), make_batch(FAST_RELEASE
 class Batch:
     """Many locks, one script, one reply. A future with None: the caller must use the dispatcher."""
 
-    __slots__ = ("again", "at", "fences", "futures", "lease", "locks", "node", "tail", "tickets")
+    __slots__ = ("accept", "again", "at", "clock", "entries", "lease", "node", "tail")
     alone: Script
     batch: Script
     own: int  # how many arguments each lock has for itself
     shared: int  # how many are the same for all
 
-    def __init__(self, node: AsyncNode, tail: bytes, at: float, command: Any) -> None:
+    def __init__(
+        self, node: AsyncNode, clock: Callable[[], float], accept: Any, tail: bytes = b"", lease: int = 0
+    ) -> None:
         self.node = node
+        self.clock = clock
+        self.at = clock()  # before the first of them: a lease counts from then
+        self.accept = accept
         self.tail = tail  # the arguments that are the same for all, packed
-        self.at = at  # the client's clock before the first of them: a lease counts from then
-        self.lease = command[3]  # of an Acquire: the same for all
-        self.locks: list[PackedCommands] = []
-        self.futures: list[asyncio.Future[Any]] = []
-        self.tickets: list[str] = []
-        self.fences: list[str] = []  # of releases
+        self.lease = lease  # of acquires: the same for all
+        # Of each lock: its future, its hold, its packed commands, its ticket and, for a release, its fence. One list of
+        # them all: it is built, and taken apart, with fewer steps than one list of each, or one object for each lock.
+        self.entries: list[Any] = []
         self.again = False
 
     def payload(self) -> bytes:
-        count = len(self.locks)
-        words = b"".join([commands.packed_key for commands in self.locks])
+        width = 3 + self.own
+        locks, tickets = self.entries[2::width], self.entries[3::width]
+        count = len(locks)
+        words = b"".join([commands.packed_key for commands in locks])
         if count == 1:
             script, size = self.alone, 4 + self.own + self.shared
         else:
@@ -61,33 +62,27 @@ class Batch:
             words += b"$1\r\n%d\r\n" % self.own
         keys = b"%d" % count
         start = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%b\r\n" % (size, script.sha.encode(), len(keys), keys)
-        fences = column(self.fences) if self.fences else b""
-        return b"".join((start, words, column(self.tickets, sized), fences, self.tail))
+        fences = column([*map(str, self.entries[4::width])]) if self.own == 2 else b""
+        return b"".join((start, words, column(tickets, sized), fences, self.tail))
 
     def receive(self, reply: Any) -> bool:
         if type(reply) is ReplyError and str(reply).startswith("NOSCRIPT") and not self.again:
             self.again = True
-            load = pack("SCRIPT", "LOAD", (self.alone if len(self.futures) == 1 else self.batch).text)
+            load = pack("SCRIPT", "LOAD", (self.alone if len(self.entries) == 3 + self.own else self.batch).text)
             self.node.send(PendingRequest(self.node.loop.create_future(), 1), load)
             self.node.send(self, self)
             return True
-        if type(reply) is not list:
-            reply = [reply] * len(self.futures)
-        at, lease = self.at, self.lease
-        released = new(Answer, (RELEASED, at, False)) if self.fences else None
-        for number, (future, found) in enumerate(zip(self.futures, reply, strict=True)):
-            if type(found) is int:
-                answer = released or new(Answer, (new(Granted, (found, lease, None)), at, False))
-            else:
-                answer = None
-                if found is None:
-                    self.locks[number].contended = True
-            if not future.done():
-                future.set_result(answer)
+        width = 3 + self.own
+        futures, holds, locks = self.entries[::width], self.entries[1::width], self.entries[2::width]
+        self.complete(zip(futures, holds, reply if type(reply) is list else [reply] * len(futures), locks, strict=True))
         return True
 
+    def complete(self, replies: Iterable[Any]) -> None:
+        """Take the reply to each lock: its future, its hold, the reply, its packed commands."""
+        raise NotImplementedError
+
     def end(self, error: Callable[[], Exception]) -> None:
-        for future in self.futures:
+        for future in self.entries[:: 3 + self.own]:
             fail(future, error())
 
 
@@ -95,10 +90,36 @@ class AcquireBatch(Batch):
     __slots__ = ()
     alone, batch, own, shared = FAST_ACQUIRE, BATCH_ACQUIRE, 1, 3
 
+    def complete(self, replies: Iterable[Any]) -> None:
+        accept, lease, at, clock = self.accept, self.lease, self.at, self.clock()
+        for future, hold, found, commands in replies:
+            if future.done():
+                continue  # it was cancelled, and gives back what it may have
+            if type(found) is int:
+                try:
+                    future.set_result(accept(hold, found, lease, at, clock))
+                except Exception as error:
+                    fail(future, error)
+            else:
+                commands.contended |= found is None
+                future.set_result(None)
+
 
 class ReleaseBatch(Batch):
     __slots__ = ()
     alone, batch, own, shared = FAST_RELEASE, BATCH_RELEASE, 2, 0
+
+    def complete(self, replies: Iterable[Any]) -> None:
+        accept, at = self.accept, self.at
+        for future, hold, found, commands in replies:
+            if future.done():
+                continue  # it is sent again
+            if type(found) is int:
+                accept(hold, at)
+                future.set_result(True)
+            else:
+                commands.contended |= found is None
+                future.set_result(None)
 
 
 def column(words: Sequence[str], whole: Callable[[bytes], bytes] = bytes) -> bytes:
@@ -117,57 +138,66 @@ def column(words: Sequence[str], whole: Callable[[bytes], bytes] = bytes) -> byt
 class Batcher:
     """Acquires and releases of tasks, by batches."""
 
-    __slots__ = ("_backend", "_commands", "_node", "_topology")
+    __slots__ = ("_backend", "_clock", "_commands", "_node", "_topology")
 
     def __init__(self, backend: RedisBackend) -> None:
         self._backend = backend
         self._commands = backend._commands
+        self._clock = backend.runtime.clock
         self._topology = backend.topology
         self._node: AsyncNode | None = None if backend.topology.many else backend.topology.nodes()[0]
 
-    def call_soon(self, name: str, command: Command) -> asyncio.Future[Answer | None] | None:
-        """Return a future of the answer, or of None. None instead of a future: nothing was sent."""
-        commands = self._commands.get(name) or self._backend.commands_for(name)
-        if commands.contended:
-            return None
-        if type(command) is Acquire:
-            fields, tail = commands.last
-            if command[1:] != fields:
-                tail = commands.pack_tail(command)
-            if not tail:
-                return None
-        elif type(command) is not Release or command[1] or not command[2] or command[3]:
-            return None
-        else:
-            tail = b""
+    def acquire_soon(
+        self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept
+    ) -> asyncio.Future[bool | None] | None:
+        """See Backend.acquire_soon."""
+        commands = self._commands.get(name)
+        if commands is None:
+            commands = self._backend.commands_for(name)
+        last, tail = commands.last
+        if fields is not last and fields != last:
+            tail = commands.pack_tail(fields)
         node = self._node or self._node_of(commands)
-        if node is None:
+        if commands.contended or not tail or node is None or node.pipe is None:
             return None
         batch: Batch | None = node.open_batches.get(tail)
-        at = batch.at if batch is not None else self._backend.runtime.clock()
-        batch = batch or self._open(node, tail, at, command)
         if batch is None:
-            return None
-        future: asyncio.Future[Answer | None] = Future(loop=node.loop)
-        batch.futures.append(future)
-        batch.tickets.append(command[0])
-        if not tail:
-            batch.fences.append(str(command[2]))
-        locks = batch.locks
-        locks.append(commands)
-        if len(locks) == MOST:
+            batch = AcquireBatch(node, self._clock, accept, tail, fields[2])
+            self._open(batch)
+        future: asyncio.Future[bool | None] = Future(loop=node.loop)
+        entries = batch.entries
+        entries += future, hold, commands, ticket
+        if len(entries) == 4 * MOST:
             node.flush()  # the server can begin
         return future
 
-    def _open(self, node: AsyncNode, tail: bytes, at: float, command: Command) -> Batch | None:
-        """Begin a batch. It is sent at the end of this turn of the loop, or when it is full."""
-        if node.pipe is None:
+    def release_soon(
+        self, name: str, ticket: str, fence: int, hold: Any, accept: AcceptRelease
+    ) -> asyncio.Future[bool | None] | None:
+        """See Backend.release_soon."""
+        commands = self._commands.get(name)
+        if commands is None:
+            commands = self._backend.commands_for(name)
+        node = self._node or self._node_of(commands)
+        if commands.contended or node is None or node.pipe is None:
             return None
-        batch = (AcquireBatch if tail else ReleaseBatch)(node, tail, at, command)
+        batch: Batch | None = node.open_batches.get(b"")
+        if batch is None:
+            batch = ReleaseBatch(node, self._clock, accept)
+            self._open(batch)
+        future: asyncio.Future[bool | None] = Future(loop=node.loop)
+        entries = batch.entries
+        entries += future, hold, commands, ticket, fence
+        if len(entries) == 5 * MOST:
+            node.flush()
+        return future
+
+    def _open(self, batch: Batch) -> None:
+        """Begin a batch. It is sent at the end of this turn of the loop, or when it is full."""
+        node = batch.node
         node.send(batch, batch)
         if self._node is not None:  # in a cluster no script may use keys of two slots
-            node.open_batches[tail] = batch
-        return batch
+            node.open_batches[batch.tail] = batch
 
     def _node_of(self, commands: PackedCommands) -> AsyncNode | None:
         """In a cluster: the server of this lock, if it is known."""

@@ -37,8 +37,8 @@ class NowaitCalls:
         commands = self._commands.get(name)
         if commands is None or not self._nowait:
             return None
-        at = self._clock()
-        node = self._only_node
+        clock, node = self._clock, self._only_node
+        at = clock()
         if node is None:
             try:
                 node = self._node_of(commands.slot)

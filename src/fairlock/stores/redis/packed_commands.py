@@ -44,7 +44,7 @@ class PackedCommands:
             ticket = command[0].encode()
             fields, tail = self.last
             if command[1:] != fields:
-                tail = self.pack_tail(command)
+                tail = self.pack_tail(command[1:])
             if not tail:
                 return None
             if len(ticket) == USUAL:
@@ -57,14 +57,13 @@ class PackedCommands:
             return begin_evalsha(FAST_RELEASE, self.keys[:1], 2) + pack_args(*encoding.fast_args(command))
         return None
 
-    def pack_tail(self, command: Acquire) -> bytes:
-        """Pack everything behind the ticket for fast_acquire.lua, and keep it; b'' if it does not support this command.
-
-        All locks of a client share these bytes, so a batch is found by them.
+    def pack_tail(self, fields: tuple[Any, ...]) -> bytes:
+        """Pack these fields of an Acquire, all behind the ticket, for fast_acquire.lua, and keep them; b'' if it does
+        not support them. All locks of a client share these bytes, so a batch is found by them.
         """
-        fields = command[1:]
         tail = _tails.get(fields)
         if tail is None:
+            command = Acquire("", *fields)
             tail = pack_args(*encoding.fast_tail(command)) if 1 <= command.weight <= command.capacity else b""
             if len(_tails) >= KNOWN:
                 _tails.clear()

@@ -7,14 +7,14 @@ handles its failures; the listeners receive the wake-ups.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from redis.crc import key_slot
 
 from ...errors import RecordDamaged, StoreError
 from ...rules.locks import Acquire, Command, Detach, Granted, Release, Released, Renew
-from ..base import NEVER, Answer, Backend, OutcomeUnknown, Pushed, Runtime
+from ..base import NEVER, Accept, Answer, Backend, OutcomeUnknown, Pushed, Runtime, Soon
 from ..shared_connections import Share
 from . import encoding, errors
 from .audit_lines import AuditLists
@@ -63,6 +63,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
         self._nowait = runtime.blocking and not min_replicas
         self._commands: dict[str, PackedCommands] = {}
+        self.skew, self.may_duplicate = Backend.skew, Backend.may_duplicate  # found sooner here than in the class
         self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
         self._breaks = self.listeners.breaks + topology.breaks
         self.index = NameIndex(self)
@@ -70,14 +71,15 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     # -- one step
 
-    def call_soon(self, name: str, command: Command) -> Awaitable[Answer | None] | None:
-        """For tasks: acquire or release by a batch, one message for each turn of the loop."""
+    def acquire_soon(self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept) -> Soon | None:
+        """For tasks: by a batch, one message for each turn of the loop."""
         if self.runtime.blocking or self._confirm:
             return None
         from .async_batching import Batcher
 
-        self.call_soon = Batcher(self).call_soon  # type: ignore[method-assign]
-        return self.call_soon(name, command)
+        batcher = Batcher(self)
+        self.acquire_soon, self.release_soon = batcher.acquire_soon, batcher.release_soon  # type: ignore[method-assign]
+        return self.acquire_soon(name, ticket, fields, hold, accept)
 
     async def call(self, name: str, command: Command) -> Answer:
         try:
