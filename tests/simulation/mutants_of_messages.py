@@ -22,6 +22,7 @@ MUTANTS = [
         time.a_deadline_counts_from_the_request_not_from_the_reply, ACQUIRE,
         "grant.confirm(at, left, backend.skew)",
         "grant.confirm(session.clock(), left, backend.skew)",
+        (ACQUIRE, "at, at + request.usable, at + request.third", "at, clock + request.usable, clock + request.third"),
     ),
     Mutant(
         "a renewal counts from its reply",
@@ -34,6 +35,7 @@ MUTANTS = [
         time.a_margin_covers_a_slow_clock, GRANT,
         "deadline = at + seconds - margin",
         "deadline = at + seconds",
+        (REQUEST, "self.usable = lease - lease / 10", "self.usable = lease"),
     ),
     Mutant(
         "the deadline counts from the write, not from the read that sampled the time",
@@ -83,6 +85,7 @@ MUTANTS = [
         time.a_renewal_comes_in_time, GRANT,
         "self.renew_at = at + seconds / 3 if",
         "self.renew_at = at + seconds if",
+        (REQUEST, "self.third = lease / 3", "self.third = lease"),
     ),
     Mutant(
         "the keeper is not woken for a grant that is due sooner",
