@@ -2,7 +2,7 @@
 
 Every call has the same shape: `begin_…` is pure bookkeeping and returns the message to send; one exchange with the
 store; `finish_…` says what the reply means. The exchange is a plain call for a thread (`call_nowait`) and a future for
-a task (`call_soon`). Only what has to wait is a coroutine.
+a task (`acquire_soon`, `release_soon`). Only what has to wait is a coroutine.
 
 In reading order:
 
