@@ -2,7 +2,8 @@
 
 There may be thousands of tasks, and there are few connections. The tasks wait for one in the order in which they came,
 as long as replies arrive: a crowd is no sign of a server that hangs. (The pool of SQLAlchemy fails each of them after
-the same time, however busy the server is.)
+the same time, however busy the server is.) A statement that may wait for a locked row leaves the last free connection
+to one that does not, and is passed by it.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from ..deadline import left, over
 from . import errors
 from .executor import Executor, Result
 from .schema import Statement
-from .url import CONNECTIONS, Address
+from .url import CONNECTIONS, RESERVED, Address
 
 
 class AsyncExecutor(Executor):
@@ -26,14 +27,15 @@ class AsyncExecutor(Executor):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         self._free = CONNECTIONS
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], int]] = deque()  # with how many connections it leaves to others
         self._replies = 0
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Result:
-        if self._free > 0:
+        spared = RESERVED if statement.may_wait else 0
+        if self._free > spared:
             self._free -= 1
         else:
-            await self._wait_for_a_connection()
+            await self._wait_for_a_connection(spared)
         try:
             result = await self._run(statement, values)
             self._replies += 1
@@ -44,10 +46,10 @@ class AsyncExecutor(Executor):
         finally:
             self._next()
 
-    async def _wait_for_a_connection(self) -> None:
+    async def _wait_for_a_connection(self, spared: int) -> None:
         """Wait until it is this task's turn. StoreError if no task got a reply for as long as a reply may take."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(mine)
+        self._queue.append((mine, spared))
         try:
             while not mine.done():
                 before = self._replies
@@ -62,13 +64,19 @@ class AsyncExecutor(Executor):
             raise
 
     def _next(self) -> None:
-        """A connection is free: it is the turn of the next task that waits."""
-        while self._queue:
-            heir = self._queue.popleft()
-            if not heir.done():
-                heir.set_result(None)
-                return
+        """A connection is free: it is the turn of the next task that waits and may use it."""
         self._free += 1
+        passed: list[tuple[asyncio.Future[None], int]] = []
+        while self._queue and self._free:
+            heir, spared = self._queue.popleft()
+            if heir.done():
+                continue
+            if self._free > spared:
+                self._free -= 1
+                heir.set_result(None)
+                break
+            passed.append((heir, spared))
+        self._queue.extendleft(reversed(passed))
 
     async def _run(self, statement: Statement, values: dict[str, Any]) -> Result:
         if self._uses_libpq and self._parked and values:
@@ -77,7 +85,7 @@ class AsyncExecutor(Executor):
                 return found
         try:
             async with asyncio.timeout(left(self._timeout * 2)):  # drivers that have no limit of their own
-                return await greenlet_spawn(self.execute, statement, values)
+                return await greenlet_spawn(self._execute, statement, values)
         except TimeoutError:
             raise OutcomeUnknown("no answer came in time") from None
 

@@ -184,7 +184,7 @@ class PostgreSQL(Dialect):
         self.write_and_notify = self._compile(self._shown(self._updating().where(self._in_time()), True))
         self.notify = self._compile(sa.select(self._notifying()))
         self.read_many = self._compile(sa.text(READ_MANY), True)
-        self.write_many = self._compile(sa.text(WRITE_MANY))
+        self.write_many = self._compile(sa.text(WRITE_MANY))._replace(may_wait=False)
 
     def clock(self) -> Any:
         # Never now(), which stands still in a transaction.
@@ -243,7 +243,7 @@ class MariaDB(Dialect):
         super().__init__(dialect)
         if getattr(dialect, "is_mariadb", False):  # MySQL has no such prefix
             now = "SET STATEMENT innodb_lock_wait_timeout=0 FOR "
-            self.write_unlocked = self.write._replace(text=now + self.write.text)
+            self.write_unlocked = self.write._replace(text=now + self.write.text, may_wait=False)
 
     def _in_time(self) -> Any:
         return sa.func.last_insert_id(self.clock()).between(number("now"), number("now") + FRESH)

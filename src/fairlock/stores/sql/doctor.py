@@ -45,7 +45,7 @@ async def _call(store: "SqlStore", questions: dict[str, str]) -> dict[str, str]:
     answers = {}
     for text, name in questions.items():
         try:
-            rows = (await store.executor.run(Statement(text, (), True, True), {})).rows
+            rows = (await store.executor.run(Statement(text, (), True, True, False), {})).rows
             answers[name] = str(rows[0][0])
         except StoreError:
             pass  # not allowed, so not known

@@ -81,7 +81,7 @@ class Items:
             both = just.outerjoin(done, sa.true()).outerjoin(LOCKS, LOCKS.c.key == value("queue"))
             self.put_and_look = self._compile(sa.select(done.c.fence, LOCKS.c.body).select_from(both))
             self.get_many = self._compile(sa.text(GET_MANY), True)
-            self.put_many = self._compile(sa.text(PUT_MANY))
+            self.put_many = self._compile(sa.text(PUT_MANY))._replace(may_wait=False)
         self.delete = self._compile(sa.delete(ITEMS).where(same))
         due = sa.and_(_here, ITEMS.c.score >= NONE, ITEMS.c.score <= now)
         alone = ~sa.exists().where(LOCKS.c.key == value("queue"), LOCKS.c.score > NONE)

@@ -82,7 +82,7 @@ async def lock_row(store: SqlRows, key: str, transaction: UserTransaction, lease
 
 
 async def _find(store: SqlRows, kind: str) -> tuple[str, str]:
-    result = await store.call(Statement(PLACE[kind], (), True, True), {})
+    result = await store.call(Statement(PLACE[kind], (), True, True, False), {})
     store.place = place = tuple(result.rows[0])
     return place
 

@@ -85,6 +85,7 @@ class Statement(NamedTuple):
     order: tuple[str, ...] | None
     reads: bool  # changes nothing, so that it may simply be repeated
     shows: bool = False  # replies with rows; a driver takes longer to find out
+    may_wait: bool = True  # for a row that a transaction has locked; its connection is busy for as long
 
     def fill(self, values: dict[str, Any]) -> Any:
         return values if self.order is None else [values[name] for name in self.order]
@@ -95,7 +96,7 @@ def compiled(clause: Any, dialect: sa.Dialect, reads: bool = False) -> Statement
     assert all(value is None for value in made.params.values()), made.params  # every value has a name of ours
     text = str(made)
     shows = reads or text.startswith("WITH done") or "RETURNING " in text
-    return Statement(text, tuple(made.positiontup) if made.positional else None, reads, shows)
+    return Statement(text, tuple(made.positiontup) if made.positional else None, reads, shows, not reads)
 
 
 def by_number(text: str) -> tuple[str, tuple[str, ...]]:

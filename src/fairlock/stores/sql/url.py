@@ -32,6 +32,7 @@ OWN = ("listen", "timeout", "skew", "timesten")
 TIMEOUT = 5.0  # seconds to wait for a reply
 PSYCOPG = (3, 3, 6)  # the first whose waits have a limit
 CONNECTIONS = 8  # of all clients that share them, at most; statements are short
+RESERVED = 1  # of these, for statements that never wait for a locked row: reads, and the renewals of leases
 
 Connect = Callable[[Any], None]
 
