@@ -31,7 +31,7 @@ def sound(pool: str, kept: ItemState) -> ItemState:
     body = decode_body(kept.body, pool, kept.key)
     if kept.score == BROKEN:
         raise ValueError("it was found damaged")
-    return ItemState._make((*kept[:7], body))
+    return tuple.__new__(ItemState, (*kept[:7], body))
 
 
 def shown(pool: str, kept: ItemState) -> ItemState:

@@ -76,10 +76,11 @@ class Items:
         self.put = self._compile(sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new))
         self.put_and_look: Statement | None = None
         if dialect.name == "PostgreSQL":
-            put = sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new)
-            done = put.returning(ITEMS.c.fence).cte("done")
-            both = just.outerjoin(done, sa.true()).outerjoin(LOCKS, LOCKS.c.key == value("queue"))
-            self.put_and_look = self._compile(sa.select(done.c.fence, LOCKS.c.body).select_from(both))
+            put = sa.update(ITEMS).where(same, dialect.clock() >= number("now"))
+            queue = sa.select(LOCKS.c.body).where(LOCKS.c.key == value("queue")).scalar_subquery()
+            self.put_and_look = self._compile(put.values(_new).returning(ITEMS.c.fence, queue))
+            finished = {"score": FINISHED, "ticket": literal(dialect.nobody)}
+            self.finish_and_look = self._compile(put.values(finished).returning(ITEMS.c.fence, queue))
             self.get_many = self._compile(sa.text(GET_MANY), True)
             self.put_many = self._compile(sa.text(PUT_MANY))._replace(may_wait=False)
         self.delete = self._compile(sa.delete(ITEMS).where(same))
@@ -119,8 +120,8 @@ class Items:
         if self._dialect.name != "PostgreSQL":
             return self._compile(found.add_columns(self._now()), True)
         now = self._now()
-        one = found.with_only_columns(ITEMS.c.pool, ITEMS.c.key).with_for_update(skip_locked=True).cte("one")
-        clause = sa.update(ITEMS).where(ITEMS.c.pool == one.c.pool, ITEMS.c.key == one.c.key)
+        one = found.with_only_columns(ITEMS.c.key).with_for_update(skip_locked=True).correlate(None)
+        clause = sa.update(ITEMS).where(_here, ITEMS.c.key == one.scalar_subquery())
         fence = sa.func.greatest(ITEMS.c.fence + ONE, now)
         taken = {**_new, "score": now + number("span"), "fence": fence}
         del taken["body"]

@@ -11,7 +11,8 @@ task (`async_libpq_executor`) by suspending.
 
 import select
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
+from struct import Struct
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
@@ -32,16 +33,18 @@ Steps = Generator[bool, None, Any]
 class Known:
     """A statement as this connection knows it."""
 
-    __slots__ = ("decoders", "formats", "name", "order", "text", "types", "used")
+    __slots__ = ("decoders", "formats", "name", "parameters", "text", "types", "used")
 
     def __init__(self, statement: Statement, values: dict[str, Any]) -> None:
-        text, self.order = by_number(statement.text)
+        text, order = by_number(statement.text)
         self.text = text.encode()
-        self.types = [INT8 if type(values[name]) is int else 0 for name in self.order]
-        self.formats = [TEXT if type(values[name]) is list else BINARY for name in self.order]
+        kinds = [type(values[name]) for name in order]
+        self.types = [INT8 if kind is int else 0 for kind in kinds]
+        self.formats = [TEXT if kind is list else BINARY for kind in kinds]
+        self.parameters = [(name, ENCODERS[kind]) for name, kind in zip(order, kinds, strict=True)]
         self.name = b""  # as long as it is not prepared
         self.used = False
-        self.decoders: list[Any] = []
+        self.decoders: list[tuple[int, Callable[[bytes], Any]]] | None = None
 
 
 class LibpqExecutor:
@@ -85,10 +88,11 @@ class LibpqExecutor:
             pgconn.send_prepare(name, known.text, known.types)
             yield from self._reply()
             known.name = name
+        filled = [encode(values[name]) for name, encode in known.parameters]
         if known.name:
-            pgconn.send_query_prepared(known.name, _filled(known, values), known.formats, TEXT)
+            pgconn.send_query_prepared(known.name, filled, known.formats, TEXT)
         else:
-            pgconn.send_query_params(known.text, _filled(known, values), known.types, known.formats, TEXT)
+            pgconn.send_query_params(known.text, filled, known.types, known.formats, TEXT)
         rows = self._rows((yield from self._reply()), known)
         known.used = True
         return rows
@@ -118,11 +122,12 @@ class LibpqExecutor:
 
     def _rows(self, result: Any, known: Known) -> list[tuple[Any, ...]]:
         number = result.ntuples
-        if not known.decoders:
-            known.decoders = [int if result.ftype(n) in NUMBERS else _text for n in range(result.nfields)]
-        self.rowcount = number if known.decoders else result.command_tuples or 0
+        decoders = known.decoders
+        if decoders is None:
+            columns = range(result.nfields)
+            decoders = known.decoders = [(n, int if result.ftype(n) in NUMBERS else bytes.decode) for n in columns]
+        self.rowcount = number if decoders else result.command_tuples or 0
         value = result.get_value
-        decoders = tuple(enumerate(known.decoders))
         return [
             tuple([None if (raw := value(row, n)) is None else decode(raw) for n, decode in decoders])
             for row in range(number)
@@ -149,18 +154,9 @@ def wait_on(connection: Any, timeout: float) -> Any:
     return suspend if isinstance(connection, AsyncConnection) else block
 
 
-def _filled(known: Known, values: dict[str, Any]) -> list[bytes]:
-    return [_encoded(values[name]) for name in known.order]
-
-
-def _encoded(value: Any) -> bytes:
-    if type(value) is str:
-        return value.encode()
-    if type(value) is int:
-        return value.to_bytes(8, signed=True)
-    quoted = (str(text).replace("\\", "\\\\").replace('"', '\\"') for text in value)
+def _array(values: Sequence[object]) -> bytes:
+    quoted = (str(text).replace("\\", "\\\\").replace('"', '\\"') for text in values)
     return ("{" + ",".join(f'"{text}"' for text in quoted) + "}").encode()
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode()
+ENCODERS: dict[type, Callable[[Any], bytes]] = {str: str.encode, int: Struct(">q").pack, list: _array}
