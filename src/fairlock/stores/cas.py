@@ -71,8 +71,9 @@ SOON = 900_000  # microseconds: a write is refused if the time of its step is a 
 NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
 LONG = 6  # waiters in a queue that is long: its row changes all the time, and a newcomer has time
 LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the current one
-COMPANY = 0.02  # seconds for which a newcomer waits at a long queue for another step of its client
-PASSES = 0.0005  # but no longer than this for each in the queue, or it might be empty by then
+# Seconds for which a newcomer waits at a long queue for another step of its client, and for each in the queue, or it
+# might be empty by then; by `shows_conflicts`. Stores that do not show them are slower, and their waiters poll.
+COMPANY = {True: (0.02, 0.0005), False: (0.06, 0.002)}
 
 T = TypeVar("T")
 
@@ -270,7 +271,8 @@ class CasBackend(Backend):
         if known is None or not isinstance(record := known.state, LockState) or len(record.queue) < LONG:
             return
         if all(type(t.command) is Acquire and t.command.wait and not _has_a_place(t, record) for t in batch):
-            await self._rest(key, min(COMPANY, PASSES * len(record.queue)), record)
+            most, passes = COMPANY[self.store.shows_conflicts]
+            await self._rest(key, min(most, passes * len(record.queue)), record)
 
     # -- many steps
 

@@ -1,9 +1,10 @@
 """Waiting at stores without notifications: pause, read, pause again. It only reads; the engine keeps the place.
 
-The pause begins with a few milliseconds for the first in the queue and is longer for those behind. It doubles while
-nothing changes and begins again when something does. It is never shorter than a read takes, so a busy store is not made
-busier. A row that shows the asker as a holder is better than a wake-up that names the grant: it was read after the
-write that made it, and contains its end. Waiters of one client at the same row share what one of them has read.
+The pause begins with a few milliseconds for the first in the queue and is longer for those behind: as long as the queue
+took to move on by as many places. It doubles while nothing changes and begins again when something does. It is never
+shorter than a read takes, so a busy store is not made busier. A row that shows the asker as a holder is better than a
+wake-up that names the grant: it was read after the write that made it, and contains its end. Waiters of one client at
+the same row share what one of them has read.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,8 @@ from .row_cache import KnownRow
 from .wakeups import WakeupInbox
 
 LONGEST = 1.0  # seconds
+EARLY = 0.75  # of the time that the queue needs to move on: a waiter that looks too late keeps a slot idle
+SLOWEST = 4  # times the shortest pause: a queue that moves more slowly than that is looked at no less often
 LONGEST_FOR_ITEMS = 0.15  # for the next in the queue for an item: nothing notifies it that one was given back
 
 
@@ -80,6 +83,7 @@ async def poll(
     clock = runtime.clock
     end = clock() + timeout
     pause, found, took = first, Ahead(0), 0.0
+    pace, looked = first, clock()  # seconds for each place by which the queue moves on; the last look that showed that
     while (left := end - clock()) > 0:
         nap = max(pause, took) * (0.75 + jitter() / 2)  # not all at the same instant
         if await inbox.wait(ticket, runtime.event(), min(nap, left, found.due)) is not None:
@@ -98,6 +102,10 @@ async def poll(
         if isinstance(seen, Pushed):
             return seen
         found = seen
+        if found.number != before:
+            if found.number < before:
+                pace = min(max((begun - looked) / (before - found.number), first), first * SLOWEST)
+            looked = begun
         most = behind if found.number else longest if found.wants is None else min(longest, LONGEST_FOR_ITEMS)
-        pause = min(pause * 2 if found.number == before else first * (found.number + 1), most)
+        pause = min(pause * 2 if found.number == before else pace * found.number * EARLY + first, most)
     return None

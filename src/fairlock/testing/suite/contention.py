@@ -10,7 +10,7 @@ from .parametrize import LOCK, READER, WRITER, Behaviours, Kind
 MANY = 40
 SLOTS = 3
 MOST = 6  # requests for each acquire and release, including conflicts and polls
-SERVERS = {"redis": 4, "valkey": 4, "postgresql": 4, "mariadb": 4, "cassandra": 7}  # which polls, and is slow to read
+SERVERS = {"redis": 4, "valkey": 4, "postgresql": 4, "mariadb": 4}
 EMBEDDED = {"sqlite": 24}  # in a file of this machine, where a refused write costs microseconds and is not avoided
 
 
