@@ -3,14 +3,11 @@
 For tasks the same function runs under SQLAlchemy's own bridge to the drivers for asyncio (`async_executor`). After any
 problem that is not a plain error of the server, the connection is closed, and the idle ones with it: most likely they
 broke together.
-
-A statement that meets a row which a transaction has locked (`lease.seal`) waits, and so does its connection. Such
-statements never use all connections: one is left for reads, and for the renewals of leases, which skip such a row.
 """
 
 import os
 import weakref
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -20,10 +17,9 @@ from ..deadline import limit, over
 from ..shared_connections import SharedConnections
 from . import errors
 from .dialects import Dialect, dialect_for
+from .row_waits import make_room, wait_for_room
 from .schema import TUNING, Statement, ddl
-from .url import CONNECTIONS, RESERVED, Address, on
-
-WAITING = CONNECTIONS - RESERVED  # statements that may wait for a locked row, at the same time
+from .url import CONNECTIONS, Address, on
 
 
 class Result(NamedTuple):
@@ -45,7 +41,7 @@ class Executor(SharedConnections):
         self.statements = 0
         self._timeout = address.timeout
         self._parked: list[tuple[Any, Any]] = []
-        self._room = _make_room()
+        self._room = make_room()
         self._uses_libpq = address.engine.dialect.driver == "psycopg"
         self._limits = address.engine.dialect.driver in ("pymysql", "oracledb", "oracledb_async")
         # Clients that are forgotten without being closed disconnect in silence. (By a finalizer that has the
@@ -82,20 +78,12 @@ class Executor(SharedConnections):
         try:
             room.get(False)
         except Empty:
-            self._wait_for_room()
+            if not wait_for_room(room, self._timeout, self.engine.pool):
+                raise errors.cannot_connect(self.dialect, self.where, sa.exc.TimeoutError("queuepool limit")) from None
         try:
             return self._execute(statement, values)
         finally:
             room.put(None)
-
-    def _wait_for_room(self) -> None:
-        """Wait until fewer statements are under way that may wait for a locked row. StoreError if that takes long."""
-        try:
-            self._room.get(True, limit(self._timeout))
-        except Empty:
-            if self.engine.pool.checkedout() >= WAITING:  # type: ignore[attr-defined]
-                raise errors.cannot_connect(self.dialect, self.where, sa.exc.TimeoutError("queuepool limit")) from None
-            # Else a Ctrl-C came right after another thread was admitted. This one makes up for it when it has finished.
 
     def _execute(self, statement: Statement, values: dict[str, Any]) -> Result:
         again = statement.reads
@@ -246,7 +234,7 @@ class Executor(SharedConnections):
             self._pid = os.getpid()
             _leaked.extend([self.engine.pool, *self._open, *self._parked])
             self._parked = []
-            self._room = _make_room()
+            self._room = make_room()
             self._open = []
             weakref.finalize(self, _hang_up_all, self._open, self._pid)
             self.engine.dispose(close=False)
@@ -260,14 +248,6 @@ def driver_for(connection: Any) -> Any:
     """Return the driver's own connection behind one that is lent, detached, or adapted by SQLAlchemy."""
     inner = getattr(connection, "driver_connection", None) or getattr(connection, "dbapi_connection", None)
     return connection if inner is None else driver_for(inner) if inner is not connection else inner
-
-
-def _make_room() -> SimpleQueue[None]:
-    """Return a queue with an entry for each statement that may be under way: a thread that takes one puts it back."""
-    room: SimpleQueue[None] = SimpleQueue()
-    for _ in range(WAITING):
-        room.put(None)
-    return room
 
 
 async def _no_warnings() -> None:
