@@ -98,6 +98,7 @@ class Session:
         self.passed_on = False  # a lock was passed on between threads or tasks of this client
         self._numbers = count(1)
         self._prefix, self._salt = os.urandom(9).hex(), salt()
+        backend.name_connections(self.owner)
         follow(self)
 
     def ticket(self, who: Hashable = None) -> str:
@@ -383,3 +384,4 @@ class Session:
         if self._unnamed:
             self.owner = this_process()
         self.backend.forked()
+        self.backend.name_connections(self.owner)

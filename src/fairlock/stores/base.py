@@ -472,6 +472,10 @@ class Backend(ABC):
     has_index: bool = False
     """Busy names are found by an index that the steps do not write: the keeper does, by `list_names`."""
 
+    def name_connections(self, owner: str) -> None:
+        """The client has this owner: servers that show names of connections show it there."""
+        return None
+
     # -- steps
 
     @abstractmethod

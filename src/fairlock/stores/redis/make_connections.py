@@ -8,11 +8,13 @@ health checks, notifications.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
 
 from ..base import Runtime
 from ..shared_connections import Share, SharedConnections, reset_all
@@ -28,7 +30,8 @@ class RedisConnections(SharedConnections):
 
     def __init__(self, address: Address, runtime: Runtime) -> None:
         super().__init__()
-        self.topology = make_topology(address, runtime.blocking)
+        self.session = OpenSession(address.driver)
+        self.topology = make_topology(address, runtime.blocking, self.session)
         self.listener = _new_name()
         """The name under which all clients that share this are notified."""
         self.listeners: Any
@@ -51,6 +54,7 @@ class RedisConnections(SharedConnections):
         """The connections are the parent's. Each client calls this; once is enough."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
+            self.session.owner = ""
             self.listener = _new_name()
             self.listeners.forget(LISTENERS + self.listener)
             self.topology.forget()
@@ -67,13 +71,48 @@ def _new_name() -> str:
     return os.urandom(8).hex()
 
 
-def make_topology(address: Address, blocking: bool) -> Topology:
+class OpenSession:
+    """Opens the session on a new connection: as redis-py does; then the connection gets a name, for CLIENT LIST.
+
+    HELLO sets it, which every user may send. (CLIENT SETNAME would need one more right, and redis-py fails without
+    it.) A proxy that refuses does not matter.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.owner = ""  # of the first client that uses the connections
+        self._name = settings.get("client_name")
+        self._protocol = settings.get("protocol") or 3
+
+    def command(self) -> tuple[Any, ...]:
+        name = self._name or f"fairlock:{self.owner}"
+        plain = "".join(c if "!" <= c <= "~" else "_" for c in name)  # all that the server allows
+        return "HELLO", self._protocol, "SETNAME", plain
+
+    def blocking(self, connection: Any) -> None:
+        connection.on_connect()
+        connection.send_command(*self.command(), check_health=False)
+        try:
+            connection.read_response()
+        except ResponseError:
+            pass
+
+    async def tasks(self, connection: Any) -> None:
+        await connection.on_connect()
+        await connection.send_command(*self.command(), check_health=False)
+        try:
+            await connection.read_response()
+        except ResponseError:
+            pass
+
+
+def make_topology(address: Address, blocking: bool, session: OpenSession) -> Topology:
     """Make the topology for an address. Opens nothing."""
+    opening = session.blocking if blocking else session.tasks
     driver = _driver(blocking)
     kind = driver.SSLConnection if address.secure else driver.Connection
 
     def make_node(where: str, place: Place, settings: dict[str, Any] = address.driver) -> Any:
-        arguments = arranged(blocking, settings)
+        arguments = arranged(blocking, settings, opening)
 
         def connection() -> Any:
             host, port = place()
@@ -90,13 +129,14 @@ def make_topology(address: Address, blocking: bool) -> Topology:
         return SentinelTopology(address.where, address.service, address.hosts, make_node, ask)
     if address.hosts:
         return SingleServer(make_node(address.where, lambda: address.hosts[0]))
-    arguments = arranged(blocking, address.driver)
+    arguments = arranged(blocking, address.driver, opening)
     return SingleServer(_make_node(blocking)(lambda: driver.UnixDomainSocketConnection(**arguments), address.where))
 
 
-def arranged(blocking: bool, arguments: dict[str, Any]) -> dict[str, Any]:
+def arranged(blocking: bool, arguments: dict[str, Any], opening: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the arguments of a connection that sends each command once."""
-    found = {**arguments, "retry": _once(blocking)}
+    found = {**arguments, "retry": _once(blocking), "redis_connect_func": opening}
+    found.pop("client_name", None)
     if blocking:
         found["command_packer"] = Packer()
     found["socket_timeout"] = found.get("socket_timeout") or TIMEOUT

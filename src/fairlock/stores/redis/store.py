@@ -69,6 +69,10 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self.index = NameIndex(self)
         self._begin_renewals()
 
+    def name_connections(self, owner: str) -> None:
+        session = self._share.of.session
+        session.owner = session.owner or owner
+
     # -- one step
 
     def acquire_soon(self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept) -> Soon | None:
