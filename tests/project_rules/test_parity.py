@@ -24,7 +24,7 @@ AWAITED = {
     "Semaphore": {"acquire", "release", "locked", "__enter__", "__exit__"},
     "Lease": {"renew", "extend", "release", "downgrade", "detach", "seal", "__enter__", "__exit__"},
     "Pool": {"add", "add_many", "remove", "items", "counts", "acquire"},
-    "Item": {"renew", "extend", "update", "release", "done", "delete", "__enter__", "__exit__"},
+    "Item": {"renew", "extend", "update", "seal", "release", "done", "delete", "__enter__", "__exit__"},
 }
 PLAIN = {"lost", "held", "remaining", "ensure_held"}
 

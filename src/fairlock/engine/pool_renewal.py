@@ -1,4 +1,4 @@
-"""Renew an item of a pool: by the keeper or by a call, with another body, or for longer than its lease."""
+"""Renew an item of a pool: by the keeper or by a call, with another body, or for longer than its lease. Seal it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ async def extend(session: Session, hold: LeaseBase, seconds: float) -> None:
     hold.ensure_held()
     grant = hold._grant
     await _touch(session, grant, lease=int(seconds * 1e6) if seconds > grant.lease else None)
+    hold.ensure_held()
+
+
+async def seal(session: Session, hold: LeaseBase, transaction: object) -> None:
+    """Let this transaction of the user be committed only if the item is still held, and let nobody else take it before
+    that has ended. LeaseLost if it is not held, StoreError if the transaction fails. Prolongs nothing."""
+    hold.ensure_held()
+    grant = hold._grant
+    answer = await session.backend.seal_item(grant.name, renewal(grant), transaction, grant.lease)
+    if not isinstance(answer.reply, Touched) and grant.state is HELD:
+        judge(session, grant, answer.reply, answer.at, session.clock() < grant.deadline)
     hold.ensure_held()
 
 

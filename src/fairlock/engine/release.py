@@ -16,14 +16,14 @@ from typing import Any
 from ..errors import ConfigError, RecordDamaged, StoreError
 from ..rules.locks import Release, Released
 from ..stores import deadline
-from ..stores.base import Answer, RowLocked
+from ..stores.base import Answer, PoolAnswer, RowLocked
 from . import events
 from .events import tell_lost, tell_released, warn
 from .grant import Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .local_queue import may_pass_on, pass_on, passed_on
 from .request import named
-from .session import Session
+from .session import PendingRelease, Session
 
 RELEASED_NOW = Released(True)
 SEALED = 0.25  # seconds after which a release is tried again that found the row sealed by a transaction
@@ -203,14 +203,25 @@ def over(hold: LeaseBase) -> None:
     hold._released = True
 
 
+async def _without_waiting(session: Session, pending: PendingRelease) -> object:
+    """Send this release if its row is not locked by a transaction. Return the answer; else why not, or None."""
+    if not pending.pool:
+        return (await session.backend.call_many([(pending.name, pending.command)]))[0]
+    from ..rules.pools import On
+
+    if not isinstance(pending.command, On):
+        return None
+    return (await session.pools().call_many([(pending.name, pending.command)]))[0]
+
+
 async def flush_release(session: Session, ticket: str, until: float | None = None) -> bool:
     """Try to send one pending release now. False: the store fails, and the keeper tries again."""
     pending = session.pending_releases.get(ticket)
     if pending is None or session.closed or deadline.over():
         return False
     outcome: object = None
-    if until is None and session.backend.skips_locked and not pending.pool:
-        (outcome,) = await session.backend.call_many([(pending.name, pending.command)])
+    if until is None and session.backend.skips_locked:
+        outcome = await _without_waiting(session, pending)
         if isinstance(outcome, RowLocked):  # a transaction has sealed it: the keeper does not wait for its end
             with session.mutex:
                 if ticket in session.pending_releases:
@@ -218,7 +229,7 @@ async def flush_release(session: Session, ticket: str, until: float | None = Non
             return True
     before = None if until is None else deadline.begin(until - session.clock(), 0.0)
     try:
-        if not isinstance(outcome, Answer):
+        if not isinstance(outcome, Answer | PoolAnswer):
             await session.call(pending.name, pending.command, until, session.pools() if pending.pool else None)
     except RecordDamaged:
         pass  # there is nothing to release: its repair empties it

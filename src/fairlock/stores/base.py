@@ -316,6 +316,10 @@ class Store(ABC):
         """
         raise no_transactions(self.where)
 
+    async def lock_item(self, pool: str, key: str, transaction: UserTransaction, lease: float) -> ItemSnapshot:
+        """Lock the row of an item of a pool in the same way, and return it. The name of the pool is complete."""
+        raise no_transactions(self.where)
+
     # -- wake-ups
 
     @abstractmethod
@@ -516,6 +520,10 @@ class Backend(ABC):
 
         Return what the reply to this renewal would be; it is not made. ConfigError if this store cannot do that.
         """
+        raise no_transactions(self.where)
+
+    async def seal_item(self, pool: str, order: On, transaction: object, lease: float) -> PoolAnswer:
+        """Lock an item of a pool in the same way. Return what the reply to this renewal would be."""
         raise no_transactions(self.where)
 
     @property
@@ -731,6 +739,8 @@ class ItemStore(ABC):
 
     by_content: bool = False
     """`put` compares the item, not a version: an item that was taken is written again without a read."""
+    skips_locked: bool = False
+    """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
     batch_size: int = 1
     """How many items `get_many` and `put_many` handle in one request; 1: no more than `get` and `put`."""
 

@@ -37,6 +37,7 @@ from .base import (
     Answer,
     Backend,
     OutcomeUnknown,
+    PoolAnswer,
     Pushed,
     Row,
     RowLocked,
@@ -59,6 +60,7 @@ from .wakeups import send_wakeups
 
 if TYPE_CHECKING:
     from ..rules.locks.audit_lines import AuditLine
+    from ..rules.pools import On
     from .cas_pools import CasPools
 
 CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
@@ -476,6 +478,14 @@ class CasBackend(Backend):
         seen = await self._shown(self.store.lock_row(key, given, lease))
         state = self._decode(key, seen)
         return Answer(self._step(name, state, command, max(seen.now, state.seen))[1], seen.at)
+
+    async def seal_item(self, pool: str, order: "On", transaction: object, lease: float) -> PoolAnswer:
+        from ..rules.pools import apply as apply_to_item
+        from .user_transaction import UserTransaction
+
+        given = UserTransaction(transaction, self.runtime.blocking)
+        seen = await self._shown(self.store.lock_item(self.prefix + pool, order.key, given, lease))
+        return PoolAnswer(apply_to_item(seen.item, order.command, seen.now, order.key)[1], seen.at)
 
     # -- waiting and looking
 

@@ -56,6 +56,7 @@ from .base import (
     PoolAnswer,
     Pools,
     Row,
+    RowLocked,
     RowSnapshot,
     Runtime,
     Store,
@@ -88,6 +89,7 @@ class CasPools(Pools):
         self.runtime = runtime
         self.prefix = prefix
         self.batch_size = item_store.batch_size
+        self.skips_locked = item_store.skips_locked
         self._ahead: dict[str, str] = {}  # by ticket: the listener of the first in its queue
         self._mine: dict[tuple[str, str], ItemState] = {}  # by pool and key: what was taken, as it was written
         self._tried = ""  # the ticket by which something was sought a moment ago, and nothing found
@@ -104,10 +106,16 @@ class CasPools(Pools):
         return await (self._seek_named(name, order) if order.key else self._seek(name, order))
 
     async def call_many(self, calls: Sequence[tuple[str, On]]) -> list[PoolAnswer | OutcomeUnknown | LockError]:
-        """Renew these items: read them all, write them all. What is not so simple is left to `call`."""
+        """Renew these items: read them all, write them all. What is not so simple is left to `call`.
+
+        A store that skips locked rows does the same with one item that is given back: it must not wait for the end of a
+        transaction that has sealed it.
+        """
         names = [(self.prefix + pool, order.key) for pool, order in calls]
-        touches = all(type(order.command) is Touch for _, order in calls)
-        if len(calls) == 1 or self.batch_size == 1 or not touches or len(set(names)) < len(names):
+        simple = (Touch, Give, Finish) if self.skips_locked else (Touch,)
+        if (len(calls) == 1 or self.batch_size == 1) and not self.skips_locked:
+            return await super().call_many(calls)
+        if any(type(order.command) not in simple for _, order in calls) or len(set(names)) < len(names):
             return await super().call_many(calls)
         outcomes: list[PoolAnswer | OutcomeUnknown | LockError | None] = [None] * len(calls)
         try:
@@ -123,14 +131,34 @@ class CasPools(Pools):
                 elif item is not None:
                     writes.append((number, ItemWrite(pool, item, seen), reply))
             written = await self.item_store.put_many([write for _, write, _ in writes]) if writes else []
+            missed: list[tuple[int, ItemWrite]] = []
             for (number, write, reply), done in zip(writes, written, strict=True):
-                if done:
-                    outcomes[number] = PoolAnswer(reply, write.seen.at)
-                    if names[number] in self._mine:
+                if not done:
+                    missed.append((number, write))
+                    continue
+                outcomes[number] = PoolAnswer(reply, write.seen.at)
+                known = self._mine.pop(names[number], None)
+                if isinstance(reply, Touched):
+                    if known is not None:
                         self._mine[names[number]] = write.item
+                else:
+                    pool, key = names[number]
+                    await self._stir(pool, {key}, isinstance(calls[number][1].command, Give))
+            for number, pool in await self._sealed(missed) if missed and self.skips_locked else ():
+                outcomes[number] = RowLocked(f"A transaction has sealed {names[number][1]!r} of {pool!r}.")
         except (OutcomeUnknown, LockError) as error:
             return [error if outcome is None else outcome for outcome in outcomes]
         return await fill_gaps(self.call, calls, outcomes)
+
+    async def _sealed(self, missed: Sequence[tuple[int, ItemWrite]]) -> list[tuple[int, str]]:
+        """Of the items that were not written, those that have not changed: a transaction has locked them."""
+        seen = await self.item_store.get_many([(write.pool, write.item.key) for _, write in missed])
+        both = [(number, write, now) for (number, write), now in zip(missed, seen, strict=True)]
+        return [
+            (number, write.pool.removeprefix(self.prefix))
+            for number, write, now in both
+            if isinstance(now, ItemSnapshot) and now.item == write.seen.item
+        ]
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         if not self.item_store.by_content or not self.runtime.blocking:

@@ -42,6 +42,12 @@ class Item(ItemBase):
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
         run(pool_renewal.touch(self._session, self, body_text(body)))
 
+    def seal(self, transaction: object) -> None:
+        """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
+        no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
+        """
+        run(pool_renewal.seal(self._session, self, transaction))
+
     def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.
 

@@ -144,6 +144,7 @@ class Dialect:
         return cursor.rowcount, 0
 
 
+UNLOCKED = "SET STATEMENT innodb_lock_wait_timeout=0 FOR "  # of MariaDB
 CLOCK = "CAST(EXTRACT(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
 READ_MANY = f"""SELECT {CLOCK} AS now, score, owner, body, version, asked.key
 FROM unnest(CAST(:v_keys AS TEXT[])) AS asked (key) LEFT JOIN fairlock_locks ON fairlock_locks.key = asked.key"""
@@ -242,8 +243,7 @@ class MariaDB(Dialect):
     def __init__(self, dialect: sa.Dialect) -> None:
         super().__init__(dialect)
         if getattr(dialect, "is_mariadb", False):  # MySQL has no such prefix
-            now = "SET STATEMENT innodb_lock_wait_timeout=0 FOR "
-            self.write_unlocked = self.write._replace(text=now + self.write.text, may_wait=False)
+            self.write_unlocked = self.write._replace(text=UNLOCKED + self.write.text, may_wait=False)
 
     def _in_time(self) -> Any:
         return sa.func.last_insert_id(self.clock()).between(number("now"), number("now") + FRESH)

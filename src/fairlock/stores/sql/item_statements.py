@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...rules.pools import AGO, DONE
-from .dialects import CLOCK, SCANNED, Dialect, literal
+from .dialects import CLOCK, SCANNED, UNLOCKED, Dialect, literal
 from .schema import ITEMS, LOCKS, Statement, compiled, number, value
 
 CANDIDATES = 16
@@ -74,6 +74,9 @@ class Items:
         now = self._now()
         self.get = self._compile(sa.select(now, *COLUMNS).select_from(just.outerjoin(ITEMS, _this)), True)
         self.put = self._compile(sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new))
+        self.put_unlocked: Statement | None = None  # does not wait for a row that a transaction has locked
+        if dialect.write_unlocked is not None:
+            self.put_unlocked = self.put._replace(text=UNLOCKED + self.put.text, may_wait=False)
         self.put_and_look: Statement | None = None
         if dialect.name == "PostgreSQL":
             put = sa.update(ITEMS).where(same, dialect.clock() >= number("now"))

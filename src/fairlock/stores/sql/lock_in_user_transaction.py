@@ -1,6 +1,7 @@
-"""Lock the row of a lock in a transaction of the user: one statement, the last before its COMMIT.
+"""Lock the row of a lock or an item in a transaction of the user: one statement, the last before its COMMIT.
 
-The row stays locked until that transaction ends, and every step of that lock writes the row. So nobody gets in before.
+The row stays locked until that transaction ends, and every step of that lock or item writes the row. So nobody gets in
+before.
 
 - PostgreSQL: SELECT … FOR SHARE. Holders that share a lock do not wait for each other. Under REPEATABLE READ and
   SERIALIZABLE it fails if the row was written since the transaction began (also by a renewal): then it is repeated, as
@@ -17,7 +18,7 @@ column), and an advisory lock (it does not show that the lease is still held, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ConfigError, LockError, StoreError
 from ..base import RowSnapshot
@@ -40,45 +41,84 @@ FROM pg_class WHERE oid = CAST('fairlock_locks' AS regclass)""",
 }
 
 # The clock is read after the row was locked: an outer query of a locking one.
-SEAL = {
-    POSTGRESQL: f"""WITH sealed AS (
-    SELECT score, owner, body, version FROM {{}} WHERE key = :v_key FOR SHARE
-)
-SELECT {CLOCK}, score, owner, body, version, {_POSTGRESQL},
+_SEAL = {
+    POSTGRESQL: f"""WITH sealed AS (SELECT {{columns}} FROM {{{{}}}} WHERE {{this}} FOR SHARE)
+SELECT {CLOCK}, {{columns}}, {_POSTGRESQL},
     CASE WHEN current_setting('{IDLE}') = '0' THEN set_config('{IDLE}', :v_limit, true) END
 FROM (SELECT 1) AS just LEFT JOIN sealed ON true""",
-    MYSQL: f"""SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)),
-    score, owner, body, version, {_MYSQL}, @@autocommit
-FROM (SELECT 1 AS one) AS just LEFT JOIN {{}} ON `key` = :v_key LOCK IN SHARE MODE""",
+    MYSQL: f"""SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), {{columns}}, {_MYSQL},
+    @@autocommit
+FROM (SELECT 1 AS one) AS just LEFT JOIN {{{{}}}} ON {{this}} LOCK IN SHARE MODE""",
 }
+_LOCK = "score, owner, body, version", "{key} = :v_key"
+_ITEM = "{key}, score, fence, ticket, lease, owner, note, body", "pool = :v_pool AND {key} = :v_key"
+_KEY = {POSTGRESQL: "key", MYSQL: "`key`"}  # a word of MySQL
+
+
+class Sealed(NamedTuple):
+    """What is sealed: a lock, or an item of a pool."""
+
+    what: str
+    table: str
+    statements: dict[str, str]
+
+
+def _sealed(what: str, table: str, columns: str, this: str) -> Sealed:
+    texts = {
+        kind: text.format(columns=columns.format(key=_KEY[kind]), this=this.format(key=_KEY[kind]))
+        for kind, text in _SEAL.items()
+    }
+    return Sealed(what, table, texts)
+
+
+LOCK, ITEM = _sealed("lock", "fairlock_locks", *_LOCK), _sealed("item", "fairlock_items", *_ITEM)
 
 
 async def lock_row(store: SqlRows, key: str, transaction: UserTransaction, lease: float) -> RowSnapshot:
-    """Lock this row until the transaction ends, and return it. StoreError if that fails, ConfigError if it would
-    protect nothing."""
+    """Lock the row of a lock until the transaction ends, and return it. StoreError if that fails, ConfigError if it
+    would protect nothing."""
+    row, at = await _lock(LOCK, store, {"v_key": key}, transaction, lease)
+    return store._seen(key, row, at)
+
+
+async def lock_item(
+    store: SqlRows, pool: str, key: str, transaction: UserTransaction, lease: float
+) -> tuple[tuple[Any, ...], float]:
+    """The same with an item. Return the time of the server, the columns of the item, and the client's clock before."""
+    row, at = await _lock(ITEM, store, {"v_pool": pool, "v_key": key}, transaction, lease)
+    return row[:9], at
+
+
+async def _lock(
+    sealed: Sealed, store: SqlRows, values: dict[str, str], transaction: UserTransaction, lease: float
+) -> tuple[tuple[Any, ...], float]:
     kind = POSTGRESQL if isinstance(store.dialect, PostgreSQL) else MYSQL if isinstance(store.dialect, MariaDB) else ""
     if not kind:
         raise ConfigError(f"seal() works on PostgreSQL, MariaDB, MySQL and SQLite, not on {store.where}.")
     found = await transaction.open()
     if found != kind:
-        raise _elsewhere(store, f"it leads to {found}")
+        raise _elsewhere(store, sealed, f"it leads to {found}")
     table, server = store.place or await _find(store, kind)
     at = store.client_clock()
-    values = {"v_key": key}
     if kind == POSTGRESQL:
         values["v_limit"] = str(max(int(lease * 1000), 1))
     try:
-        (row,) = await transaction.run(SEAL[kind].format(table), values)
+        (row,) = await transaction.run(sealed.statements[kind].format(_beside(table, sealed.table)), values)
     except LockError:
         raise
     except Exception as error:
-        raise _meaning(store, error) from error
-    if row[5] != server and row[5] != (await _find(store, kind))[1]:  # it may have been started again since
-        raise _elsewhere(store, "it leads to another server or database")
-    begins_by_itself = kind == MYSQL and not row[6]  # which its drivers do not tell after a SELECT
+        raise _meaning(store, sealed, error) from error
+    if row[-2] != server and row[-2] != (await _find(store, kind))[1]:  # it may have been started again since
+        raise _elsewhere(store, sealed, "it leads to another server or database")
+    begins_by_itself = kind == MYSQL and not row[-1]  # which its drivers do not tell after a SELECT
     if not begins_by_itself and not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: begin one.")
-    return store._seen(key, row, at)
+    return row, at
+
+
+def _beside(table: str, name: str) -> str:
+    """Return the name of another table in the same schema."""
+    return table.removesuffix(LOCK.table) + name
 
 
 async def _find(store: SqlRows, kind: str) -> tuple[str, str]:
@@ -87,28 +127,28 @@ async def _find(store: SqlRows, kind: str) -> tuple[str, str]:
     return place
 
 
-def _elsewhere(store: SqlRows, why: str) -> ConfigError:
+def _elsewhere(store: SqlRows, sealed: Sealed, why: str) -> ConfigError:
     return ConfigError(
-        f"This transaction is not in the database of the lock, {store.where}: {why}. seal() needs both in the same "
-        "one: give connect() the URL of your database, or hand lease.fence to what you protect."
+        f"This transaction is not in the database of the {sealed.what}, {store.where}: {why}. seal() needs both in the "
+        "same one: give connect() the URL of your database, or hand the fence to what you protect."
     )
 
 
-def _meaning(store: SqlRows, error: Exception) -> LockError:
+def _meaning(store: SqlRows, sealed: Sealed, error: Exception) -> LockError:
     dialect = store.dialect
     code: Any = dialect.code(error)
     if code in dialect.no_table or code in dialect.no_database:
-        return _elsewhere(store, "there is no such table")
+        return _elsewhere(store, sealed, "there is no such table")
     if code in dialect.no_right:
         return ConfigError(
-            "The user of this transaction may not lock the row of the lock: it needs SELECT and UPDATE on the table "
-            "fairlock_locks. `fairlock schema` prints the GRANT."
+            f"The user of this transaction may not lock the row of the {sealed.what}: it needs SELECT and UPDATE on "
+            f"the table {sealed.table}. `fairlock schema` prints the GRANT."
         )
     if code in dialect.read_only:
         return ConfigError("This transaction is read only. seal() locks a row, so it needs one that may write.")
     if code in dialect.conflict:
         return StoreError(
-            "The transaction could not be sealed: the row of the lock was written since it began (by a renewal, most "
-            "likely). Roll it back and repeat it, or use READ COMMITTED."
+            f"The transaction could not be sealed: the row of the {sealed.what} was written since it began (by a "
+            "renewal, most likely). Roll it back and repeat it, or use READ COMMITTED."
         )
     return StoreError(f"The transaction could not be sealed: {' '.join(str(error).split())}. Roll it back.")

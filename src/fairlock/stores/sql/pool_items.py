@@ -36,6 +36,7 @@ class SqlItemStore(ItemStore):
         self._statements = statements
         self._nobody = store.dialect.nobody
         self.batch_size = store.batch_size
+        self.skips_locked = store.skips_locked
 
     async def _call(self, statement: Statement, **values: Any) -> "tuple[Result, float]":
         at = self._store.client_clock()
@@ -84,6 +85,10 @@ class SqlItemStore(ItemStore):
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
         result, at = await self._call(self._statements.get, pool=pool, key=key)
         now, *row = result.rows[0]
+        return self.snapshot(pool, row, now, at)
+
+    def snapshot(self, pool: str, row: Sequence[Any], now: Any, at: float) -> ItemSnapshot:
+        """Return what this row shows; its columns are None if there is no such item."""
         item = self._item(pool, row) if row[0] is not None else None
         return ItemSnapshot(item, None, self._store.sampled(now, at), at)
 
@@ -96,9 +101,9 @@ class SqlItemStore(ItemStore):
         except Conflict:
             return False
 
-    async def _put(self, values: dict[str, Any]) -> bool:
+    async def _put(self, values: dict[str, Any], statement: Statement | None = None) -> bool:
         try:
-            return (await self._store.call(self._statements.put, values)).met > 0
+            return (await self._store.call(statement or self._statements.put, values)).met > 0
         except Conflict:
             return False
 
@@ -119,6 +124,10 @@ class SqlItemStore(ItemStore):
         return [found[name] for name in keys]
 
     async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
+        unlocked = self._statements.put_unlocked
+        if unlocked is not None:
+            one_by_one = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
+            return [await self._put(values, unlocked) for values in one_by_one]
         if self.batch_size == 1:
             return await super().put_many(writes)
         rows = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]

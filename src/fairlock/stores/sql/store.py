@@ -7,7 +7,7 @@ them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_list
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ..base import NEVER, Pushed, RowSnapshot, Runtime
+from ..base import NEVER, ItemSnapshot, Pushed, RowSnapshot, Runtime
 from ..shared_connections import Share
 from .executor import Executor
 from .lock_rows import SqlRows, ThreadRows
@@ -91,6 +91,12 @@ class SqlStore(SqlRows):
         from .lock_in_user_transaction import lock_row
 
         return await lock_row(self, key, transaction, lease)
+
+    async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
+        from .seal import lock_item
+
+        (now, *row), at = await lock_item(self, pool, key, transaction, lease)
+        return self.items.snapshot(pool, row, now, at)
 
     async def ping(self) -> None:
         at = self._clock()

@@ -1,4 +1,4 @@
-"""Take the write lock of the lock file in a transaction of the user, and read the row of the lock.
+"""Take the write lock of the lock file in a transaction of the user, and read the row of the lock or item.
 
 SQLite has one writer at a time per file. A transaction that may write keeps out every step of every lock of that file
 until it ends. So the user's connection must have the lock file: it is the user's database, too, or it is attached to it
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError, StoreError
 from ..base import Row, RowSnapshot
@@ -24,11 +24,30 @@ if TYPE_CHECKING:
 
 LOCK = "UPDATE {}.fairlock_locks SET version = version WHERE 0"
 READ = "SELECT score, owner, body, version FROM {}.fairlock_locks WHERE key = :v_key"
+READ_ITEM = """SELECT key, score, fence, ticket, lease, owner, note, body FROM {}.fairlock_items
+    WHERE pool = :v_pool AND key = :v_key"""
 
 
 async def lock_row(store: SqliteStore, key: str, transaction: UserTransaction) -> RowSnapshot:
     """Take the write lock until the transaction ends; return the row. StoreError if that fails, ConfigError if it
     would protect nothing."""
+    rows, now, at = await _lock(store, READ, {"v_key": key}, transaction)
+    if not rows:
+        return RowSnapshot(None, None, now, at)
+    score, owner, body, version = rows[0]
+    return RowSnapshot(Row(key, score, owner, body.decode() if type(body) is bytes else body), version, now, at)
+
+
+async def lock_item(
+    store: SqliteStore, pool: str, key: str, transaction: UserTransaction
+) -> tuple[list[tuple[Any, ...]], int, float]:
+    """The same with an item. Return its row, if there is one, the time, and the client's clock before."""
+    return await _lock(store, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction)
+
+
+async def _lock(
+    store: SqliteStore, read: str, values: dict[str, str], transaction: UserTransaction
+) -> tuple[list[tuple[Any, ...]], int, float]:
     if await transaction.open() != SQLITE:
         raise _elsewhere(store)
     await store.ping()  # opens it again if it was closed for a fork, and notices if it was replaced
@@ -40,16 +59,12 @@ async def lock_row(store: SqliteStore, key: str, transaction: UserTransaction) -
             raise _elsewhere(store)
         quoted = '"' + name.replace('"', '""') + '"'
         await transaction.run(LOCK.format(quoted), {})
-        rows = await transaction.run(READ.format(quoted), {"v_key": key})
+        rows = await transaction.run(read.format(quoted), values)
     except sqlite3.Error as error:
         raise _meaning(error) from error
     if not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: BEGIN IMMEDIATE.")
-    now = store.store_clock()
-    if not rows:
-        return RowSnapshot(None, None, now, at)
-    score, owner, body, version = rows[0]
-    return RowSnapshot(Row(key, score, owner, body.decode() if type(body) is bytes else body), version, now, at)
+    return rows, store.store_clock(), at
 
 
 def _same(file: str, store: SqliteStore) -> bool:
@@ -64,7 +79,7 @@ def _elsewhere(store: SqliteStore) -> ConfigError:
     path = store.where.removeprefix("sqlite:///").replace("'", "''")
     return ConfigError(
         f"This transaction is not in the file of the lock. Before it begins: ATTACH '{path}' AS locks. Or hand "
-        "lease.fence to what you protect."
+        "the fence to what you protect."
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ConfigError, LockError
 from ...rules.locks import Wakeup
-from ..base import NEVER, OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
+from ..base import NEVER, ItemSnapshot, OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
 from ..jitter import jitter
 from ..polling import Ahead, poll, standing
 from ..row_cache import decode
@@ -401,6 +401,12 @@ class SqliteStore(Store):
         from .lock_in_user_transaction import lock_row
 
         return await lock_row(self, key, transaction)
+
+    async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
+        from .seal import lock_item
+
+        rows, now, at = await lock_item(self, pool, key, transaction)
+        return self.items._seen(pool, rows, now, at)
 
     async def statement(self, run: Callable[[Connection], T]) -> T:
         """Run one statement of the item store, as all others are run."""
