@@ -97,7 +97,7 @@ def throttle(locks: Any, log: Log, limit: str, per: str) -> None:
     calls = locks.throttle("x", int(limit), per=float(per))
     while True:
         assert calls.wait()
-        log("start", time.monotonic())
+        log("start", time.monotonic(), os.getpid())
 
 
 # -- starting and ending them

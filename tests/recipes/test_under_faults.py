@@ -12,19 +12,21 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import fairlock
+from tests.machine_load import slowness, within
 from tests.recipes.faulty_workers import Workers, overlaps
 
 SEED = int(os.environ.get("FAIRLOCK_RECIPES_SEED", "17"))
 STORES = ["sqlite", "redis_alone", "postgresql"]
 LEASE = 1.0
 LATE = 1.0  # seconds after the end of the lease within which another leads; more while other tests run beside it
-
+USED = 0.95  # of the starts that a throttle allows, on a machine that is not busy with other work
+RESIGNS = 0.1  # seconds after the end of main within which another leads
+NOT_RESIGNED = 0.6  # seconds after which it would lead anyway, because the lease has ended
 
 
 def on_each(*daily: str) -> pytest.MarkDecorator:
@@ -63,7 +65,7 @@ def test_elections_never_have_two_leaders(url: str, share: int, tmp_path: Path, 
     chance = random.Random(SEED)
     faults = ["kill"] * (50 // share) + ["stop"] * (50 // share)
     chance.shuffle(faults)
-    gaps, resigned = [], []
+    gaps, resigned, late = [], [], []
     with Workers(url, tmp_path, LEASE) as workers, fairlock.connect(url) as locks:
 
         def others_wait() -> bool:
@@ -87,28 +89,28 @@ def test_elections_never_have_two_leaders(url: str, share: int, tmp_path: Path, 
         for _ in range(max(20 // share, 3)):
             until(others_wait)
             fence, pid = leader(workers)
+            allowed = within(RESIGNS, below=NOT_RESIGNED)
             workers.by_pid(pid).terminate()
             until(lambda fence=fence: leader(workers)[0] > fence)
+            allowed = max(allowed, within(RESIGNS, below=NOT_RESIGNED))
             assert workers.by_pid(pid).wait(30) == 143
+            begins = min(float(at) for each, at, _ in workers.lines("leads") if int(each) > fence)
+            (ended,) = [float(at) for each, at, _ in workers.lines("ends") if int(each) == fence]
+            resigned.append(begins - ended)
+            late += [(begins - ended, allowed)] if begins - ended > allowed else []
             workers.running.remove(workers.by_pid(pid))
             workers.start("elect", chance.choice(["threads", "tasks"]))
         terms: dict[int, tuple[float, float]] = {}
         for fence, at, _ in workers.lines("leads"):
             first, last = terms.get(int(fence), (float(at), float(at)))
             terms[int(fence)] = min(first, float(at)), max(last, float(at))
-        ended = {int(fence): float(at) for fence, at, _ in workers.lines("ends")}
-    order = sorted(terms)
-    for one, other in pairwise(order):
-        if one in ended and ended[one] < terms[other][0]:
-            resigned.append(terms[other][0] - ended[one])
-    resigned = resigned[-max(20 // share, 3) :]
     print(
         f"\n{store}: {len(terms)} terms; next leader after {statistics.median(gaps):.2f} s, at most {max(gaps):.2f} s; "
         f"after main has ended {statistics.median(resigned) * 1000:.0f} ms, at most {max(resigned) * 1000:.0f} ms"
     )
     assert list(overlaps(terms)) == []
     assert max(gaps) < LEASE + LATE * (1 if share == 1 else 5)
-    assert statistics.median(resigned) < 0.1
+    assert late == [], "seconds after main has ended, and those that a machine as busy as this one is allowed"
 
 
 @pytest.mark.timeout(300)
@@ -136,9 +138,10 @@ def test_with_kills_a_tick_is_executed_at_most_twice(url: str, share: int, tmp_p
     with Workers(url, tmp_path, lease) as workers:
         for _ in range(8):
             workers.start("once", "threads", every, 0.05)
-        seen = 0
-        ends = time.monotonic() + ticks * every + 30
-        while len({line[0] for line in workers.lines("begins")}) <= ticks and time.monotonic() < ends:
+        seen, begun = 0, []
+        ends = time.monotonic() + 1.5 * ticks * every + 60
+        while len({line[0] for line in begun}) <= ticks:
+            assert time.monotonic() < ends, f"{len(begun)} executions in this time"
             begun = workers.lines("begins")
             if len(begun) > seen and chance.random() < 0.5:
                 workers.kill(workers.by_pid(int(begun[-1][2])))
@@ -149,7 +152,8 @@ def test_with_kills_a_tick_is_executed_at_most_twice(url: str, share: int, tmp_p
         begun = workers.lines("begins")
     counts = Counter(int(tick) for tick, _, _ in begun)
     twice = sum(1 for tick in counts if counts[tick] == 2)
-    print(f"\n{store}: {len(counts)} ticks with {killed} kills, {twice} of them executed twice")
+    missed = round((max(counts) - min(counts)) / every / 1e6) + 1 - len(counts)
+    print(f"\n{store}: {len(counts)} ticks with {killed} kills, {twice} of them executed twice, {missed} not at all")
     assert killed >= ticks // 10
     assert max(counts.values()) <= 2
 
@@ -189,11 +193,20 @@ def test_a_throttle_keeps_its_limit_in_any_window_and_uses_it(url: str, share: i
     with Workers(url, tmp_path, 30) as workers:
         for _ in range(8):
             workers.start("throttle", "threads", limit, per)
-        until(lambda: workers.lines("start"))
-        time.sleep(length)
-        starts = sorted(float(at) for (at,) in workers.lines("start"))
-    windows = [later - sooner for sooner, later in zip(starts, starts[limit:], strict=False)]  # from one to the 21st
-    closest, used = min(windows), per / statistics.mean(windows)
-    print(f"\n{store}: {len(starts)} starts; {limit + 1} took at least {closest:.3f} of {per:g} s; {used:.1%} are used")
+        until(lambda: len({pid for _, pid in workers.lines("start")}) == 8)
+        under_load = time.monotonic()  # from here on there are always some that wait
+        busy = []
+        while time.monotonic() < under_load + length:
+            time.sleep(1)
+            busy.append(slowness())
+        starts = sorted(float(at) for at, _ in workers.lines("start"))
+    spans = list(zip(starts, starts[limit:], strict=False))  # from one start to the 21st after it
+    closest = min(later - sooner for sooner, later in spans)
+    used = per / statistics.mean(later - sooner for sooner, later in spans if sooner >= under_load)
+    wanted = max(USED / statistics.mean(busy), 0.5)
+    print(
+        f"\n{store}: {len(starts)} starts; {limit + 1} took at least {closest:.3f} of {per:g} s; {used:.1%} are used; "
+        f"the machine is {statistics.mean(busy):.1f} times slower than alone"
+    )
     assert closest >= per
-    assert used >= (0.95 if share == 1 else 0.5)  # every day it is mostly the start of eight processes
+    assert used >= wanted

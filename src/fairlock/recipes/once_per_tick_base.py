@@ -78,15 +78,15 @@ class OnceBase:
         session = self._locks.session
         until = None if self._timeout is None else session.clock() + self._timeout
         item = await await_if_needed(self._pool.acquire(False, key=KEY))
-        if item is None and await await_if_needed(self._pool.add(KEY)):
-            item = await await_if_needed(self._pool.acquire(False, key=KEY))
         while item is None:
+            found = await session.read_item(self._pool.name, KEY)  # a read: this may be asked very often
+            if found is None:  # the first use of this name
+                await await_if_needed(self._pool.add(KEY))
+                item = await await_if_needed(self._pool.acquire(False, key=KEY))
+                continue
             rest = LOOK if until is None else min(until - session.clock(), LOOK)
-            if rest <= 0:
-                return None
-            found = await session.read_item(self._pool.name, KEY)
-            if found is None or not found.ticket:
-                return None  # it rests: the tick is done
+            if rest <= 0 or not found.ticket:
+                return None  # another process is at it; or it rests: the tick is done
             item = await await_if_needed(self._pool.acquire(timeout=rest, key=KEY))
         return item
 
