@@ -208,6 +208,11 @@ def test_a_damaged_name_is_shown_and_repaired_and_the_others_go_on(fairlock: Too
     assert fairlock("doctor").returncode == 0
 
 
+def test_schema_says_what_a_namespace_does_not_do(fairlock: Tool) -> None:
+    done = fairlock("--namespace", "shop", "schema")
+    assert "no rights can be limited to 'shop'. Use a database, schema, keyspace or file of its own." in done.stdout
+
+
 def test_schema_prints_and_runs_nothing(fairlock: Tool) -> None:
     other = fairlock.folder / "other.db"
     done = fairlock("schema", f"sqlite:///{other}")

@@ -20,7 +20,8 @@ import fairlock
 LONG = 10 * 365 * 86400  # seconds: it is still held when a later version reads it
 
 
-def fill(url: str) -> None:
+def fill(url: str) -> Any:
+    """Store something of everything, and return what the store has then."""
     with fairlock.connect(url, owner="tina") as locks, fairlock.connect(url, owner="tom", namespace="shop") as other:
         locks.lock("idle").acquire().release()
         locks.lock("held", note="é “note”").acquire().detach(LONG)
@@ -38,25 +39,24 @@ def fill(url: str) -> None:
         waiter = threading.Thread(target=lambda: locks.lock("held").acquire(timeout=2), daemon=True)
         waiter.start()
         time.sleep(0.5)
-        dump(url)
+        found = dump(url)
         waiter.join()
+        return found
 
 
-def dump(url: str) -> None:
+def dump(url: str) -> Any:
     if url.startswith("sqlite"):
         db = sqlite3.connect(url.removeprefix("sqlite:///"))
         tables = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in ("fairlock_locks", "fairlock_items")}
         tables["fairlock_meta"] = db.execute("SELECT * FROM fairlock_meta").fetchall()
-        print(json.dumps(tables, indent=1))
-        return
+        return tables
     if url.startswith("postgresql"):
         import sqlalchemy as sa
 
         with sa.create_engine(url.replace("://", "+psycopg://", 1)).connect() as connection:
             names = ("fairlock_locks", "fairlock_items")
             rows = {name: [list(row) for row in connection.execute(sa.text(f"SELECT * FROM {name}"))] for name in names}
-        print(json.dumps(rows, indent=1))
-        return
+        return rows
     import redis
 
     client = redis.Redis.from_url(url, decode_responses=True, encoding="latin-1")  # each byte is a letter
@@ -71,9 +71,9 @@ def dump(url: str) -> None:
             found[key] = [kind, client.lrange(key, 0, -1)]
         else:
             found[key] = [kind, client.get(key)]
-    print(json.dumps(found, indent=1))
+    return found
 
 
 if __name__ == "__main__":
     kind, where = sys.argv[1:]
-    fill(f"sqlite:///{where}" if kind == "sqlite" else where)
+    print(json.dumps(fill(f"sqlite:///{where}" if kind == "sqlite" else where), indent=1))

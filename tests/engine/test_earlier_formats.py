@@ -1,11 +1,13 @@
 """What earlier versions have stored is read by this one; what a later one stores is refused with a sentence.
 
-The fixtures were made by make_fixtures.py beside this file: format 3, before fairlock was first published.
+The fixtures were made by make_fixtures.py beside this file: format 3, before fairlock was first published. The newest
+of them shows today's format: what is written now must look the same, so nobody changes it without a new number.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,10 @@ import fairlock
 from fairlock.engine.run_sync import run
 from fairlock.errors import RecordDamaged
 from fairlock.rules.locks import EMPTY, codec
+from fairlock.rules.pools.codec import decode_body, decode_queue, encode_body, encode_queue, is_queue_text
+from fairlock.stores.redis import encoding
+from fairlock.stores.sqlite.item_checksums import sealed, unsealed
+from tests.engine import make_fixtures
 from tests.servers.server import Server
 from tests.servers.sql import Database
 
@@ -123,3 +129,62 @@ def test_a_later_format_is_refused_and_not_changed(tmp_path: Path) -> None:
             pass
         assert db.execute("SELECT body FROM fairlock_locks WHERE key='newer'").fetchone() == (later,)
         db.close()
+
+
+# -- today's format is the newest fixture's
+
+
+NUMBER = "A change of the format needs a new number, and fixtures of it: see make_fixtures.py."
+
+
+@pytest.mark.parametrize("store, number", [("sqlite", codec.FORMAT), ("sql", codec.FORMAT), ("redis", encoding.FORMAT)])
+def test_the_number_of_todays_format_has_a_fixture(store: str, number: int) -> None:
+    assert (FIXTURES / f"{store}_{number}.json").exists(), NUMBER
+
+
+@pytest.mark.parametrize("store", ["sqlite", "sql"])
+def test_records_are_written_as_the_newest_fixture_has_them(store: str) -> None:
+    found = read(f"{store}_{codec.FORMAT}.json")
+    for row in found["fairlock_locks"]:
+        body = row[3]
+        again = encode_queue(decode_queue(body)) if is_queue_text(body) else codec.encode(codec.decode(body))
+        assert again == body, NUMBER
+    for pool, *row in found["fairlock_items"]:
+        if store == "sqlite":
+            assert sealed(pool, unsealed(pool, tuple(row))) == row[-1], NUMBER
+        else:
+            assert encode_body(decode_body(row[-1], pool, row[0]), pool, row[0]) == row[-1], NUMBER
+
+
+def shape(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return how it is laid out: the kind of each key, its fields, and the length of each packed value. The numbers in
+    them have a fixed length, and owners and notes are the same in each fixture."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[0-9a-f]{32}", "TICKET", text)
+
+    found: dict[str, Any] = {}
+    for key, (kind, content) in stored.items():
+        if "{" not in key:
+            continue  # an index, which is made by use
+        if kind == "hash":
+            values = {plain(field): value for field, value in content.items()}
+            found[key] = {field: (value[:1] if field == "n" else "", len(value)) for field, value in values.items()}
+        else:
+            found[key] = sorted(len(member[0] if kind == "zset" else member) for member in content)
+    return found
+
+
+def test_redis_writes_what_the_newest_fixture_has(redis_alone: Server) -> None:
+    now = shape(json.loads(json.dumps(make_fixtures.fill(redis_alone.url))))
+    then = shape(read(f"redis_{encoding.FORMAT}.json"))
+    assert {key: now.get(key) for key in then} == then, NUMBER
+
+
+def test_another_layout_with_the_same_number_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "encode", lambda state: real(state).replace("false", "0"), raising=True)
+    with pytest.raises(AssertionError, match="needs a new number"):
+        test_records_are_written_as_the_newest_fixture_has_them("sql")
+
+
+real = codec.encode

@@ -708,7 +708,11 @@ class CasBackend(Backend):
         return await self.store.doctor()
 
     def schema(self) -> str:
-        return self.store.schema()
+        text = self.store.schema()
+        if not self.namespace:
+            return text
+        shared = f"-- All namespaces share this, so no rights can be limited to {self.namespace!r}."
+        return f"{text.rstrip()}\n{shared} Use a database, schema, keyspace or file of its own.\n"
 
 
 def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:
