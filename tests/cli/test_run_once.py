@@ -52,3 +52,8 @@ def test_options_of_a_lock_have_no_meaning_with_it(fairlock: Tool, options: list
 
 def test_tries_without_once_per_is_a_usage_error(fairlock: Tool) -> None:
     assert fairlock("run", "--tries", "3", "x", "--", "true").returncode == 64
+
+
+def test_a_span_of_0_is_a_usage_error(fairlock: Tool) -> None:
+    done = fairlock("run", "--once-per", "0", "x", "--", "true")
+    assert (done.returncode, done.stderr.strip()) == (64, "fairlock: --once-per needs a span longer than 0, such as 1h.")

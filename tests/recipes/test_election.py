@@ -108,3 +108,21 @@ def test_the_handler_of_sigterm_is_restored() -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
         locks.close()
+
+
+def test_a_leader_whose_client_is_closed_sees_that_it_has_resigned(tmp_path: Path) -> None:
+    """`lost` stays False: it was released. So the examples ask for `held`."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    locks = fairlock.connect(url)
+    seen = []
+
+    def main(term: fairlock.Lease) -> None:
+        thread = threading.Thread(target=locks.close)
+        thread.start()
+        thread.join()
+        seen.append((term.held, term.lost))
+
+    with fairlock.connect(url) as other:
+        locks.elect("x").run(main)
+        assert seen == [(False, False)]
+        assert other.leader("x") is None

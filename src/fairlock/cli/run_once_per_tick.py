@@ -19,6 +19,8 @@ OF_A_LOCK = ("at_least", "max_hold", "slots", "shared", "handle", "note")
 
 def once_run(args: Arguments) -> type[Run]:
     """Return the class for it. Usage if an option was given that belongs to a lock."""
+    if not args["once_per"]:
+        raise exit_codes.Usage("--once-per needs a span longer than 0, such as 1h.")
     for key in OF_A_LOCK:
         if args[key] is not None:
             name = "-s, -x or -e" if key == "shared" else f"--{key.replace('_', '-')}"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from ..errors import LockError
+from ..engine import validate
+from ..errors import ConfigError, LockError
 
 
 async def await_if_needed(result: Any) -> Any:
@@ -32,6 +33,17 @@ def raise_if_cancelled(before: int) -> None:
         from asyncio import CancelledError
 
         raise CancelledError
+
+
+def checked_function(function: Any, what: str, locks: Any) -> None:
+    """Raise ConfigError if this is no function, or one of asyncio for a client that blocks."""
+    if not callable(function):
+        raise ConfigError(f"{what} is a function, not {validate.shown(function)}.")
+    if locks.session.runtime.blocking:
+        from inspect import iscoroutinefunction
+
+        if iscoroutinefunction(function):
+            raise ConfigError(f"{what} is async; this is the blocking client. Use fairlock.aio.connect().")
 
 
 async def release_quietly(leases: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..sync import Locks
-from .await_if_needed import EitherBlock, await_if_needed
+from .await_if_needed import EitherBlock, await_if_needed, checked_function
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ async def build_once(
     lease: Seconds | None,
 ) -> Any:
     """Return what get returns; if that is None, what make returns, after put has stored it. For both faces."""
+    for what, function in (("get", get), ("make", make), ("put", put)):
+        checked_function(function, what, locks)
     value = await await_if_needed(get())
     if value is not None:
         return value

@@ -24,7 +24,7 @@ from ..engine.validate import Seconds
 from ..errors import LeaseLost, StoreError
 from ..rules.locks import EXCLUSIVE
 from ..sync import Lease, Lock, Locks
-from .await_if_needed import EitherBlock, await_if_needed
+from .await_if_needed import EitherBlock, await_if_needed, checked_function
 
 PAUSE = 1.0  # seconds between two attempts to stand while the store is down
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
@@ -60,6 +60,7 @@ def leader(locks: Locks, name: str) -> Leader | None:
 
 async def stand_and_lead(election: Any, main: Callable[[Any], Any]) -> Any:
     """Lead until main ends by itself. After a loss stand again; after the first try a store may also be down."""
+    checked_function(main, "main", election._locks)
     stood = False
     while True:
         term = None
@@ -103,7 +104,7 @@ class Election(Lock[Lease]):
     """One of several processes leads. Waiting for that, and leading, is a `with` block, or `run`.
 
         with locks.elect("scheduler") as term:
-            while not term.lost:
+            while term.held:
                 ...
 
     It is the lock of this name, with everything that a lock does; a term is its lease.
@@ -117,7 +118,7 @@ class Election(Lock[Lease]):
         """Wait for leadership, call main(term), resign. After a loss stand again and call it again.
 
         Returns what main returns while it leads, and raises what it raises. After a loss main is expected to end soon:
-        it looks at `term.lost`, or calls `term.ensure_held()`, whose LeaseLost may leave it. SIGTERM ends main by an
+        it looks at `term.held`, or calls `term.ensure_held()`, whose LeaseLost may leave it. SIGTERM ends main by an
         exception, the leader resigns, and SystemExit(143) is raised; only in the main thread, and if SIGTERM has no
         handler. StoreError if the store cannot be reached at first; later it tries again every second.
         """

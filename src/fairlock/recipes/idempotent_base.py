@@ -23,7 +23,7 @@ from ..engine.name_from_text import safe_name
 from ..engine.pool_admin import body_text
 from ..engine.validate import Seconds
 from ..errors import ConfigError, LockTimeout
-from .await_if_needed import EitherBlock, await_if_needed
+from .await_if_needed import EitherBlock, await_if_needed, checked_function
 
 SWEEP_EVERY = 4  # new results
 SWEEP = 8  # results that are looked at then: more than one for each new one
@@ -45,8 +45,9 @@ class IdempotentBase:
         self._stored = 0
 
     async def _run(self, key: str, function: Callable[[Any], Any], keep: Seconds, timeout: Seconds | None) -> Any:
-        if not key:
-            raise ConfigError("A key must not be empty.")
+        if not isinstance(key, str) or not key:
+            raise ConfigError(f"A key is a string that is not empty, such as 'order-42'; not {validate.shown(key)}.")
+        checked_function(function, "The function", self._locks)
         kept, limit = validate.seconds(keep, "keep"), validate.timeout(timeout)
         lock_name, item = safe_name(f"idempotent:{self.name}:{key}"), safe_name(key)
         found = await self._look(lock_name, item)

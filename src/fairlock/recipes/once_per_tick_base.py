@@ -45,8 +45,8 @@ class OnceBase:
     ) -> None:
         self.name = validate.name(name)
         self._ticks = Ticks(every, cron)
-        if tries < 1:
-            raise ConfigError(f"tries is 1 or more, not {validate.shown(tries)}.")
+        if type(tries) is not int or tries < 1:
+            raise ConfigError(f"tries is a whole number from 1 up, not {validate.shown(tries)}.")
         self._tries = tries
         self._timeout = validate.timeout(timeout)
         self._locks = locks

@@ -24,6 +24,8 @@ from ..errors import LeaseLost, LockTimeout
 from .await_if_needed import await_if_needed
 
 SLACK = 0.02  # of the window
+LEAST = 0.0005  # seconds: no reply comes sooner
+MOST = 2.0  # seconds of slack, also for a window that is shorter than the way to the store
 CALM = 0.98  # a start that was quick enough shrinks a greater slack by this factor
 
 
@@ -38,7 +40,7 @@ class ThrottleBase:
         self._locks = locks
         self._slots = safe_name(f"throttle:{name}")
         self._lease = max(min(locks.session.default_lease, self._per), SMALLEST_LEASE)
-        self._slack = self._per * SLACK
+        self._slack = self._least = max(self._per * SLACK, LEAST)
 
     async def _wait(self, weight: int, timeout: Seconds | None) -> bool:
         """Return True if the caller may start now; False: not in time."""
@@ -58,9 +60,9 @@ class ThrottleBase:
             except LeaseLost:
                 continue
             if session.clock() - granted <= slack:
-                self._slack = max(slack * CALM, self._per * SLACK)
+                self._slack = max(slack * CALM, self._least)
                 return True
-            self._slack = min(max(self._slack, 2 * slack), self._per)
+            self._slack = min(max(self._slack, 2 * slack), max(self._per, MOST))
 
     async def _wait_or_raise(self, weight: int) -> None:
         if not await self._wait(weight, OWN):
