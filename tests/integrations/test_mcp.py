@@ -62,6 +62,9 @@ async def main():
         print(await one("renew", path="src/api"))
         print(await one("acquire", path="../elsewhere"))
         print(await two("acquire", path="src/api"))
+        print(await one("acquire", path=" "))
+        print(await one("acquire", path="docs", minutes=-1))
+        print(await two("renew", path="src", minutes=1e9))
         # Minutes end a hold, and renew sets them again.
         assert (await two("renew", path="src", minutes=0.02))["held"]
         assert (await one("wait", path="src/new.py", seconds=20))["acquired"]
@@ -85,6 +88,9 @@ def test_two_agents_share_a_checkout(checkout: Project) -> None:
     assert "You do not hold 'src/api'" in printed[1]
     assert "'../elsewhere' is outside of the checkout" in printed[2]
     assert "You hold 'src' yourself" in printed[3]
+    assert "'.' is the whole checkout" in printed[4]
+    assert "minutes is more than 0 and at most 1440 (a day), not -1." in printed[5]
+    assert "not 1e+09" in printed[6]
     assert (checkout.folder / ".git" / "fairlock.db").exists()
 
 

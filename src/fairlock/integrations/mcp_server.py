@@ -26,6 +26,7 @@ from fairlock.recipes.aio import TreeLease
 Mode = Literal["read", "write"]
 ROOT = "checkout"
 KEPT = 60.0  # seconds for which a place in the queue is kept without a call
+LONGEST_HOLD = 1440  # minutes
 LONGEST_CALL = 50.0  # many clients give up after a minute
 INSTRUCTIONS = """\
 Other agents work in this checkout at the same time. Before you change files, acquire the smallest path that contains
@@ -76,6 +77,7 @@ class AgentLocks:
     async def renew(self, path: str, minutes: float = 10) -> dict[str, Any]:
         """Keep a path that you hold for this many minutes from now."""
         name = self._name(path)
+        _check_minutes(minutes)
         held = self._mine().get(name)
         if held is None:
             raise ConfigError(f"You do not hold {path!r}: it was released, its minutes are over, or it was taken away.")
@@ -110,6 +112,7 @@ class AgentLocks:
 
     async def _take(self, path: str, purpose: str, mode: Mode, minutes: float, seconds: float) -> dict[str, Any]:
         name = self._name(path)
+        _check_minutes(minutes)
         if mode not in ("read", "write"):
             raise ConfigError(f"mode is 'read' or 'write', not {mode!r}.")
         mine = self._mine()
@@ -193,6 +196,8 @@ class AgentLocks:
         return holders, list(waiters.values())
 
     def _name(self, path: str) -> str:
+        if not path.strip():
+            raise ConfigError("The path is empty. Name a file or folder; '.' is the whole checkout.")
         inside = os.path.relpath(os.path.join(self._folder, path), self._folder)
         if inside.split("/")[0] == "..":
             raise ConfigError(f"{path!r} is outside of the checkout {self._folder}.")
@@ -245,6 +250,11 @@ def _read_note(note: str) -> tuple[str, str, str]:
     mode, _, rest = note.partition(" ")
     path, _, purpose = rest.partition(": ")
     return mode, path, purpose
+
+
+def _check_minutes(minutes: float) -> None:
+    if not 0 < minutes <= LONGEST_HOLD:
+        raise ConfigError(f"minutes is more than 0 and at most {LONGEST_HOLD} (a day), not {minutes:g}.")
 
 
 async def _release(lease: TreeLease) -> None:
