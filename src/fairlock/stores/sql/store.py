@@ -93,7 +93,7 @@ class SqlStore(SqlRows):
         return await lock_row(self, key, transaction, lease)
 
     async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
-        from .seal import lock_item
+        from .lock_in_user_transaction import lock_item
 
         (now, *row), at = await lock_item(self, pool, key, transaction, lease)
         return self.items.snapshot(pool, row, now, at)

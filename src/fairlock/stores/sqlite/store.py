@@ -403,7 +403,7 @@ class SqliteStore(Store):
         return await lock_row(self, key, transaction)
 
     async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
-        from .seal import lock_item
+        from .lock_in_user_transaction import lock_item
 
         rows, now, at = await lock_item(self, pool, key, transaction)
         return self.items._seen(pool, rows, now, at)
