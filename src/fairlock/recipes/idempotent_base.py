@@ -44,7 +44,7 @@ class IdempotentBase:
         self._pool = locks.pool(safe_name(f"idempotent:{name}"))
         self._stored = 0
 
-    async def _run(self, key: str, function: Callable[[Any], Any], keep: Seconds, timeout: Seconds | None) -> Any:
+    async def _run(self, key: Any, function: Callable[[Any], Any], keep: Seconds, timeout: Seconds | None) -> Any:
         if not isinstance(key, str) or not key:
             raise ConfigError(f"A key is a string that is not empty, such as 'order-42'; not {validate.shown(key)}.")
         checked_function(function, "The function", self._locks)
