@@ -41,7 +41,7 @@ class Crowd(NamedTuple):
     def send(self, commands: list[Command]) -> None:
         with self.server.pipeline(transaction=False) as pipe:
             for command in commands:
-                pipe.evalsha(STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS, *encoding.message_args(command))
+                pipe.evalsha(STEP.sha, len(self.keys), *self.keys, *encoding.message_args(command))
             pipe.execute()
 
     def turn(self) -> None:

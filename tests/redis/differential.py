@@ -1,7 +1,7 @@
 """The Lua and the pure rules side by side: the same moves for both, and every difference is an error.
 
 The time and the unreachable listeners are inputs here, so the scripts get them as their last two arguments. For that
-two places in their text are replaced (HOOKS), each of which occurs exactly once: production pays nothing for it, and a
+places in their texts are replaced (HOOKS), each of which occurs exactly once: production pays nothing for it, and a
 change of the text fails loudly.
 
 A history is computed with the pure rules first, because moves depend on earlier ones (whose fence, which ticket). Then
@@ -12,6 +12,7 @@ mark for the listener, which receives the wake-ups between the marks.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -33,9 +34,19 @@ from fairlock.rules.locks import (
     apply,
 )
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.lua_scripts import READ_STATE, Script, fold, make_batch, read, script
+from fairlock.stores.redis.lua_scripts import (
+    READ_STATE,
+    STEP_FILES,
+    Script,
+    fold,
+    make_batch,
+    put_fast_paths,
+    read,
+    script,
+)
 
-CHANNELS = "listener:"
+CHANNELS = encoding.LISTENERS
+HANDED_OVER = 2
 MARK = "mark"  # a listener that no ticket has
 STRANGE = "strange"  # a key of another type
 
@@ -44,8 +55,9 @@ SUBSCRIBERS = (
     "call('PUBSUB', 'NUMSUB', LISTENERS .. listener)[2]",
     "string.find(ARGV[#ARGV], ' ' .. listener .. ' ', 1, true) and 0 or 1",
 )
+SUBSCRIBERS_OF_ONE = "call('PUBSUB', 'NUMSUB', channel)[2]", f"({SUBSCRIBERS[1]})"
 HOOKS: dict[str, tuple[tuple[str, str], ...]] = {
-    "fast_acquire": (TIME,), "fast_release": (TIME,), "step": (TIME, SUBSCRIBERS), "batch": (),
+    "fast_acquire": (TIME,), "fast_release": (TIME, SUBSCRIBERS_OF_ONE), "step": (TIME, SUBSCRIBERS), "batch": (),
 }  # fmt: skip
 
 BARE = """
@@ -94,23 +106,26 @@ class Scripts(NamedTuple):
 
 
 SOURCES = {
-    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"),
-    "batch": read("batch_fast_steps.lua"),
-    "step": read("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua"),
+    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"), "batch": read("batch_fast_steps.lua"),
+    "step": read(*STEP_FILES),
 }  # fmt: skip
 
 
 def hooked(name: str = "", words: str = "", others: str = "") -> Scripts:
-    """The scripts with time and listeners as arguments; in the one with this name, other words instead of these."""
-    found = {}
+    """The scripts with time and listeners as arguments; in the one with this name, other words instead of these.
+
+    The step contains parts of the two fast scripts, so a mistake in one of these is in the step, too.
+    """
+    texts = {}
     for each, hooks in HOOKS.items():
         text = SOURCES[each]
         if each == name:
             text = replaced(text, words, others)
         for hook in hooks:
             text = replaced(text, *hook)
-        found[each] = script(fold(text))
-    return Scripts(**found)
+        texts[each] = text
+    texts["step"] = put_fast_paths(texts["step"], texts["fast_acquire"], texts["fast_release"])
+    return Scripts(**{each: script(fold(text)) for each, text in texts.items()})
 
 
 class Pure(NamedTuple):
@@ -155,6 +170,7 @@ class Both:
             self._acquire, self._release = make_batch(self._acquire, frame.text), make_batch(self._release, frame.text)
             server.set(STRANGE, "of another type")
         self._count = 0
+        self.met: Counter[str] = Counter()  # the kinds of replies of the step
         for text in (self._acquire.text, self._release.text, self._step.text, READ_STATE.text):
             server.script_load(text)
         self._bare = script(BARE)
@@ -204,7 +220,7 @@ class Both:
             else:
                 pipe.evalsha(sha, 1, keys[0], *words, *inputs)
         if not short:
-            pipe.evalsha(self._step.sha, len(keys), *keys, CHANNELS, *encoding.message_args(c), *inputs)
+            pipe.evalsha(self._step.sha, len(keys), *keys, *encoding.message_args(c), *inputs)
 
     def _compare(self, move: Move, should: Pure, heard: list[Wakeup], answers: Iterator[Any]) -> None:
         c = move.command
@@ -219,10 +235,11 @@ class Both:
         if is_quick:
             reply: Reply = Granted(int(said), c.lease) if isinstance(c, Acquire) else Released(said == 1)
         else:
-            *words, quick = good(next(answers))
-            reply = encoding.decode_reply(words)
+            raw = good(next(answers))
+            reply, contended = encoding.decode_step(raw, c)
+            self.met[kind_of(raw, c)] += 1
             alone = len(should.after.holders) < 2 and not should.after.queue and not should.after.tombstones
-            assert quick == (b"1" if alone else b"0"), f"the short cut will do next: {quick}"
+            assert contended is not alone or raw == HANDED_OVER, f"the short cut will do next: {not contended}"
         assert reply == should.reply, f"replied {reply}"
         assert heard == should.wakes, f"woke {heard}"
         found, _ = encoding.decode_state(good(next(answers)))
@@ -249,6 +266,13 @@ class Both:
                 ticket, place, fence = text.decode().split()
                 wakes.append(Wakeup(listener, ticket, int(place), int(fence)))
         return found
+
+
+def kind_of(raw: Any, command: Command) -> str:
+    """Name the part of the step that made this reply."""
+    if isinstance(raw, int):
+        return "handed over" if raw == HANDED_OVER else f"{type(command).__name__} alone"
+    return "joined" if isinstance(raw[0], int) else "full"
 
 
 def beside(keys: list[str]) -> str:

@@ -10,7 +10,7 @@ from redis import Redis
 from fairlock.rules.locks import Acquire, Command, Granted, LockState, Release, Released, Reply
 from fairlock.stores.redis import encoding
 from fairlock.stores.redis.lua_scripts import READ_STATE, Script
-from tests.redis.differential import CHANNELS, Scripts, hooked
+from tests.redis.differential import Scripts, hooked
 from tests.redis.random_histories import BEGIN
 
 
@@ -26,12 +26,12 @@ class LuaLock:
     def say(self, command: Command, unreachable: Collection[str] = ()) -> Reply:
         """By the full step."""
         args = encoding.message_args(command)
-        raw = self._call(self._scripts.step, self.keys, CHANNELS, *args, *self._inputs(unreachable))
-        return encoding.decode_reply(raw[:-1])
+        raw = self._call(self._scripts.step, self.keys, *args, *self._inputs(unreachable))
+        return encoding.decode_step(raw, command)[0]
 
     def send(self, command: Command) -> None:
         """Without waiting for the answer, if the server is a pipeline."""
-        self._call(self._scripts.step, self.keys, CHANNELS, *encoding.message_args(command), *self._inputs())
+        self._call(self._scripts.step, self.keys, *encoding.message_args(command), *self._inputs())
 
     def short(self, command: Acquire | Release) -> Reply | None:
         """By the short cut."""

@@ -9,7 +9,7 @@ from fairlock.rules.locks import messages, state, step
 from fairlock.stores.redis import encoding, lua_scripts
 
 FOLDER = Path(lua_scripts.HERE)
-STEP = ("step_1_read.lua", "step_2_entries.lua", "step_3_sweep.lua", "step_4_command.lua", "step_5_write.lua")
+STEP = lua_scripts.STEP_FILES
 FILES = (
     *STEP, "fast_acquire.lua", "fast_release.lua", "batch_fast_steps.lua", "batch_full_steps.lua", "read_state.lua",
     "write_busy_names.lua", "add_audit_line.lua",
@@ -70,7 +70,12 @@ def declared_keys(name: str) -> dict[str, str]:
 def test_no_file_is_forgotten() -> None:
     found = {path.name for path in FOLDER.glob("*.lua")}
     assert {name for name in found if not name.startswith("pool")} == set(FILES)  # those have a test of their own
-    assert lua_scripts.STEP.text == lua_scripts.fold("\n".join((FOLDER / name).read_text() for name in STEP))
+    texts = "\n".join((FOLDER / name).read_text() for name in STEP)
+    fast = [(FOLDER / name).read_text() for name in ("fast_acquire.lua", "fast_release.lua")]
+    assert lua_scripts.STEP.text == lua_scripts.fold(lua_scripts.put_fast_paths(texts, *fast))
+    for text in fast:
+        begin, end = text.index("-- ("), text.index("-- )")
+        assert lua_scripts.fold(text[begin:end]) in lua_scripts.STEP.text and "return false" not in text[begin:end]
 
 
 def test_named_numbers_are_replaced_and_nothing_else() -> None:
@@ -105,10 +110,13 @@ def test_the_step_uses_every_key_as_what_it_is() -> None:
 def test_the_others_use_the_keys_in_their_heads_as_what_they_are(name: str) -> None:
     numbers = dict(re.findall(r"^--   (\d) (\w+) +(?:hash|zset)", head(name), re.M))
     kinds = declared_keys(name)
-    calls = re.findall(r"\bcall\('([A-Z]+)', KEYS\[(\d)\]", body(name))
-    assert {number for _, number in calls} == set(numbers)
+    code = body(name)
+    for number, key in numbers.items():
+        code = re.sub(rf"(call\('\w+', )KEYS\[{number}\]", rf"\g<1>{key.upper()}", code)
+    used = re.findall(r"\bp?call\(\s*'([A-Z]+)', ([A-Z_]+)\b", code)
+    assert {key.lower() for _, key in used} == set(numbers.values())
     assert all(PARTS[int(number) - 1] == key for number, key in numbers.items())
-    assert all(TYPES.get(command[0], "hash") == kinds[numbers[number]] for command, number in calls)
+    assert all(TYPES.get(command[0], kinds[key.lower()]) == kinds[key.lower()] for command, key in used)
 
 
 # -- fields
@@ -125,14 +133,15 @@ def test_the_fields_of_the_state_are_those_in_the_head() -> None:
 
 @pytest.mark.parametrize("name", ["fast_acquire.lua", "fast_release.lua"])
 def test_the_short_cuts_read_and_write_the_fields_in_their_heads(name: str) -> None:
-    said = section(name, "KEYS").split("hash  ")[1]
-    touched, read = said.split(" written" if "written" in said else " removed")
+    said = section(name, "KEYS").split("hash  ")[1].split("\n")[0]
+    touched, read = said.split(" written")
     code = body(name)
-    names = lambda call: set(re.findall(r", '(\w)'", call))  # noqa: E731
-    changed = set().union(*map(names, re.findall(r"call\('(?:HSET|HDEL)'(.*?)\)", code)))
+    names = lambda call: set(re.findall(r"\s'([a-z])'", call))  # noqa: E731
+    changed = set().union(*map(names, re.findall(r"call\(\s*'(?:HSET|HDEL)'(.*?)\n", code)))
+    changed |= set().union(*map(names, re.findall(r"\n +('a', pack.*)", code.replace("'a'", " 'a'"))))
     looked = set().union(*map(names, re.findall(r"call\('HM?GET'(.*?)\)", code)))
     assert set(re.findall(r"\b(\w)\b", touched)) == changed
-    assert set(re.findall(r"\b(\w)\b", read)) == looked - changed
+    assert set(re.findall(r"\b(\w)\b", read)) <= changed >= looked
     assert changed | looked <= set("na")
 
 
@@ -162,8 +171,10 @@ def test_the_numbers_of_the_state_lie_where_the_head_says() -> None:
         *places, "several and used or 0", "several and detached or 0", "tombstone_count"
     ]  # fmt: skip
     at = {f"n_{name}": 3 + 8 * number for number, name in enumerate(NUMBERS)}
-    for name in ("step_1_read.lua", "fast_acquire.lua"):
+    for name in ("step_1_read.lua", "fast_acquire.lua", "fast_release.lua"):
         assert positions("N", name).items() <= at.items()
+    for name in ("fast_acquire.lua", "fast_release.lua"):
+        assert f"unpack_from('<{'d' * len(NUMBERS)}', numbers, N_FENCE)" in body(name)
     assert positions("N", "fast_acquire.lua") and positions("N", "step_1_read.lua")
 
 
@@ -184,10 +195,14 @@ def test_an_entry_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
     at = {"e_fence": 2, "e_expires": 10, "e_confirmed": 42, "e_passed": 43, "e_block": 44, "e_ticket": 68}
     for name in ("step_1_read.lua", "fast_release.lua"):
         assert positions("E", name).items() <= at.items()
-    assert "pack('<c1dddddBB', '1', fence, expires, now, POLL_TTL, 0, 1, 0) .. amounts .. own .. texts" in body(
-        "fast_acquire.lua"
-    )
-    assert "local _, fence, expires = unpack_from('<c1dd', grant)" in body("fast_release.lua")
+    acquire, release = body("fast_acquire.lua"), body("fast_release.lua")
+    assert "tail = unpack_from('<d', requested), amounts .. own .. texts" in acquire
+    assert "pack('<c1dddddBB', '1', fence, expires, now, POLL_TTL, 0, 1, 0) .. tail" in acquire
+    assert "pack('<c1dddddBBc0', '0', 0, till, now, poll_ttl, place + 1, 0, 0, tail)" in acquire
+    assert "local _, _, expires, _, _, _, confirmed, _, _, used, _, holder = unpack_from('<c1dddddBBdddHc0'" in acquire
+    assert "local alone, fence, expires = unpack_from('<c1dd', grant)" in release
+    assert "local _, _, till, _, _, place, _, passed, block, weight, lease, ticket, listener =\n" in release
+    assert "alone, fence, expires, now, till - now, place, 0, 0) .. sub(text, E_BLOCK)" in release
 
 
 def positions(letter: str, name: str) -> dict[str, int]:
@@ -213,19 +228,20 @@ def test_a_tombstone_is_packed_in_the_order_in_the_head() -> None:
 def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
     said = re.sub(r"\n-- +·", " ·", section("step_4_command.lua", "ARGV"))
     listed = {}
-    for command, fields in re.findall(r"^-- {10}(\w+) +(3 .*)$", said, re.M):
+    for command, fields in re.findall(r"^-- {10}(\w+) +(2 .*)$", said, re.M):
         numbered = [item.split(" ", 1) for item in fields.split(" · ")]
-        assert [int(number) for number, _ in numbered] == list(range(3, 3 + len(numbered)))
+        assert [int(number) for number, _ in numbered] == list(range(2, 2 + len(numbered)))
         listed[command] = tuple(name for _, name in numbered)
     kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Ask,
              messages.Resize)  # fmt: skip
     wanted = {kind.__name__.lower(): kind._fields for kind in kinds}
-    wanted["acquire"] = ("ticket", "capacity", "wait", "fair", "amounts", "texts")
+    wanted["acquire"] = ("options", "entry")
     assert listed == wanted
-    assert "local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)" in body(*STEP)
+    assert "local COMMAND, TICKET = unpack(ARGV, 1, 2)" in body(*STEP)
+    assert f"local LISTENERS = '{encoding.LISTENERS}'" in body(*STEP)
     for command, names in listed.items():
-        numbered_from_3 = {name: number for number, name in enumerate(names, 3) if name != "ticket"}
-        assert constants(command.upper()) == numbered_from_3
+        numbered_from_2 = {name: number for number, name in enumerate(names, 2) if name != "ticket"}
+        assert constants(command.upper()) == numbered_from_2
     used = set(re.findall(r"ARGV\[(.*?)\]", body(*STEP)))
     expected = {f"{command}_{name}" for command, names in listed.items() for name in names if name != "ticket"}
     assert used == {name.upper() for name in expected}
@@ -256,5 +272,8 @@ def test_the_numbers_are_those_of_the_rules() -> None:
         "FRESH": state.FRESH, "PASSED": state.PASSED, "SILENT": state.SILENT, "POLLED": state.POLLED,
         "TICKETS": 2 * 10**15, "EXPIRIES": 4 * 10**15, "FOREVER": 9 * 10**15,
     }  # fmt: skip
-    short = {int(number) for number in re.findall(r"\b\d{7,}\b", body("fast_acquire.lua"))}
-    assert short == {1_000_000, encoding.IDLE, encoding.IDLE_IF_FIXED, step.poll_ttl(0)}
+    found.update(IDLE=encoding.IDLE, IDLE_IF_FIXED=encoding.IDLE_IF_FIXED, POLL_TTL=step.poll_ttl(0))
+    for name in ("fast_acquire.lua", "fast_release.lua"):
+        for names, values in re.findall(r"local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d, ]+)\n", body(name)):
+            for each, value in zip(names.split(", "), values.split(", "), strict=True):
+                assert each[:2] in ("N_", "E_") or found[each] == int(value), each

@@ -8,7 +8,7 @@ from redis import Redis
 
 from fairlock.rules.locks import EXCLUSIVE, Acquire, Evict, Granted, Mismatch, Queued, Release, Resize
 from fairlock.stores.redis import encoding
-from fairlock.stores.redis.lua_scripts import FAST_RELEASE, fold, script
+from fairlock.stores.redis.lua_scripts import FAST_RELEASE, fold, put_fast_paths, script
 from tests.redis.differential import SOURCES, hooked, replaced
 from tests.redis.lua_store import LuaLock
 from tests.redis.random_histories import KINDS, SECOND, listener_of, some_command
@@ -101,10 +101,9 @@ def test_fences_rise_over_a_record_that_has_gone(lock: LuaLock, back: int) -> No
 def test_an_idle_record_really_goes_and_the_next_fence_is_higher(redis_alone: Server) -> None:
     """In real time, with records that are kept for a fifth of a second instead of ten minutes."""
     change = str(encoding.IDLE), str(SECOND // 5)
+    texts = [replaced(SOURCES[name], *change) for name in ("step", "fast_acquire")] + [SOURCES["fast_release"]]
     quick = hooked()._replace(
-        fast_acquire=script(fold(replaced(SOURCES["fast_acquire"], *change))),
-        fast_release=FAST_RELEASE,
-        step=script(fold(replaced(SOURCES["step"], *change))),
+        fast_acquire=script(fold(texts[1])), fast_release=FAST_RELEASE, step=script(fold(put_fast_paths(*texts)))
     )
     lock = LuaLock(Redis(port=redis_alone.port), scripts=quick)
     fence = is_let_in(lock, "a", lease=SECOND // 10)

@@ -5,6 +5,7 @@ the shortcuts and the full step in any order, clocks that go back, unreachable l
 blocks of fences, resizing, evictions, mismatches, and queues that are too long for one sweep.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
@@ -14,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from fairlock.rules.locks import ASKED, EMPTY, Granted
+from fairlock.rules.locks import ASKED, EMPTY, EXCLUSIVE, Acquire, Command, Granted, Release
 from fairlock.rules.locks.step import SWEEP
-from tests.redis.differential import Both, hooked, is_short, pure
-from tests.redis.random_histories import KINDS, history
+from fairlock.stores.redis import encoding
+from tests.redis.differential import Both, Differs, Move, hooked, is_short, pure
+from tests.redis.random_histories import BEGIN, KINDS, SECOND, history
 from tests.servers.server import Server
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -50,6 +52,43 @@ def test_random_histories_are_the_same_on_both_sides(both: Both, kind: str, jitt
 def test_seeded_histories_are_the_same_on_both_sides(both: Both, kind: str) -> None:
     for seed in range(25):
         both.play(history(Random(f"{kind} {seed}"), KINDS[kind]))
+
+
+@pytest.mark.parametrize("waiters", [1, 2, 12])
+def test_a_lock_that_is_handed_over_again_and_again_needs_no_full_step(both: Both, waiters: int) -> None:
+    """But for the first waiter of a new lock, and as long as nobody falls silent."""
+
+    def come(number: int) -> Acquire:
+        return Acquire(f"t{number}", EXCLUSIVE, EXCLUSIVE, 30 * SECOND, block=33, listener="e", owner="o")
+
+    commands: list[Command] = [come(0)]
+    for number in range(20):
+        commands += [come(each) for each in range(number + 1, number + 1 + waiters)] if number == 0 else []
+        commands += [Release(f"t{number}", False, None), come(number + waiters + 1)]
+    commands += [Release(f"t{number}", False, None) for number in range(20, 21 + waiters)]
+    both.play([Move(command, BEGIN + 1000 * number) for number, command in enumerate(commands)])
+    assert both.met == {
+        "Acquire alone": 1, "full": 1, "joined": 19 + waiters, "handed over": 20 + waiters, "Release alone": 1
+    }  # fmt: skip
+
+
+def test_a_record_outlasts_what_is_handed_over_at_its_end(redis_alone: Server) -> None:
+    """So rarely the last seconds before a record is kept for longer that no random history meets them."""
+
+    def come(ticket: str, lease: int) -> Acquire:
+        return Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease * SECOND, listener="e")
+
+    end = 3 * SECOND + encoding.IDLE // 2
+    times: list[tuple[int, Command]] = [
+        (0, come("a", 3)), (1, come("b", 3)), (2, Release("b")), (3, Release("a")),
+        (end - 5 * SECOND, come("c", 5)), (end - 4 * SECOND, come("d", 5)), (end - SECOND * 3 // 2, Release("c")),
+    ]  # fmt: skip
+    moves = [Move(command, BEGIN + at) for at, command in times]
+    for words, right in (("", True), (" and expires <= horizon and", False)):
+        both = Both(Redis(port=redis_alone.port), hooked("fast_release" if words else "", words, " and"))
+        with contextlib.nullcontext() if right else pytest.raises(Differs):
+            both.play(moves)
+        both.close()
 
 
 @pytest.mark.soak

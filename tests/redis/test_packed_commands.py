@@ -95,6 +95,6 @@ def test_a_step_is_whole_every_time(command: Command) -> None:
     for _ in range(3):
         found = words(packed.pack_step(command))
         assert found[3 : 3 + len(packed.keys)] == [key.encode() for key in packed.keys]
-        assert found[4 + len(packed.keys) :] == [
+        assert found[3 + len(packed.keys) :] == [
             word if isinstance(word, bytes) else word.encode() for word in encoding.message_args(command)
         ]

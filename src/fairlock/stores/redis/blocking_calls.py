@@ -71,13 +71,13 @@ class NowaitCalls:
         else:
             return None
         raw = found and found[-1]
-        if type(raw) is not list:
-            if type(raw) is ReplyError:
+        if not raw or type(raw) is ReplyError:
+            if raw:
                 errors.raise_if_begun(raw)
             return None
-        commands.contended = raw.pop() != b"1"
         try:
-            answer: Answer = new(Answer, (encoding.decode_reply(raw), at, False))
+            reply, commands.contended = encoding.decode_step(raw, command)
         except errors.UNREADABLE as bad:
             raise errors.unreadable(bad, name, self.where) from None
+        answer: Answer = new(Answer, (reply, at, False))
         return answer

@@ -223,10 +223,10 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
     steps: list[tuple[lua_scripts.Script, list[str], list[str | bytes]]] = [
         (lua_scripts.FAST_ACQUIRE, keys[:1], [*encoding.fast_args(acquire)]),
         (lua_scripts.FAST_RELEASE, keys[:1], [*encoding.fast_args(Release(ticket))]),
-        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(acquire)]),
-        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Detach(ticket, None, lease))]),
+        (lua_scripts.STEP, keys, encoding.message_args(acquire)),
+        (lua_scripts.STEP, keys, encoding.message_args(Detach(ticket, None, lease))),
         (lua_scripts.READ_STATE, keys, []),
-        (lua_scripts.STEP, keys, [encoding.LISTENERS, *encoding.message_args(Release(ticket, True, None))]),
+        (lua_scripts.STEP, keys, encoding.message_args(Release(ticket, True, None))),
     ]
     wrong: list[str] = []
     for script, on, args in steps:

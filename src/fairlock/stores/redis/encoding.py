@@ -85,6 +85,11 @@ def texts(command: Acquire) -> bytes:
     return b"".join([sized(text.encode()) for text in (command.listener, command.owner, command.note)])
 
 
+def options(command: Acquire) -> bytes:
+    """Capacity, wait and fair of this command, as the step reads them."""
+    return struct.pack("<dBB", command.capacity, command.wait, command.fair)
+
+
 def fast_args(command: Acquire | Release) -> tuple[bytes, ...]:
     """The arguments of fast_acquire.lua or fast_release.lua for this command."""
     own = sized(command.ticket.encode())
@@ -102,9 +107,8 @@ def fast_tail(command: Acquire) -> tuple[bytes, bytes, bytes]:
 def message_args(command: Command) -> list[str | bytes]:
     """The arguments of this command for the full step: its name and its fields."""
     if type(command) is Acquire:
-        ticket, capacity, _, _, wait, fair, block, *_ = command
-        numbers = amounts(command, block), texts(command)
-        return ["acquire", ticket, str(capacity), str(int(wait)), str(int(fair)), *numbers]
+        entry = amounts(command, command.block) + sized(command.ticket.encode()) + texts(command)
+        return ["acquire", options(command), entry]
     return [type(command).__name__.lower(), *[_arg(field) for field in command]]
 
 
@@ -112,6 +116,17 @@ def _arg(field: Any) -> str:
     if field is None:
         return ""
     return str(int(field)) if isinstance(field, bool) else str(field)
+
+
+def decode_step(raw: Any, command: Command) -> tuple[Reply, bool]:
+    """Decode the reply of the step to this command. Return also whether the fast scripts do not work next."""
+    if type(raw) is int:  # from the parts that it shares with these
+        if type(command) is Acquire:
+            return _new(Granted, (raw, command[3], None)), False
+        return RELEASED, raw != 1
+    if type(raw[0]) is int:
+        return _new(Queued, raw), True
+    return decode_reply(raw[:-1]), raw[-1] != b"1"
 
 
 def decode_reply(raw: list[bytes]) -> Reply:

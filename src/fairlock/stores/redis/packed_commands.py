@@ -19,7 +19,7 @@ USUAL = 32  # characters of a ticket
 LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
 
 _tails: dict[tuple[Any, ...], bytes] = {}
-_step_tails: dict[tuple[Any, ...], bytes] = {}
+_step_parts: dict[tuple[Any, ...], tuple[bytes, bytes, bytes]] = {}
 
 
 class PackedCommands:
@@ -34,7 +34,7 @@ class PackedCommands:
         self.last: tuple[tuple[Any, ...], bytes] = (), b""
         """The fields of the last Acquire behind its ticket, and these packed for fast_acquire.lua; b'': not possible.
         Read it once: another thread may replace it."""
-        self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys, encoding.LISTENERS)
+        self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys)
         self.packed_key = pack_args(self.keys[0])
         self.contended = False  # others want it, too: send the full step first
 
@@ -73,15 +73,21 @@ class PackedCommands:
 
     def pack_step(self, command: Command) -> bytes:
         """Pack this command for the full step."""
-        size = 4 + len(self.keys)
+        size = 3 + len(self.keys)
         if type(command) is Acquire:
-            ticket = command[0].encode()
-            tail = _step_tails.get(command[1:])
-            if tail is None:
-                if len(_step_tails) >= KNOWN:
-                    _step_tails.clear()
-                tail = _step_tails[command[1:]] = pack_args(*encoding.message_args(command)[2:])
-            return b"*%d\r\n%b$7\r\nacquire\r\n$%d\r\n%b\r\n%b" % (size + 7, self._steps, len(ticket), ticket, tail)
+            parts = _step_parts.get(command[1:])
+            if parts is None:
+                if len(_step_parts) >= KNOWN:
+                    _step_parts.clear()
+                parts = _step_parts[command[1:]] = (
+                    pack_args("acquire", encoding.options(command)), encoding.amounts(command, command.block),
+                    encoding.texts(command),
+                )  # fmt: skip
+            words, amounts, texts = parts
+            own = encoding.sized(command[0].encode())
+            return b"*%d\r\n%b%b$%d\r\n%b%b%b\r\n" % (
+                size + 3, self._steps, words, len(amounts) + len(own) + len(texts), amounts, own, texts
+            )  # fmt: skip
         if type(command) is Release and command[3] is None:
             ticket, number = command[0].encode(), command[2]
             fence = b"" if number is None else b"%d" % number

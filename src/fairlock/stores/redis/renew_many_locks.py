@@ -18,8 +18,8 @@ from .send_and_redirect import Dispatcher
 from .send_many_renewals import MESSAGE, BatchScript, Packer, Step, send_many
 from .topology import Topology
 
-BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 2 + len(Renew._fields))
-PLAIN_RENEWAL = Packer(lambda ticket, fence: [encoding.LISTENERS, *encoding.message_args(Renew(ticket, fence))])
+BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 1 + len(Renew._fields))
+PLAIN_RENEWAL = Packer(lambda ticket, fence: encoding.message_args(Renew(ticket, fence)))
 
 
 class BatchedRenewals(Backend):
@@ -53,7 +53,7 @@ class BatchedRenewals(Backend):
         if type(command) is Renew and command.fence and command[2:] == (None, None):
             args = PLAIN_RENEWAL.pack(command.ticket.encode(), b"%d" % command.fence)
         else:
-            args = pack_args(encoding.LISTENERS, *encoding.message_args(command))
+            args = pack_args(*encoding.message_args(command))
         return Step(key_slot(encoding.keys(self.namespace, name)[0].encode()) if self.topology.many else 0, keys, args)
 
     def _read_renewal(self, name: str, raw: Any, at: float) -> Answer | OutcomeUnknown | LockError | None:

@@ -24,7 +24,7 @@
 --   block weight lease, then its texts: ticket listener owner note.
 --   A tombstone: its span as d, then the texts kind by reason. One of kind asked, until FOREVER, is a request to
 --   release: it bars nothing and is removed with its holder.
--- ARGV     1 prefix of the listeners' channels · 2 command, in lower case · 3 its first field, nearly always the ticket
+-- ARGV     1 command, in lower case · 2 its first field, nearly always the ticket; of an Acquire the two are in entry
 -- Returns  nothing: step_5_write.lua returns the reply
 --
 -- Times are microseconds. Numbers become text by %d because `..` would write 1.79e+15, and because Redis takes long to
@@ -33,16 +33,17 @@
 -- (TIME, HMGET, ZADD, HSET), to release and grant to the head seven (TIME, HMGET, ZRANGE, PUBSUB, ZREM, HSET, PUBLISH).
 
 local STATE, QUEUE, HOLDERS, UNCONFIRMED, TOMBSTONES = unpack(KEYS)
-local LISTENERS, COMMAND, TICKET = unpack(ARGV, 1, 3)
+local COMMAND, TICKET = unpack(ARGV, 1, 2)
+local LISTENERS = 'fairlock:listener:' -- the channels of all listeners begin like this
 
 -- The positions of each command's fields in ARGV, as in messages.py; those of Acquire as in encoding.py.
-local ACQUIRE_CAPACITY, ACQUIRE_WAIT, ACQUIRE_FAIR, ACQUIRE_AMOUNTS, ACQUIRE_TEXTS = 4, 5, 6, 7, 8
-local RELEASE_LEAVE_TOMBSTONE, RELEASE_FENCE, RELEASE_LEASE = 4, 5, 6
-local RENEW_FENCE, RENEW_WEIGHT, RENEW_LEASE = 4, 5, 6
-local DETACH_FENCE, DETACH_LEASE, DETACH_CLOSED = 4, 5, 6
-local EVICT_BY, EVICT_REASON, EVICT_AT_ONCE = 4, 5, 6
-local ASK_BY, ASK_REASON = 4, 5
-local RESIZE_CAPACITY = 3
+local ACQUIRE_OPTIONS, ACQUIRE_ENTRY = 2, 3
+local RELEASE_LEAVE_TOMBSTONE, RELEASE_FENCE, RELEASE_LEASE = 3, 4, 5
+local RENEW_FENCE, RENEW_WEIGHT, RENEW_LEASE = 3, 4, 5
+local DETACH_FENCE, DETACH_LEASE, DETACH_CLOSED = 3, 4, 5
+local EVICT_BY, EVICT_REASON, EVICT_AT_ONCE = 3, 4, 5
+local ASK_BY, ASK_REASON = 3, 4
+local RESIZE_CAPACITY = 2
 
 -- Where fields begin: the numbers of the state; an entry.
 local N_FENCE, E_EXPIRES, E_PASSED, E_BLOCK = 3, 10, 43, 44
@@ -58,15 +59,30 @@ local min, max = math.min, math.max
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
+local numbers, grant = unpack(call('HMGET', STATE, 'n', 'a'))
+if numbers and sub(numbers, 1, 1) ~= '3' then
+    return {err = 'FORMAT ' .. sub(numbers, 1, 1)}
+end
+
+-- The commonest steps: from here on as in the scripts that have these names.
+
+local wanted, waits, fair, block, weight, lease, tail -- the fields of an Acquire; tail: the last ones of its entry
+if COMMAND == 'acquire' then
+    wanted, waits, fair = unpack_from('<dBB', ARGV[ACQUIRE_OPTIONS])
+    tail = ARGV[ACQUIRE_ENTRY]
+    block, weight, lease, TICKET = unpack_from('<dddHc0', tail)
+    FAST_ACQUIRE()
+elseif COMMAND == 'release' and ARGV[RELEASE_LEAVE_TOMBSTONE] == '0' and ARGV[RELEASE_LEASE] == '' then
+    local own, released_fence = pack('<Hc0', #TICKET, TICKET), ARGV[RELEASE_FENCE]
+    FAST_RELEASE()
+end
+
+-- All others.
 
 local fence, seen, last_place, queue_size, head_expires, earliest = 0, 0, -1, 0, 0, FOREVER
 local fixed, capacity, horizon, used, detached, tombstone_count = false, 0, 0, 0, 0, 0
-local numbers, saved_grant = unpack(call('HMGET', STATE, 'n', 'a'))
-local mark_before = numbers and sub(numbers, 1, 2)
+local saved_grant, mark_before = grant, numbers and sub(numbers, 1, 2)
 if numbers then
-    if sub(numbers, 1, 1) ~= '3' then
-        return {err = 'FORMAT ' .. sub(numbers, 1, 1)}
-    end
     fence, seen, last_place, queue_size, head_expires, earliest, capacity, horizon, used, detached, tombstone_count =
         unpack_from('<ddddddddddd', numbers, N_FENCE)
     fixed = mark_before == '3!'

@@ -39,41 +39,25 @@ if tombstone_count > 0 then
     tombstone_count = call('ZCARD', TOMBSTONES)
 end
 
--- The entry that the command is about; it changes during the step. A newcomer that can only join the queue, because the
--- lock is held and nothing has to be swept, is not searched for in the queue: step_4_command.lua adds it, and notices
--- if it was there.
+local function find_waiter(ticket)
+    local at = call('ZSCORE', QUEUE, 't' .. ticket)
+    local text = at and call('ZRANGEBYSCORE', QUEUE, at - TICKETS, at - TICKETS)[1]
+    local e = text and decode(text)
+    if e then
+        e.order = at - TICKETS
+    end
+    return e
+end
 
 local acquiring = COMMAND == 'acquire'
-local plain_release = COMMAND == 'release' and ARGV[RELEASE_LEAVE_TOMBSTONE] == '0' and lone and lone.ticket == TICKET
-    and lone.expires > now and earliest > now and now >= seen -- needs few functions
-
-local find_waiter
-if not plain_release then
-    function find_waiter(ticket)
-        local at = call('ZSCORE', QUEUE, 't' .. ticket)
-        local text = at and call('ZRANGEBYSCORE', QUEUE, at - TICKETS, at - TICKETS)[1]
-        local e = text and decode(text)
-        if e then
-            e.order = at - TICKETS
-        end
-        return e
-    end
-end
-
-local block, weight, lease
-if acquiring then
-    block, weight, lease = unpack_from('<ddd', ARGV[ACQUIRE_AMOUNTS])
-end
-local subject
+local subject -- the entry that the command is about; it changes during the step
 local known, changed = nil, nil -- of several holders by ticket: those that were read; those that must be written
 if lone and lone.ticket == TICKET then
     subject = lone
 elseif several and call('ZSCORE', HOLDERS, TICKET) then
     subject = decode(call('HGET', STATE, ':' .. TICKET))
     known = {[TICKET] = subject}
-elseif queue_size > 0 and not (weight and ARGV[ACQUIRE_WAIT] == '1' and weight >= 1 and weight <= capacity
-    and ARGV[ACQUIRE_CAPACITY] + 0 == capacity and lone and used >= capacity and lone.expires > now
-    and earliest > now) then
+elseif queue_size > 0 then
     subject = find_waiter(TICKET)
 end
 local lease_before = subject and subject.lease or 0
@@ -84,12 +68,11 @@ if detached_before and queue_size > 0 then
 end
 
 -- A server whose memory is full refuses a script whose first write adds something. So a step of a ticket that is known
--- here removes something first: such a ticket can always release, renew and poll. Where the queue is sure to lose
--- something first, nothing else has to.
+-- here removes something first: such a ticket can always release, renew and poll.
 
 local removed = acquiring and (not subject or subject.fence == 0) -- no newcomer may get in by removing something
 local grant_now = saved_grant -- the field a, as it is now
-if not removed and not (plain_release and queue_size > 0) then
+if not removed then
     call('HDEL', STATE, 'a')
     removed, grant_now = true, nil
 end
@@ -98,25 +81,22 @@ local latest = 0 -- the latest time that was written into the state
 local head -- the text of the first waiter; nil: it is as it was before the step; false: it must be read
 local queue_ttl, holders_ttl = queue_size == 0, not several -- whether these may be new, and have no TTL yet
 
-local write_waiter, refresh_waiter
-if not plain_release then
-    function write_waiter(e) -- one that is in the queue already, or returns to it
-        if e.text then
-            call('ZREM', QUEUE, e.text)
-        end
-        e.text = encode(e, '0')
-        call('ZADD', QUEUE, e.order, e.text, TICKETS + e.order, 't' .. e.ticket, EXPIRIES + e.expires, 'x' .. e.ticket)
-        latest, earliest, head = max(latest, e.expires), min(earliest, e.expires), false
+local function write_waiter(e) -- one that is in the queue already, joins it or returns to it
+    if e.text then
+        call('ZREM', QUEUE, e.text)
     end
+    e.text = encode(e, '0')
+    call('ZADD', QUEUE, e.order, e.text, TICKETS + e.order, 't' .. e.ticket, EXPIRIES + e.expires, 'x' .. e.ticket)
+    latest, earliest, head = max(latest, e.expires), min(earliest, e.expires), false
+end
 
-    function refresh_waiter(e, position)
-        e.poll_ttl = 3 * min(CONFIRM_WINDOW / 2 * (position + 1), SLEEP_CAP)
-        e.expires = now + e.poll_ttl
-        if e.passed == PASSED or e.passed == SILENT then
-            e.passed = POLLED
-        end
-        write_waiter(e)
+local function refresh_waiter(e, position)
+    e.poll_ttl = 3 * min(CONFIRM_WINDOW / 2 * (position + 1), SLEEP_CAP)
+    e.expires = now + e.poll_ttl
+    if e.passed == PASSED or e.passed == SILENT then
+        e.passed = POLLED
     end
+    write_waiter(e)
 end
 
 local is_request -- whether this tombstone is a request to release; nil: there are no tombstones before the step

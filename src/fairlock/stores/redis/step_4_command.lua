@@ -3,15 +3,15 @@
 -- Purpose  The same as step.py, in the same order. The subscribers of a listener are counted before a grant is made;
 --          the result of PUBLISH is not used.
 -- KEYS     as in step_1_read.lua
--- ARGV     1 prefix of the listeners' channels · 2 command, in lower case · 3… its fields as in messages.py, '' = None
---          acquire  3 ticket · 4 capacity · 5 wait · 6 fair · 7 amounts · 8 texts
---          release  3 ticket · 4 leave_tombstone · 5 fence · 6 lease
---          renew    3 ticket · 4 fence · 5 weight · 6 lease
---          detach   3 ticket · 4 fence · 5 lease · 6 closed
---          evict    3 ticket · 4 by · 5 reason · 6 at_once
---          ask      3 ticket · 4 by · 5 reason
---          resize   3 capacity
---          amounts are block, weight and lease, and texts are listener, owner and note, as an entry has them
+-- ARGV     1 command, in lower case · 2… its fields as in messages.py, '' = None
+--          acquire  2 options · 3 entry
+--          release  2 ticket · 3 leave_tombstone · 4 fence · 5 lease
+--          renew    2 ticket · 3 fence · 4 weight · 5 lease
+--          detach   2 ticket · 3 fence · 4 lease · 5 closed
+--          evict    2 ticket · 3 by · 4 reason · 5 at_once
+--          ask      2 ticket · 3 by · 4 reason
+--          resize   2 capacity
+--          options are the capacity as d, wait and fair as B; entry is an entry from its block on
 -- Returns  nothing: step_5_write.lua returns the reply
 
 local TOMBSTONE = 60000000
@@ -40,8 +40,7 @@ for round = 1, 2 do
         end
 
         if acquiring then
-            local requested = ARGV[ACQUIRE_CAPACITY] + 0
-            requested = (fixed or requested == 0) and capacity or requested
+            local requested = (fixed or wanted == 0) and capacity or wanted
             if tombstone then
                 reply = {'revoked', kind, by, reason}
             elseif is_holder then
@@ -56,43 +55,27 @@ for round = 1, 2 do
                 reply = {'mismatch', requested}
             else
                 capacity = requested
-                local amounts, texts = ARGV[ACQUIRE_AMOUNTS], ARGV[ACQUIRE_TEXTS]
                 if weight ~= requested then
-                    block, amounts = 1, pack('<ddd', 1, weight, lease)
+                    block, tail = 1, pack('<d', 1) .. sub(tail, 9)
                 end
                 local poll_ttl = 3 * min(CONFIRM_WINDOW / 2 * (queue_size + 1), SLEEP_CAP)
                 e = {
                     ticket = sender, weight = weight, lease = lease, block = block, place = 0, since = now, fence = 0,
-                    listener = unpack_from('<Hc0', texts), poll_ttl = poll_ttl, expires = now + poll_ttl,
-                    confirmed = false, passed = FRESH, rest = amounts .. pack('<H', #sender) .. sender .. texts,
+                    listener = unpack_from('<Hc0', tail, 27 + #sender), poll_ttl = poll_ttl, expires = now + poll_ttl,
+                    confirmed = false, passed = FRESH, rest = tail,
                 }
-                local fits, waits = weight <= capacity - used, ARGV[ACQUIRE_WAIT] == '1'
-                if fits and (queue_size == 0 or ARGV[ACQUIRE_FAIR] == '0') then
+                local fits = weight <= capacity - used
+                if fits and (queue_size == 0 or fair == 0) then
                     new_holder = e
-                elseif not waits and not fits then
+                elseif waits == 0 and not fits then
                     reply = {'refused'}
                 else -- one that does not wait may still overtake silent and unreachable waiters
-                    joined_only_to_try = not waits
-                    e.order, e.place = last_place + 1, last_place + 1
-                    e.text = encode(e, '0')
-                    local added = redis.pcall(
-                        'ZADD', QUEUE, 'NX', format('%d', e.order), e.text, format('%d', TICKETS + e.order),
-                        't' .. sender, format('%d', EXPIRIES + e.expires), 'x' .. sender
-                    )
-                    if added == 3 then
-                        subject, joined = e, true
-                        queue_size, last_place = queue_size + 1, e.order
-                        latest, earliest = max(latest, e.expires), min(earliest, e.expires)
-                    else -- it was in the queue, or the server has no memory left
-                        if added == 1 then
-                            call('ZREM', QUEUE, e.text)
-                        end
-                        e = find_waiter(sender)
-                        if not e then
-                            return added
-                        end
-                        e.poll_ttl = -1 -- it is refreshed below
-                    end
+                    joined_only_to_try = waits == 0
+                    last_place, queue_size = last_place + 1, queue_size + 1
+                    e.order, e.place, subject, joined = last_place, last_place, e, true
+                    local head_before_it = head
+                    write_waiter(e)
+                    head = head_before_it
                 end
             end
 

@@ -111,8 +111,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
             payload = commands.pack_step(command)
             after = self._confirm if type(command) in CONFIRMED else b""
             raw, *confirmed = await self._dispatcher.send(RoutedCommand(commands.slot, payload, STEP, before, after))
-            commands.contended = raw.pop() != b"1"
-            reply = encoding.decode_reply(raw)
+            reply, commands.contended = encoding.decode_step(raw, command)
             if type(reply) is Granted:
                 if confirmed:
                     await self._replicated(confirmed[0], commands, command)
