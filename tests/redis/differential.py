@@ -106,8 +106,8 @@ class Scripts(NamedTuple):
 
 
 SOURCES = {
-    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"), "batch": read("batch_fast_steps.lua"),
-    "step": read(*STEP_FILES),
+    "fast_acquire": read("fast_acquire.lua"), "fast_release": read("fast_release.lua"),
+    "batch": read("batch_fast_steps.lua"), "step": read(*STEP_FILES),
 }  # fmt: skip
 
 

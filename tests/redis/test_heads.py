@@ -197,12 +197,12 @@ def test_an_entry_is_packed_and_unpacked_in_the_order_in_the_head() -> None:
         assert positions("E", name).items() <= at.items()
     acquire, release = body("fast_acquire.lua"), body("fast_release.lua")
     assert "tail = unpack_from('<d', requested), amounts .. own .. texts" in acquire
-    assert "pack('<c1dddddBB', '1', fence, expires, now, POLL_TTL, 0, 1, 0) .. tail" in acquire
+    assert "pack('<c1dddddBBc0', '1', fence, expires, now, POLL_TTL, 0, 1, 0, tail)" in acquire
     assert "pack('<c1dddddBBc0', '0', 0, till, now, poll_ttl, place + 1, 0, 0, tail)" in acquire
     assert "local _, _, expires, _, _, _, confirmed, _, _, used, _, holder = unpack_from('<c1dddddBBdddHc0'" in acquire
     assert "local alone, fence, expires = unpack_from('<c1dd', grant)" in release
     assert "local _, _, till, _, _, place, _, passed, block, weight, lease, ticket, listener =\n" in release
-    assert "alone, fence, expires, now, till - now, place, 0, 0) .. sub(text, E_BLOCK)" in release
+    assert "alone, fence, expires, now, till - now, place, 0, 0, sub(text, E_BLOCK)" in release
 
 
 def positions(letter: str, name: str) -> dict[str, int]:

@@ -38,9 +38,9 @@ elseif not grant then
     end
     if mark == '3.' and (numbers or call('EXISTS', STATE) == 0) or mark == '3!' and same then
         local expires, last = now + lease, fence + block - 1
-        local entry = pack('<c1dddddBB', '1', fence, expires, now, POLL_TTL, 0, 1, 0) .. tail
+        local entry = pack('<c1dddddBBc0', '1', fence, expires, now, POLL_TTL, 0, 1, 0, tail)
         if expires <= horizon and last <= horizon then
-            call('HSET', STATE, 'a', entry, 'n', mark .. pack('<dd', last, now) .. sub(numbers, N_PLACE))
+            call('HSET', STATE, 'a', entry, 'n', pack('<c2ddc0', mark, last, now, sub(numbers, N_PLACE)))
         else
             local place = numbers and unpack_from('<d', numbers, N_PLACE) or -1
             local idle = mark == '3!' and IDLE_IF_FIXED or IDLE

@@ -56,7 +56,9 @@ if grant and sub(grant, E_TICKET, E_TICKET + #own - 1) == own then
                         '<c2ddddddddddd', sub(numbers, 1, 2), last, now, places, size - 1, head, earliest, capacity,
                         horizon, 0, 0, 0
                     ),
-                    'a', pack('<c1dddddBB', alone, fence, expires, now, till - now, place, 0, 0) .. sub(text, E_BLOCK)
+                    'a', pack(
+                        '<c1dddddBBc0', alone, fence, expires, now, till - now, place, 0, 0, sub(text, E_BLOCK)
+                    )
                 )
                 call('PUBLISH', channel, format('%s %d %d', ticket, place, fence))
                 return 2

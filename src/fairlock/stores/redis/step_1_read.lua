@@ -4,6 +4,8 @@
 --          script applies the rules of fairlock/rules/locks/step.py to native Redis structures, so that a step costs
 --          the same however many waiters and holders there are. A test sends the same commands to both and compares
 --          every reply, wake-up and state.
+--          The commonest steps are made here, by parts of fast_acquire.lua and fast_release.lua; only the others need
+--          what follows.
 -- KEYS     all keys of one resource, in one slot
 --   1 state        hash  n the numbers of the state · a the grant of the only holder; '' if anything else is in use;
 --                  missing if nothing is · :TICKET one of several holders · #TICKET a tombstone
@@ -24,8 +26,8 @@
 --   block weight lease, then its texts: ticket listener owner note.
 --   A tombstone: its span as d, then the texts kind by reason. One of kind asked, until FOREVER, is a request to
 --   release: it bars nothing and is removed with its holder.
--- ARGV     1 command, in lower case · 2 its first field, nearly always the ticket; of an Acquire the two are in entry
--- Returns  nothing: step_5_write.lua returns the reply
+-- ARGV     1 command, in lower case · 2 its first field, nearly always the ticket. See step_4_command.lua
+-- Returns  the reply of fast_acquire.lua or fast_release.lua; or nothing: step_5_write.lua returns the reply
 --
 -- Times are microseconds. Numbers become text by %d because `..` would write 1.79e+15, and because Redis takes long to
 -- write a number as the argument of a call (%.17g). A server that evicts keys may have removed any of these: what is
