@@ -362,7 +362,7 @@ MUTANTS = [
       "fence, expires = last + 1,", "contended lock"),
     M("one that gets it unheard may stay for its whole lease", "fast_release", "now + min(lease, CONFIRM_WINDOW)",
       "now + lease", "contended lock"),
-    M("one that gets it reserves nothing", "fast_release", "last = fence + block - 1", "last = fence", "contended lock"),
+    M("one that gets it reserves none", "fast_release", "last = fence + block - 1", "last = fence", "contended lock"),
     M("one that gets it forgets how long it may be silent", "fast_release", "till - now, place", "0, place",
       "contended lock"),
     M("one that gets it is not woken", "fast_release",
