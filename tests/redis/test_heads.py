@@ -234,7 +234,7 @@ def test_the_arguments_of_the_step_are_the_fields_of_the_commands() -> None:
         listed[command] = tuple(name for _, name in numbered)
     kinds = (messages.Acquire, messages.Release, messages.Renew, messages.Detach, messages.Evict, messages.Ask,
              messages.Resize)  # fmt: skip
-    wanted = {kind.__name__.lower(): kind._fields for kind in kinds}
+    wanted: dict[str, tuple[str, ...]] = {kind.__name__.lower(): kind._fields for kind in kinds}
     wanted["acquire"] = ("options", "entry")
     assert listed == wanted
     assert "local COMMAND, TICKET = unpack(ARGV, 1, 2)" in body(*STEP)

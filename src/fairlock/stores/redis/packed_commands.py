@@ -83,10 +83,10 @@ class PackedCommands:
                     pack_args("acquire", encoding.options(command)), encoding.amounts(command, command.block),
                     encoding.texts(command),
                 )  # fmt: skip
-            words, amounts, texts = parts
+            begin, amounts, texts = parts
             own = encoding.sized(command[0].encode())
             return b"*%d\r\n%b%b$%d\r\n%b%b%b\r\n" % (
-                size + 3, self._steps, words, len(amounts) + len(own) + len(texts), amounts, own, texts
+                size + 3, self._steps, begin, len(amounts) + len(own) + len(texts), amounts, own, texts
             )  # fmt: skip
         if type(command) is Release and command[3] is None:
             ticket, number = command[0].encode(), command[2]
