@@ -17,11 +17,6 @@ from typing import TYPE_CHECKING, Any
 from .connect import settle  # here: imported later, the module would take the place of the function below
 from .engine.ask_to_release import ReleaseRequest as ReleaseRequest
 from .engine.events import Event as Event
-from .engine.name_from_text import safe_name as safe_name
-from .engine.snapshots import Holder as Holder
-from .engine.snapshots import Resource as Resource
-from .engine.snapshots import Snapshot as Snapshot
-from .engine.snapshots import Waiter as Waiter
 from .engine.validate import Seconds as Seconds
 from .errors import AlreadyHeld as AlreadyHeld
 from .errors import ConfigError as ConfigError
@@ -72,9 +67,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import aio as aio
+    from .engine.name_from_text import safe_name as safe_name
     from .engine.operator_audit import AuditLine as AuditLine
     from .engine.pool_admin import PoolItem as PoolItem
     from .engine.pool_counts import PoolCounts as PoolCounts
+    from .engine.snapshots import Holder as Holder
+    from .engine.snapshots import Resource as Resource
+    from .engine.snapshots import Snapshot as Snapshot
+    from .engine.snapshots import Waiter as Waiter
     from .sync.pool import Item as Item
     from .sync.pool import Pool as Pool
 else:
@@ -82,10 +82,15 @@ else:
     LATER = {
         "aio": "aio",
         "AuditLine": "engine.operator_audit",
+        "Holder": "engine.snapshots",
         "Item": "sync.pool",
         "Pool": "sync.pool",
         "PoolCounts": "engine.pool_counts",
         "PoolItem": "engine.pool_admin",
+        "Resource": "engine.snapshots",
+        "Snapshot": "engine.snapshots",
+        "Waiter": "engine.snapshots",
+        "safe_name": "engine.name_from_text",
     }
 
     def __getattr__(name):

@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import lease_handles, lease_ops, operator_actions, operator_audit, snapshots, validate
+from ..engine import lease_ops, snapshots, validate
 from ..engine.client_base import ClientBase
 from ..engine.close_client import close, close_at_exit
 from ..engine.events import Event
@@ -26,6 +26,7 @@ from .locks import Lock, RWLock, Semaphore
 from .runtime import TaskRuntime, running_loop
 
 if TYPE_CHECKING:
+    from ..engine.operator_audit import AuditLine
     from ..recipes.aio.election import Election
     from ..recipes.aio.idempotent import Idempotent
     from ..recipes.aio.once_per_tick import Once
@@ -176,20 +177,28 @@ class Locks(
     async def release(self, name: str, *, handle: str) -> bool:
         """End what any process holds with this handle, at once. Return False if nothing was held. A holder that is
         still at work is notified as by an eviction."""
+        from ..engine import lease_handles
+
         return await lease_handles.release(self._here(), validate.name(name), validate.handle(handle))
 
     async def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
+        from ..engine import lease_handles
+
         await lease_handles.extend(self._here(), validate.name(name), validate.handle(handle), validate.lease(seconds))
 
     async def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
         """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
         notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
+        from ..engine import operator_actions
+
         return await operator_actions.ask(self._here(), name, reason, ticket)
 
     async def audit(self, name: str) -> tuple[AuditLine, ...]:
         """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
         hundred, the newest first."""
+        from ..engine import operator_audit
+
         return await operator_audit.audit(self._here(), validate.name(name))
 
     async def evict(
@@ -199,11 +208,15 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
+        from ..engine import operator_actions
+
         return await operator_actions.evict(self._here(), name, reason, ticket, bool(at_once), bool(pattern))
 
     async def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
+        from ..engine import operator_actions
+
         slots = None if slots is None else validate.slots(slots)
         await operator_actions.resize(self._here(), validate.name(name), slots)
 
@@ -218,6 +231,8 @@ class Locks(
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
+        from ..engine import operator_actions
+
         return await operator_actions.repair(self._here(), validate.name(name))
 
     async def ping(self) -> float:

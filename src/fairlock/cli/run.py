@@ -258,6 +258,7 @@ class Run:
         """Describe the wait; '' before the client is in the queue, when the store is only slow to reply."""
         if not self.in_queue:
             return ""
+
         found = None if self.locks is None else describe_holders.find(self.locks, self.name)
         return describe_holders.waiting_for(found, self.name, self.ticket)
 
@@ -272,5 +273,7 @@ class Run:
         important = event.kind in ("store_down", "store_up", "place_lost") and (self.in_queue or self.running)
         important |= event.kind == "asked"
         if self.args["verbose"] or (important and not self.args["quiet"]):
+            from . import describe_holders
+
             self.waiting.erase()
             output.err(describe_holders.describe_event(event))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from ..errors import ConfigError
 from ..rules.locks import EXCLUSIVE
-from . import lease_handles, validate
+from . import validate
 from .close_client import warn_dropped
-from .decorator_names import CallNames, fill
 from .refuse_pickling import NotPickled
 from .request import LockRequest
 from .session import Session
@@ -170,7 +169,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
             validate.optional(max_hold, "max_hold"),
             validate.optional(at_least, "at_least"),
             validate.callback(on_lost, "on_lost"),
-            "" if handle is None else lease_handles.mark(name, validate.handle(handle)),
+            "" if handle is None else _mark(name, handle),
             validate.callback(on_asked, "on_asked"),
         )
         if plain:
@@ -192,6 +191,8 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
 
     def _guard(self, guarded: Any, name_or_function: Any, skip: bool, options: dict[str, Any]) -> Any:
         """Decorate a function by `guarded`, which holds a lock while it runs."""
+        from .decorator_names import CallNames, fill
+
         if callable(name_or_function):
             lock: Any = self.lock(CallNames(name_or_function).full_name)
             return guarded(name_or_function, lambda _: lock)
@@ -205,3 +206,9 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         session = getattr(self, "_session", None)
         if session is not None and session.holders() and not session.closed:
             warn_dropped(session)
+
+
+def _mark(name: str, handle: str) -> str:
+    from .lease_handles import mark  # here, because most programs use no handles
+
+    return mark(name, validate.handle(handle))

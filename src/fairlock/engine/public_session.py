@@ -7,17 +7,19 @@ and for asyncio: in a thread, run its coroutines with `fairlock.engine.run_sync.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..rules.locks import Command, Entry, LockState, Release, Reply
-from ..rules.pools import ItemState, Look, Looked, On
 from ..stores.base import Backend, Runtime
-from . import lease_handles, lease_ops, operator_actions, snapshots, validate
+from . import lease_ops, validate
 from .busy_name_index import list_all
 from .grant import LeaseBase
 from .release import flush_release
 from .session import FORGET, PendingRelease, Session
-from .snapshots import Resource, Snapshot
+
+if TYPE_CHECKING:
+    from ..rules.pools import ItemState
+    from .snapshots import Resource, Snapshot
 
 
 class ClientSession:
@@ -98,6 +100,8 @@ class ClientSession:
 
     async def read_item(self, pool: str, key: str) -> ItemState | None:
         """Return one item of a pool, or None. Changes nothing."""
+        from ..rules.pools import Look, Looked, On  # here, because most programs use no pool
+
         reply = (await self._session.call_pool(pool, On(key, Look()))).reply
         return reply.item if isinstance(reply, Looked) else None
 
@@ -123,6 +127,8 @@ class ClientSession:
 
     async def extend_entry(self, name: str, entry: Entry, seconds: float) -> bool:
         """Let the lease of another client last for at least this long from now. Return False if it is gone."""
+        from . import lease_handles
+
         return await lease_handles.extend_entry(self._session, name, entry, seconds)
 
     def lose(self, lease: LeaseBase, story: str) -> None:
@@ -139,17 +145,23 @@ class ClientSession:
 
     async def look(self, name: str) -> Snapshot:
         """Return a snapshot of this one name, even if it is idle. In it * and ? are ordinary characters."""
-        return await snapshots.look(self._session, validate.name(name))
+        from .snapshots import look
+
+        return await look(self._session, validate.name(name))
 
     async def look_at_pool(self, name: str) -> Resource | None:
         """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
-        namespace = self._session.backend.namespace
-        found = await snapshots.look_at_pool(self._session.pools(), namespace, validate.name(name))
+        from .snapshots import look_at_pool
+
+        session = self._session
+        found = await look_at_pool(session.pools(), session.backend.namespace, validate.name(name))
         return found if found is None or found.busy or any(found.items or ()) else None
 
     async def find_pools(self) -> list[Resource]:
         """Return all pools of this namespace as a snapshot shows them, also idle ones."""
-        return await snapshots.find_pools(self._session, "*", True, False)
+        from .snapshots import find_pools
+
+        return await find_pools(self._session, "*", True, False)
 
     async def list_names(self) -> None:
         """Let the snapshots of other clients show at once what this one holds: see `Backend.list_names`."""
@@ -157,15 +169,21 @@ class ClientSession:
 
     async def holders(self, pattern: str) -> list[tuple[Resource, list[str]]]:
         """Return the names that match and are held, each with the full tickets of its holders."""
-        return await snapshots.holders(self._session, validate.pattern(pattern))
+        from .snapshots import holders
+
+        return await holders(self._session, validate.pattern(pattern))
 
     async def evict_tickets(self, name: str, tickets: Sequence[str], reason: str, at_once: bool) -> tuple[str, ...]:
         """Evict exactly these tickets. Return those that were still there."""
+        from . import operator_actions
+
         reason = validate.label(reason, "A reason")
         return await operator_actions.evict_tickets(self._session, name, tickets, reason, at_once)
 
     async def release_held(self, name: str, ticket: str, reason: str) -> bool:
         """End this lease, which another process renews: it is notified of the reason as by an eviction. Return False
         if it had ended."""
+        from . import operator_actions
+
         met = await operator_actions.evict_tickets(self._session, name, [ticket], reason, True, kind="released")
         return bool(met)

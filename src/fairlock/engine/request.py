@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release, Released
-from .refusal_errors import refusal
 
 if TYPE_CHECKING:
     from .grant import Grant, LeaseBase
@@ -154,4 +153,6 @@ class LockRequest:
 
     def refusal(self, reply: Any) -> Exception | None:
         """Return the error for a request that is over; None: it was only not granted in time."""
+        from .refusal_errors import refusal
+
         return None if isinstance(reply, Refused) else refusal(self, reply)

@@ -18,7 +18,6 @@ from .grant_state import HELD
 from .release import flush_release, release
 from .request import LockRequest
 from .session import Session
-from .snapshots import duration, in_the_way, resource
 from .withdraw_request import QUICKLY, withdraw
 
 
@@ -185,6 +184,9 @@ def raise_loss(hold: LeaseBase, error: BaseException | None) -> None:
 
 async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTimeout:
     """Return the LockTimeout of a wait that has ended: the holder, how long this one waited, its place in the queue."""
+
+    from .snapshots import duration, in_the_way, resource  # here, because most programs have no timeout
+
     request = hold._request
     grant = hold._grant if hold._event is None else session.grants.get(request.key)
     place = grant.place[0] + 1 if grant is not None and grant.place is not None else None
@@ -202,7 +204,7 @@ async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTime
     number = f", position {place} in the queue" if place is not None and limit else ""
     deadlock = ""
     if held and limit:
-        from .deadlock_behind_timeout import find_own_ring  # here, because most programs have no timeout
+        from .deadlock_behind_timeout import find_own_ring
 
         deadlock = str(await find_own_ring(session, hold, limit) or "")
     also = f" This is a {deadlock}." if deadlock else ""

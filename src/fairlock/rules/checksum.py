@@ -6,10 +6,9 @@ CRC is enough, and cheap: it guards against accidents, not against a client that
 Tabs are left out, because they only separate waiters, and a store with a column of type JSON drops them.
 """
 
-import json
 from zlib import crc32
 
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+from .json_text import parse, to_json
 
 
 def seal(text: str, beside: str = "") -> str:
@@ -25,9 +24,9 @@ def unseal(text: str, beside: str = "") -> str:
     body += "]"
     if end == f"{_sum(body, beside)}]":
         return body
-    parts = json.loads(text)  # a store may have formatted it in its own way
+    parts = parse(text)  # a store may have formatted it in its own way
     if type(parts) is list and len(parts) > 1:
-        body = _encode(parts[:-1])
+        body = to_json(parts[:-1])
         if parts[-1] == _sum(body, beside):
             return body
     raise ValueError("its checksum does not fit")

@@ -201,6 +201,9 @@ class Store(ABC):
     """Where this client is notified; '' before `open_listener` and if it cannot be notified. Reading it does no I/O."""
     cache_ttl: float = 0.0
     """For how many seconds a cached row may be the start of an optimistic write."""
+    reads_queues: bool = False
+    """True: a cached row that has waiters is not the start of a write. For stores where a read takes less than a
+    refused write: others change such a row all the time."""
     skew: float = 0.0
     """By how many seconds the clocks behind this store may differ; added to the client's margin."""
     has_nowait: bool = False

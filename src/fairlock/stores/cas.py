@@ -398,6 +398,8 @@ class CasBackend(Backend):
             return None
         state, version, seen_at, _ = known
         assert isinstance(state, LockState)
+        if self.store.reads_queues and state[6]:
+            return None
         sample = self.store.now()
         if sample is None or sample[1] - seen_at > self.store.cache_ttl or sample[0] < state.seen:
             return None
@@ -516,7 +518,8 @@ class CasBackend(Backend):
     async def _granted(self, key: str, ticket: str) -> Pushed:
         """A wake-up suggests a grant; only the row proves it, because anybody that reaches the socket can send one.
 
-        The read is not lost: a release that follows within `cache_ttl` writes from it.
+        The read is not lost: a release that follows within `cache_ttl` writes from it, unless it is read again because
+        others wait (`reads_queues`).
         """
         try:
             seen = self.store.read_nowait(key)

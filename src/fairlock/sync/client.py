@@ -7,28 +7,28 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
-from ..engine import lease_handles, lease_ops, operator_actions, operator_audit, snapshots, validate
+from ..engine import lease_ops, validate
 from ..engine.client_base import ClientBase
 from ..engine.close_client import close, close_at_exit
 from ..engine.events import Event
-from ..engine.operator_audit import AuditLine
 from ..engine.run_sync import run
 from ..engine.session import Session
-from ..engine.snapshots import Snapshot
 from ..engine.validate import Seconds
 from ..stores.base import Backend
-from .decorator import P, R, guarded
 from .lease import Lease
 from .lock_all import HoldingAll
 from .locks import Lock, RWLock, Semaphore
 from .runtime import ThreadRuntime
 
 if TYPE_CHECKING:
+    from ..engine.operator_audit import AuditLine
+    from ..engine.snapshots import Snapshot
     from ..recipes.election import Election, Leader
     from ..recipes.idempotent import Idempotent
     from ..recipes.once_per_tick import Once
     from ..recipes.path_tree_locks import Tree
     from ..recipes.throttle import Throttle
+    from .decorator import P, R
     from .pool import Pool
 
 T = TypeVar("T")
@@ -81,6 +81,8 @@ class Locks(
         skip=True: if the lock is taken, the call does nothing and returns None. Other options as for `lock`. Bare
         `@locks.guard` uses the function's own name.
         """
+        from .decorator import guarded
+
         return self._guard(guarded, name_or_function, skip, options)
 
     def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
@@ -162,20 +164,28 @@ class Locks(
     def release(self, name: str, *, handle: str) -> bool:
         """End what any process holds with this handle, at once. Return False if nothing was held. A holder that is
         still at work is notified as by an eviction."""
+        from ..engine import lease_handles
+
         return run(lease_handles.release(self._session, validate.name(name), validate.handle(handle)))
 
     def extend(self, name: str, seconds: Seconds, *, handle: str) -> None:
         """Let what is held with this handle last for at least this many seconds from now. NotHeld if nothing is."""
+        from ..engine import lease_handles
+
         run(lease_handles.extend(self._session, validate.name(name), validate.handle(handle), validate.lease(seconds)))
 
     def ask(self, name: str, *, reason: str, ticket: str | None = None) -> tuple[str, ...]:
         """Ask the current holders (or the one with this ticket) to release: the polite step before `evict`. They are
         notified (`Lease.asked_to_release`, `on_asked`) and hold it as before. Returns the tickets of the asked."""
+        from ..engine import operator_actions
+
         return run(operator_actions.ask(self._session, name, reason, ticket))
 
     def audit(self, name: str) -> tuple[AuditLine, ...]:
         """Return what operators did to this name (ask, evict, resize, repair), with their reasons: the newest
         hundred, the newest first."""
+        from ..engine import operator_audit
+
         return run(operator_audit.audit(self._session, validate.name(name)))
 
     def evict(
@@ -185,11 +195,15 @@ class Locks(
         when its lease ends. at_once: it is free now, and the holder may still be at work. pattern: every name that
         matches, with * and ? as in `snapshot`; without it both are ordinary characters. Returns the tickets of the
         evicted holders."""
+        from ..engine import operator_actions
+
         return run(operator_actions.evict(self._session, name, reason, ticket, bool(at_once), bool(pattern)))
 
     def resize(self, name: str, slots: int | None) -> None:
         """Set the number of slots of a semaphore, even in use. Its holders stay. From then on this number applies,
         whatever number a program asks for. None undoes that: the programs' number applies as soon as it is idle."""
+        from ..engine import operator_actions
+
         slots = None if slots is None else validate.slots(slots)
         run(operator_actions.resize(self._session, validate.name(name), slots))
 
@@ -197,6 +211,8 @@ class Locks(
         """Return the holders and the waiters of all names that match and are busy: held, waited for, damaged, or left
         with an expired lease. A pattern without * and ? is a name, which is shown even if it is idle. idle: all that
         the store knows, read in pages. namespaces: those of all namespaces."""
+        from ..engine import snapshots
+
         return run(snapshots.snapshot(self._session, validate.pattern(pattern), bool(idle), bool(namespaces)))
 
     def repair(self, name: str) -> tuple[str, ...]:
@@ -204,10 +220,14 @@ class Locks(
 
         It does not wait for anyone: a holder that has not noticed the damage yet may still be at work.
         """
+        from ..engine import operator_actions
+
         return run(operator_actions.repair(self._session, validate.name(name)))
 
     def ping(self) -> float:
         """Return the seconds that the store took to reply. StoreError if it does not."""
+        from ..engine import snapshots
+
         return run(snapshots.ping(self._session))
 
     def close(self) -> None:

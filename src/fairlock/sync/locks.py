@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, overload
 
-from ..engine import cancel_event, snapshots, with_block
+from ..engine import cancel_event, with_block
 from ..engine.cancel_event import Cancel
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
 from ..engine.request import LockRequest
@@ -67,7 +67,9 @@ class Lock(LockBase, Generic[T]):
 
     def locked(self) -> bool:
         """Return True if an attempt would be refused at this moment. Asks the store."""
-        return run(snapshots.refused_now(self._session, self._request))
+        from ..engine.snapshots import refused_now
+
+        return run(refused_now(self._session, self._request))
 
     def _get(self, request: LockRequest, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
         lease = Lease(self._session, request, me.token)

@@ -9,7 +9,8 @@ from typing import Any
 from zlib import crc32
 
 from ..checksum import unseal
-from .encoded_queue import SEPARATOR, encode_queue, make_queue, parse, to_json
+from ..json_text import parse, to_json
+from .encoded_queue import SEPARATOR, encode_queue, make_queue
 from .state import CLOSED, WAITED_FOR, Entry, LockState, Tombstone, Why
 
 FORMAT = 3

@@ -7,43 +7,21 @@ number, `fresh_until`, which is kept beside them.
 Where all waiters are decoded after all, those that were seen before are looked up.
 """
 
-import json
 from collections.abc import Iterable, Iterator
-from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from operator import itemgetter
 from typing import Any
 
+from ..json_text import parse, to_json
 from .state import FRESH, Entry
 
 SEPARATOR = "],\t["  # between two waiters: JSON allows a tab there, and escapes it within strings
 
-_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
-# JSONEncoder makes a new encoder in C for every call, which takes longer than the encoding. This one is made once, if
-# this Python has it and makes it from the same parts.
-try:
-    _pieces = c_make_encoder(None, _encoder.default, encode_basestring, None, ":", ",", False, False, True)
-except TypeError:
-    _pieces = None
-_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _FIELDS = len(Entry._fields)
 _EXPIRES, _PASSED = (itemgetter(Entry._fields.index(name)) for name in ("expires", "passed"))
 
 REMEMBERED = 4096  # of the waiters
 _entries: dict[str, Entry] = {}  # by their text
 _texts: dict[int, tuple[Entry, str]] = {}  # by their identity, which is theirs for as long as they are kept here
-
-
-def to_json(value: tuple[Any, ...]) -> str:
-    return "".join(_pieces(value, 0)) if _pieces is not None else _encoder.encode(value)
-
-
-def parse(text: str) -> Any:
-    """Like json.loads, which spends half of its time on finding the decoder."""
-    try:
-        value, end = _scan(text, 0)
-    except StopIteration:
-        raise ValueError("not JSON") from None
-    return value if end == len(text) else json.loads(text)
 
 
 def _remember(entry: Entry, text: str) -> str:

@@ -14,7 +14,6 @@ Without a boot id (no Linux) a reboot goes unnoticed: the clock falls back, and 
 length from then on. That is safe, only slower.
 """
 
-import json
 import os
 import sqlite3
 import time
@@ -23,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from ...rules.checksum import seal, unseal
+from ...rules.json_text import parse, to_json
 from ...rules.locks import LockState, codec
 from .errors import corrupt
 
@@ -128,7 +128,7 @@ def _known(execute: Callable[..., sqlite3.Cursor]) -> tuple[str, int] | None:
             raise corrupt("the time is missing")
         return None
     try:
-        (boot,) = json.loads(unseal(rows[0][0], str(rows[0][1])))
+        (boot,) = parse(unseal(rows[0][0], str(rows[0][1])))
         return boot, int(rows[0][1])
     except (TypeError, ValueError):
         raise corrupt("the time is unreadable") from None
@@ -174,5 +174,5 @@ def _first_of_boot(
         execute("DELETE FROM fairlock_locks WHERE body LIKE ?", (QUEUE_START + "%",))
         cut_items(execute, now)
     execute("DELETE FROM fairlock_meta")
-    execute("INSERT INTO fairlock_meta (boot, base) VALUES (?, ?)", (seal(json.dumps([boot]), str(base)), base))
+    execute("INSERT INTO fairlock_meta (boot, base) VALUES (?, ?)", (seal(to_json([boot]), str(base)), base))
     return base

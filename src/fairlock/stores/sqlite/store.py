@@ -73,7 +73,8 @@ _new = tuple.__new__  # makes a named tuple in half the time of its own construc
 
 class SqliteStore(Store):
     scope = "machine"
-    cache_ttl = 0.001  # with waiters, an older row has likely changed: reading it first is cheaper than a conflict
+    cache_ttl = 0.001  # an older row has likely changed if others use the lock
+    reads_queues = True  # most writes from the cache would be refused, and each keeps other writers waiting
     has_nowait = True
     batch_size = BATCH if sqlite3.sqlite_version_info >= BATCHES_SINCE else 1
 
