@@ -21,6 +21,7 @@ LONGER = {
     "src/fairlock/stores/cas.py": "one engine for every store, and the words on how it does it",
     "src/fairlock/stores/cas_pools.py": "the same for pools: one order of writes, of which each rests on the others",
     "src/fairlock/engine/session.py": "all state of a client: plain data under one mutex, and the steps that change it",
+    "src/fairlock/engine/acquire.py": "the path of every acquire: begin, accept, finish, and the one loop that waits",
     "src/fairlock/aio/client.py": "one class, whose options are named once for readers and again for checkers",
     "src/fairlock/stores/sqlite/store.py": "one class: the statements and the connection that they share",
     "tests/lock_rules/test_step.py": "one example for each sentence about a step, in their order",
