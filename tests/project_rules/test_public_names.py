@@ -35,7 +35,7 @@ MEMBERS = {
               "renew", "extend", "release", "downgrade", "detach", "seal", "asked_to_release"},
     "Pool": {"name", "add", "add_many", "remove", "items", "counts", "acquire", "hold"},
     "Item": {"name", "ticket", "fence", "owner", "since", "lost", "held", "reason", "remaining", "ensure_held", "key",
-             "body", "renew", "extend", "update", "release", "done", "delete"},
+             "body", "renew", "extend", "update", "release", "done", "delete", "seal"},
     "LockTimeout": {"name", "holders", "place", "waited", "deadlock"},
     "LeaseLost": {"reason"},
     "StoreError": {"refused"},

@@ -90,13 +90,12 @@ class Lock(LockBase, Generic[T]):
             cancel_event.end(self._session, lease)
             raise
 
-    def __enter__(self, holding: Holding | None = None) -> Lease:
-        """holding: the one use of this lock that is entered, instead of the lock itself."""
-        session = self._session
-        if holding is None:
-            lease, limit, by, frame = Lease(session, self._request, me.token), self._timeout, self, sys._getframe(1)
-        else:
-            lease, limit, by, frame = holding._lease, holding._limit, holding, sys._getframe(2)  # type: ignore[assignment]
+    def __enter__(self) -> Lease:
+        return self._enter(Lease(self._session, self._request, me.token), self._timeout, self)
+
+    def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
+        """By the `with` of the caller's caller."""
+        session, frame = self._session, sys._getframe(2)
         try:
             if limit is not None:
                 deadline.begin(limit)
@@ -179,7 +178,7 @@ class Holding(HoldingBase):
         lock = self._lock
         self._begin(Lease(lock._session, self._request, me.token))
         try:
-            return lock.__enter__(self)  # type: ignore[no-any-return]
+            return lock._enter(self._lease, self._limit, self)  # type: ignore[no-any-return]
         except BaseException:
             self._lease = None
             raise
