@@ -1,5 +1,6 @@
 """A lock that no other client wants costs one exchange to acquire and one to release, without a coroutine."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import fairlock
+from fairlock import aio
 from fairlock.engine.acquire import accept_grant
 from fairlock.engine.grant import Grant
 from fairlock.testing.faults import Faults, install
@@ -152,3 +154,32 @@ def test_the_usual_reply_sets_the_same_times_as_any_other(lease: float) -> None:
         assert grant.deadline == pytest.approx(other.deadline, abs=1e-6)
         assert grant.renew_at == pytest.approx(other.renew_at, abs=1e-6)
         assert grant.asked == other.asked == at
+
+
+def test_a_lease_that_was_entered_may_be_entered_again(locks: fairlock.Locks) -> None:
+    """A framework calls `hold().__enter__()`, and the task says `with lease:`."""
+    for _ in range(3):
+        with locks.lock("outer"):
+            lease = locks.lock("x").hold(timeout=0).__enter__()
+            with lease, lease:
+                assert lease.held
+            assert not lease.held
+            with locks.lock("x", timeout=0):
+                pass
+    assert locks._session.entered == {}
+
+
+def test_a_lease_of_asyncio_that_was_entered_may_be_entered_again() -> None:
+    async def main() -> None:
+        async with aio.connect("memory://") as locks:
+            for _ in range(3):
+                async with locks.lock("outer"):
+                    lease = await locks.lock("x").hold(timeout=0).__aenter__()
+                    async with lease, lease:
+                        assert lease.held
+                    assert not lease.held
+                    async with locks.lock("x", timeout=0):
+                        pass
+            assert locks._session.entered == {}
+
+    asyncio.run(main())

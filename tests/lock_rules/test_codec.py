@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairlock.rules import json_text
 from fairlock.rules.checksum import seal
 from fairlock.rules.locks import EMPTY, codec, encoded_queue
 from tests.lock_rules.resource import LockUnderTest
@@ -47,7 +48,8 @@ def test_with_or_without_the_encoder_in_c_it_is_the_same_text(
 ) -> None:
     record = full(lock).record
     text = codec.encode(record)
-    monkeypatch.setattr(encoded_queue, "_pieces", None)
+    plain = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+    monkeypatch.setattr(json_text, "_pieces", plain.iterencode)
     assert codec.encode(record) == text
 
 

@@ -40,7 +40,7 @@ def now_and_then(kind: str, fates: tuple[str, ...], seed: int) -> Fate:
 
     def fate(request: bytes) -> str:
         nonlocal calm_until
-        tickets = re.findall(rb"(?<![0-9a-f])([0-9a-f]{32})\r\n", request)
+        tickets = re.findall(rb"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", request)
         if kind_of(request) != kind:
             return ""
         sent.update(tickets)

@@ -348,7 +348,7 @@ def test_polls_become_rarer_while_nothing_changes(path: Path, monkeypatch: pytes
         step(store, "k", enter(name, ""))
     assert run(store.wait_for_wakeup("k", "C", 5.0, ())) is None
     assert slept[0] == 0.01
-    assert slept[1:9] == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0])
+    assert slept[1:9] == pytest.approx([0.0175, 0.035, 0.07, 0.14, 0.28, 0.56, 1.0, 1.0])
     assert sum(slept) == pytest.approx(5.0)
     run(store.close())
 

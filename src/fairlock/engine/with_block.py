@@ -118,7 +118,9 @@ def _was_left(hold: LeaseBase) -> bool:
 
 
 def enter(session: Session, hold: LeaseBase, frame: FrameType) -> None:
-    """Mark a hold as entered by a `with` in this frame."""
+    """Mark a hold as entered by a `with` in this frame. One that is entered already has its place here from now on."""
+    if hold._entered is not None:
+        no_longer_entered(session, hold)
     hold._outer = session.entered.get(hold._who)  # first: a Ctrl-C may come between any two lines
     hold._instruction, hold._entered = frame.f_lasti, frame
     session.entered[hold._who] = hold
@@ -184,7 +186,6 @@ def raise_loss(hold: LeaseBase, error: BaseException | None) -> None:
 
 async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTimeout:
     """Return the LockTimeout of a wait that has ended: the holder, how long this one waited, its place in the queue."""
-
     from .snapshots import duration, in_the_way, resource  # here, because most programs have no timeout
 
     request = hold._request
