@@ -2,15 +2,14 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from fairlock.metrics import prometheus
 from fairlock.metrics.alert_rules import RULES
 from tests.cli.conftest import TOOL, Tool, until
+from tests.servers import programs
+from tests.servers.fixtures import lacking
 
 
 def test_the_rules_need_no_store(fairlock: Tool) -> None:
@@ -29,11 +28,11 @@ def test_the_rules_use_metrics_that_exist() -> None:
         assert base in known, name
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_accepts_the_rules(tmp_path: Path) -> None:
+    promtool = programs.find("promtool") or lacking("This machine has no promtool.")
     file = tmp_path / "rules.yml"
     file.write_text(RULES)
-    checked = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, timeout=60)
+    checked = subprocess.run([promtool, "check", "rules", file], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "5 rules found" in checked.stdout
 

@@ -4,8 +4,6 @@ import logging
 import os
 import threading
 import time
-from pathlib import Path
-from shutil import which
 from subprocess import run
 
 import pytest
@@ -15,6 +13,8 @@ from fairlock import Snapshot
 from fairlock.engine.find_deadlocks import Ring, RingMember
 from fairlock.metrics import measure_events
 from fairlock.metrics.prometheus import Metrics
+from tests.servers import programs
+from tests.servers.fixtures import lacking
 
 prometheus_client = pytest.importorskip("prometheus_client")
 
@@ -154,11 +154,11 @@ def test_the_state_of_a_whole_store(metrics: Metrics, url: str) -> None:
     assert value(metrics, "fairlock_held", group="x:{n}") == 0, "a name that is idle is not in a snapshot"
 
 
-@pytest.mark.skipif(which("promtool") is None, reason="promtool is not installed")
-def test_promtool_accepts_a_scrape(metrics: Metrics, tmp_path: Path) -> None:
+def test_promtool_accepts_a_scrape(metrics: Metrics) -> None:
+    promtool = programs.find("promtool") or lacking("This machine has no promtool.")
     with fairlock.connect("memory://", on_event=metrics) as locks, locks.lock('a"\\\n'.strip() + "{1}"):
         metrics.show(locks.snapshot())
         text = metrics.text()
-    checked = run(["promtool", "check", "metrics"], input=text, capture_output=True, timeout=60)
+    checked = run([promtool, "check", "metrics"], input=text, capture_output=True, timeout=60)
     assert checked.returncode == 0, checked.stderr + checked.stdout
     assert b"fairlock_held" in text

@@ -14,7 +14,7 @@ from tests.project_rules.test_dev import CLEAN, script
 from tests.project_rules.test_dev import checkout as checkout
 from tests.project_rules.test_dev import made as made
 
-PROGRAMS = ("less", "openssl", "redis-server", "postgres", "mariadbd", "pgbouncer", "java", "chromium")
+PROGRAMS = ("less", "openssl", "redis-server", "postgres", "mariadbd", "pgbouncer", "promtool", "java", "chromium")
 
 
 @pytest.fixture
