@@ -1,14 +1,19 @@
 """The store's clock: steady over wall-clock steps, reboots and time namespaces."""
 
+import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fairlock.rules.checksum import unseal
 from fairlock.rules.locks import EXCLUSIVE, Detach, Entry, Granted, LockState, Queued, Release, Tombstone, Why, codec
 from fairlock.stores.base import Row
 from fairlock.stores.sqlite import SqliteStore, clock
@@ -35,6 +40,31 @@ def test_all_clients_of_a_boot_agree(client: Client) -> None:
     one, two = client(), client()
     first, second, third = time_of(one), time_of(two), time_of(one)
     assert first <= second <= third < first + 10_000_000
+
+
+def test_a_time_that_another_client_makes_between_two_reads_is_not_missing(path: Path) -> None:
+    """Two clients open a new file: one reads that there is no time yet, then the other makes it and acquires a lock."""
+    first = store_at(path)
+    step(first, "x", enter("A", first.open_listener()))
+    early = True
+
+    def execute(sql: str, *values: Any) -> Any:
+        nonlocal early
+        if early and sql.startswith("SELECT boot"):
+            early = False
+            return cursor.execute(sql + " WHERE 0")
+        return cursor.execute(sql, *values)
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        cursor = database.cursor()
+        ((boot, base),) = cursor.execute("SELECT boot, base FROM fairlock_meta").fetchall()
+        (name,) = json.loads(unseal(boot, str(base)))
+        assert clock.settle(execute, name, 0, lambda: 1, lambda: False) == base
+        assert not early
+        database.execute("DELETE FROM fairlock_meta")
+        with pytest.raises(sqlite3.DatabaseError, match="the time is missing"):
+            clock.settle(execute, name, 0, lambda: 1, lambda: False)
+    run(first.close())
 
 
 def test_a_step_of_the_wall_clock_changes_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,9 @@ def settle(
     execute("BEGIN IMMEDIATE")
     try:
         known = _known(execute)
+        # Only here: before the transaction another client may have made the time, and a row, between two reads.
+        if known is None and execute("SELECT 1 FROM fairlock_locks LIMIT 1").fetchall():
+            raise corrupt("the time is missing")
         if known is not None and known[0] == boot:
             base = known[1]
         else:
@@ -124,8 +127,6 @@ def _known(execute: Callable[..., sqlite3.Cursor]) -> tuple[str, int] | None:
     """Return boot and base as stored, with a checksum after the boot: a wrong base would end every lease at once."""
     rows = execute("SELECT boot, base FROM fairlock_meta").fetchall()
     if not rows:
-        if execute("SELECT 1 FROM fairlock_locks LIMIT 1").fetchall():
-            raise corrupt("the time is missing")
         return None
     try:
         (boot,) = parse(unseal(rows[0][0], str(rows[0][1])))
