@@ -3,11 +3,13 @@
 import configparser
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
 from email.parser import Parser
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tests.project_rules.test_pages import heading_anchors
 from tests.project_rules.tree import ROOT, SRC, files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+HOST = "host.org"
 TRIED = ("3.11", "3.12", "3.13")  # see test_wheel.py
 
 
@@ -69,7 +72,7 @@ def test_ci_runs_what_a_person_runs() -> None:
 
 
 def test_the_version_has_one_place() -> None:
-    assert PROJECT["dynamic"] == ["version", "readme"]
+    assert PROJECT["dynamic"] == ["version", "readme", "urls"]
     assert "version" not in PROJECT
 
 
@@ -95,10 +98,60 @@ def test_the_readme_of_the_package_index_has_no_link_that_leads_nowhere(wheel: z
     assert shown.startswith("# fairlock") and "$ ./dev fairlock run hello -- echo hi" in shown
     assert leads_nowhere(shown) == []
     assert leads_nowhere((ROOT / "README.md").read_text()) != []  # there they lead to files, which test_pages.py checks
-    pages = re.findall(r"\(`([\w./-]+\.md)`\)", shown)
+    if metadata.get_all("Project-URL") is None:  # a checkout without a public address
+        pages = re.findall(r"\(`([\w./-]+\.md)`\)", shown)
+    else:
+        pages = re.findall(r"/HEAD/([\w./-]+\.md)", shown)
     assert len(pages) > 15
     assert [page for page in pages if not (ROOT / page).is_file()] == []
-    assert [url for url in metadata.get_all("Project-URL", []) if ".example" in url] == []
+
+
+def test_the_package_index_shows_the_address_that_this_was_cloned_from(tmp_path: Path) -> None:
+    """A source distribution made from a clone has it, and so has a wheel made from that."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for name in names.splitlines():
+        if name.startswith(("src/", "docs/")) or "/" not in name:
+            (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "clone" / name)
+    run = partial(subprocess.run, check=True, capture_output=True)
+    run(["git", "init", "-q"], cwd=tmp_path / "clone")
+    run(["git", "remote", "add", "origin", f"git@{HOST}:locks/fairlock.git"], cwd=tmp_path / "clone")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    run([*build, "-t", "sdist"], cwd=tmp_path / "clone")
+    (archive,) = tmp_path.glob("*.tar.gz")
+    run(["tar", "-xf", str(archive)], cwd=tmp_path)
+    run([*build, "-t", "wheel"], cwd=tmp_path / archive.name.removesuffix(".tar.gz"))
+    (path,) = tmp_path.glob("*.whl")
+    (name,) = (name for name in zipfile.ZipFile(path).namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(zipfile.ZipFile(path).read(name).decode())
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+    address = f"https://{HOST}/locks/fairlock"
+    assert urls["Source"] == address
+    assert [url for url in urls.values() if not url.startswith(address)] == []
+    shown = str(metadata.get_payload())
+    assert leads_nowhere(shown) == []
+    links = re.findall(rf"\]\({address}/(?:blob|raw)/HEAD/([\w./-]+)", shown)
+    assert len(links) > 15 and any(link.endswith(".svg") for link in links)
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+@pytest.mark.parametrize(("remote", "address"), [
+    (f"https://{HOST}/a/b.git\n", f"https://{HOST}/a/b"),
+    (f"git@{HOST}:a/b", f"https://{HOST}/a/b"),
+    (f"ssh://git@{HOST}/a/b.git", f"https://{HOST}/a/b"),
+    (f"https://user:secret@{HOST}/a/b", None),
+    (f"https://{HOST}.example/a/b", None),
+    ("../main", None),
+    ("/srv/fairlock", None),
+    ("", None),
+])
+def test_only_a_public_address_is_shown(remote: str, address: str | None) -> None:
+    sys.path.insert(0, str(ROOT))
+    try:
+        from hatch_build import public_address
+    finally:
+        sys.path.remove(str(ROOT))
+    assert public_address(remote) == address
 
 
 @pytest.mark.parametrize("link", ["[a](docs/a.md)", "[a](#b)", "![a](a.svg)", "[a](https://fairlock.example/)"])
