@@ -5,6 +5,7 @@ handlers), and each is detached from its pool: ours must be in autocommit and se
 of the caller may be any.
 """
 
+import re
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -127,14 +128,13 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         if blocking:
             engine = sa.create_engine(url, poolclass=Pool, **settings)
         else:
+            _refuse_old_sqlalchemy()
             from sqlalchemy.ext.asyncio import create_async_engine
 
             engine = create_async_engine(url, **settings).sync_engine
     except sa.exc.ArgumentError:
         raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter is not valid.") from None
     except sa.exc.InvalidRequestError:
-        if url.drivername == "oracle+oracledb":  # which is both, from then on
-            raise ImportError(f"SQLAlchemy is {sa.__version__}, and at least 2.0.25 is needed in asyncio") from None
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
     except sa.exc.NoSuchModuleError:
         raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
@@ -146,6 +146,13 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         event.listen(engine, "do_connect", lambda own, _, args, named: limited(partial(own.connect, *args, **named)))
     engine.dialect.initialize = lambda connection: None  # type: ignore[method-assign]  # statements of no use to us
     return Address(scheme, _shown(scheme, url), engine, _listen(scheme, own.get("listen"), url), timeout, skew)
+
+
+def _refuse_old_sqlalchemy() -> None:
+    """Raise ImportError for a version in which two tasks that connect first can block their loop forever: it holds a
+    lock of threads while one of them waits."""
+    if [int(part) for part in re.findall(r"\d+", sa.__version__)[:3]] < [2, 0, 25]:
+        raise ImportError(f"SQLAlchemy is {sa.__version__}, and at least 2.0.25 is needed in asyncio")
 
 
 def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
