@@ -230,9 +230,10 @@ class LeaseBase(NotPickled):
     @property
     def _where(self) -> str:
         """Return the file and line of its `with`."""
-        if self._entered is None:
+        frame = self._entered  # read once: another thread may leave it
+        if frame is None:
             return "?"
-        code, instruction = self._entered.f_code, self._instruction
+        code, instruction = frame.f_code, self._instruction
         line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
         return f"{code.co_filename.rpartition('/')[2]}:{line or '?'}"
 

@@ -12,6 +12,7 @@ from .refuse_pickling import NotPickled
 from .request import LockRequest
 from .session import Session
 from .validate import OWN, Seconds
+from .with_block import entered_by
 
 
 class LockBase(NotPickled):
@@ -61,11 +62,11 @@ class LockBase(NotPickled):
 
     def _last_entered(self, who: Hashable) -> Any:
         """Return the lease with which the `with` of this very object was entered by this thread or task."""
-        lease = self._session.entered.get(who)
-        while lease is not None:
+        with self._session.mutex:
+            found = entered_by(self._session, who)
+        for lease in found:
             if lease._by is self:
                 return lease
-            lease = lease._outer
         kind = "thread" if self._session.runtime.blocking else "task"
         raise NotHeld(f"This {kind} leaves {self.name!r} without having entered it. Use hold() across {kind}s.")
 

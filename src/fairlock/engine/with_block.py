@@ -84,7 +84,9 @@ def undo(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
 
 async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
     request = hold._request
-    held = [h for h in entered_by(session, hold._who) if h.name == request.name and h.held]
+    with session.mutex:
+        entered = entered_by(session, hold._who)
+    held = [h for h in entered if h.name == request.name and h.held]
     for left in [h for h in held if _was_left(h)]:
         held.remove(left)
         no_longer_entered(session, left)
@@ -108,11 +110,12 @@ def _was_left(hold: LeaseBase) -> bool:
     Python cannot prevent that. But a `with` statement that is being entered again, in the same call of the same
     function, has certainly been left.
     """
-    if hold._entered is None:
+    frame = hold._entered  # read once: another thread may leave it
+    if frame is None:
         return False
     from opcode import opmap
 
-    frame, instruction = hold._entered, hold._instruction
+    instruction = hold._instruction
     code = frame.f_code.co_code
     return frame.f_lasti == instruction and code[instruction] == opmap.get("BEFORE_WITH")
 
@@ -121,13 +124,14 @@ def enter(session: Session, hold: LeaseBase, frame: FrameType) -> None:
     """Mark a hold as entered by a `with` in this frame. One that is entered already has its place here from now on."""
     if hold._entered is not None:
         no_longer_entered(session, hold)
-    hold._outer = session.entered.get(hold._who)  # first: a Ctrl-C may come between any two lines
-    hold._instruction, hold._entered = frame.f_lasti, frame
-    session.entered[hold._who] = hold
+    with session.mutex:  # another thread may leave what this one has entered
+        hold._outer = session.entered.get(hold._who)  # first: a Ctrl-C may come between any two lines
+        hold._instruction, hold._entered = frame.f_lasti, frame
+        session.entered[hold._who] = hold
 
 
 def entered_by(session: Session, who: Hashable) -> list[LeaseBase]:
-    """Return the holds that this thread or task has entered by `with`, the innermost first."""
+    """Under the mutex: return the holds that this thread or task has entered by `with`, the innermost first."""
     found, hold = [], session.entered.get(who)
     while hold is not None:
         found.append(hold)
@@ -138,31 +142,31 @@ def entered_by(session: Session, who: Hashable) -> list[LeaseBase]:
 def enter_instead(session: Session, old: LeaseBase, new: LeaseBase) -> None:
     """Put a hold into the place of another one that the same thread or task has entered: its `with` leaves this one."""
     new._by = old._by
-    found = entered_by(session, old._who)
-    if old in found:
-        place = found.index(old)
-        new._outer, new._instruction, new._entered = old._outer, old._instruction, old._entered
-        if place:
-            found[place - 1]._outer = new
-        else:
-            session.entered[new._who] = new
+    with session.mutex:
+        found = entered_by(session, old._who)
+        if old in found:
+            place = found.index(old)
+            new._outer, new._instruction, new._entered = old._outer, old._instruction, old._entered
+            if place:
+                found[place - 1]._outer = new
+            else:
+                session.entered[new._who] = new
 
 
 def no_longer_entered(session: Session, hold: LeaseBase) -> None:
-    if hold._entered is not None and hold._outer is None and session.entered.get(hold._who) is hold:
-        del session.entered[hold._who]
-        hold._entered = None
-        return
-    found = entered_by(session, hold._who)
-    if hold in found:
-        place, outer = found.index(hold), hold._outer
-        if place:
-            found[place - 1]._outer = outer
-        elif outer is not None:
-            session.entered[hold._who] = outer
+    """Mark a hold as not entered any more, by whichever thread or task."""
+    with session.mutex:
+        if session.entered.get(hold._who) is hold:
+            if hold._outer is None:
+                del session.entered[hold._who]
+            else:
+                session.entered[hold._who] = hold._outer
         else:
-            session.entered.pop(hold._who, None)
-    hold._entered = None  # or the frame and its objects would live as long as the lease
+            for inner in entered_by(session, hold._who):
+                if inner._outer is hold:
+                    inner._outer = hold._outer
+        frame, hold._entered = hold._entered, None  # or its objects would live as long as the lease
+    del frame  # not under the mutex: what ends with it may use this client
 
 
 async def leave(session: Session, hold: LeaseBase, error: BaseException | None) -> None:

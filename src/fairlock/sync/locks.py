@@ -102,9 +102,10 @@ class Lock(LockBase, Generic[T]):
             if not acquire_release.acquire(session, lease, limit, self._reentrant, self._holds):
                 raise run(with_block.timed_out(session, lease, limit or 0.0))
             lease._by = by
-            lease._outer = session.entered.get(lease._who)
-            lease._instruction, lease._entered = frame.f_lasti, frame
-            session.entered[lease._who] = lease
+            with session.mutex:  # another thread may leave what this one has entered
+                lease._outer = session.entered.get(lease._who)
+                lease._instruction, lease._entered = frame.f_lasti, frame
+                session.entered[lease._who] = lease
             if limit is not None:
                 deadline.end()
             return lease
@@ -118,14 +119,16 @@ class Lock(LockBase, Generic[T]):
         session = self._session
         try:
             who = me.token
-            top = session.entered.get(who)
-            if top is not None and top._by is self:
-                lease = top
-                if lease._outer is None:
-                    del session.entered[who]
-                else:
-                    session.entered[who] = lease._outer
-                lease._entered = None
+            with session.mutex:
+                top = session.entered.get(who)
+                if top is not None and top._by is self:
+                    lease = top
+                    if lease._outer is None:
+                        del session.entered[who]
+                    else:
+                        session.entered[who] = lease._outer
+            if lease is not None:
+                lease._entered = None  # not under the mutex: what ends with the frame may use this client
             else:
                 lease = self._last_entered(who)
                 with_block.no_longer_entered(session, lease)
