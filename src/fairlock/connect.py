@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .engine import validate
@@ -111,13 +112,15 @@ def read_url(path: str, by: str) -> str:
     A file that others may read is used, with a warning: secrets that a platform mounts often have such a mode.
     """
     what = f"The file {path!r} ({by})"
+    text = None
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file.read(100_000).splitlines() if line.strip()]
-    except UnicodeError:
-        raise ConfigError(f"{what} is not text. It holds the URL of a store, on one line.") from None
+        with suppress(UnicodeError), open(path, encoding="utf-8") as file:  # an error that repeats the whole file
+            text = file.read(100_000)
     except OSError as bad:
         raise ConfigError(f"{what} cannot be read: {bad.strerror}. It holds the URL of a store, on one line.") from None
+    if text is None:
+        raise ConfigError(f"{what} is not text. It holds the URL of a store, on one line.")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != 1:
         raise ConfigError(f"{what} holds {len(lines)} lines. It holds the URL of a store, on one line.")
     if others_may_read(path):

@@ -14,6 +14,7 @@ import logging
 import traceback
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -27,7 +28,7 @@ from fairlock.connect import SCHEMES
 MARKS = ("Xq7Zw", "Kj3Vp")
 GLUE = [
     "", "@", ":", "/", "?", "#", "%", "&", "=", "@@", "@:", ":@", "/@", "?@", "&x=", "?x=", "%zz", "é", "密", " ", "[",
-    "]", ",", "\\", "$",
+    "]", ",", "\\", "$", "\udce9",
 ]  # fmt: skip
 PLACES = {
     "memory": ["", "name", "h"],
@@ -63,7 +64,8 @@ def urls_of(scheme: str) -> Iterator[str]:
     turns = itertools.cycle(PASSWORDS)
     for number, (place, form) in enumerate(itertools.product(PLACES.get(scheme, USUAL), [*FORMS, *alone])):
         for password in PASSWORDS if number == 0 else itertools.islice(turns, 5):
-            yield form.format(scheme=scheme, password=password, quoted=quote(password, safe=""), place=place)
+            quoted = quote(password, safe="", errors="surrogateescape")
+            yield form.format(scheme=scheme, password=password, quoted=quoted, place=place)
 
 
 def clean(*texts: str) -> list[str]:
@@ -82,6 +84,16 @@ def what_is_shown(locks: Any) -> list[str]:
     ]
 
 
+def whole_chain(error: BaseException | None) -> list[str]:
+    """An error as it is printed, and every one behind it, also those that a traceback hides: a reporter of errors may
+    read them."""
+    if error is None:
+        return []
+    shown = ["".join(traceback.format_exception(error)), str(error), repr(error)]
+    behind = {id(each): each for each in (error.__cause__, error.__context__)}
+    return shown + [text for each in behind.values() for text in whole_chain(each)]
+
+
 def opened(url: str) -> list[str]:
     """Everything that the two faces show of this URL before anything is asked for."""
     shown: list[str] = []
@@ -91,7 +103,7 @@ def opened(url: str) -> list[str]:
             try:
                 shown += what_is_shown(connect(url))
             except LockError as error:
-                shown += ["".join(traceback.format_exception(error)), repr(error)]
+                shown += whole_chain(error)
     return shown + [str(each.message) for each in caught]
 
 
@@ -103,13 +115,36 @@ def test_no_url_shows_a_part_of_its_password(scheme: str, caplog: pytest.LogCapt
     assert not clean(caplog.text)
 
 
+BY_HOST = [scheme for scheme in SCHEMES if scheme not in ("memory", "sqlite", "unix", "oci-nosql")]
+
+
+@pytest.mark.parametrize("scheme", BY_HOST)
+def test_a_password_in_place_of_a_number_is_not_repeated(scheme: str) -> None:
+    """Without the host a password looks like a port. And a number of an option may be missing before a password."""
+    forms = ["user:{}", ":{}", "user:{}/0", "127.0.0.1:1/d?port={}", "127.0.0.1:1/0?socket_timeout={}"]
+    forms += ["127.0.0.1:1/d?connect_timeout={}", "127.0.0.1:1/d?timeout={}", "127.0.0.1:1/d?skew={}"]
+    passwords = [glue.join(MARKS) for glue in ("", "/", "?", ":", "%", "²")]
+    urls = [f"{scheme}://{form.format(password)}" for form in forms for password in passwords]
+    leaks = {url: found for url in urls if (found := clean(*opened(url)))}
+    assert not leaks, f"{len(leaks)} leak, for example {next(iter(leaks.items()))}"
+
+
+def test_a_file_that_is_not_text_is_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "url"
+    path.write_bytes(f"redis://user:{MARKS[0]}é@127.0.0.1".encode("latin-1"))
+    assert not clean(*opened(f"@{path}"))
+
+
 ASKED = ["redis", "rediss", "redis+sentinel", "redis+cluster", "postgresql", "mariadb", "cassandra"]
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "a..b"])
 @pytest.mark.parametrize("scheme", ASKED)
-def test_no_server_that_cannot_be_reached_shows_it(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_server_that_cannot_be_reached_shows_it(
+    scheme: str, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
-    place = PLACES.get(scheme, USUAL)[0]
+    place = PLACES.get(scheme, USUAL)[0].replace("127.0.0.1", host)  # or a host that no network can have
     url = f"{scheme}://user:{MARKS[0]}@密{MARKS[1]}@{place}"
     shown = []
     with fairlock.connect(url, lease=0.5) as locks:  # closed: one that is left connects again beside other tests
@@ -117,18 +152,43 @@ def test_no_server_that_cannot_be_reached_shows_it(scheme: str, caplog: pytest.L
             try:
                 shown.append(repr(ask()))
             except LockError as error:
-                shown.append("".join(traceback.format_exception(error)))
+                shown.append("".join(whole_chain(error)))
 
     async def by_task() -> None:
         async with aio.connect(url, lease=0.5) as tasks:
             try:
                 await tasks.lock("x").acquire(timeout=0.1)
             except LockError as error:
-                shown.append("".join(traceback.format_exception(error)))
+                shown.append("".join(whole_chain(error)))
 
     asyncio.run(by_task())
     assert len(shown) == 4
     assert not clean(*shown, caplog.text), url
+
+
+@pytest.mark.parametrize("scheme", ["redis_alone", "mariadb"])
+def test_a_password_that_a_driver_cannot_send_is_not_repeated(scheme: str, request: pytest.FixtureRequest) -> None:
+    """By an object of the driver, because a URL that is not text is refused before."""
+    server = request.getfixturevalue(scheme)
+    password = f"{MARKS[0]}\udce9{MARKS[1]}"
+    if scheme == "redis_alone":
+        from redis import Redis
+
+        client: Any = Redis(port=server.port, password=password)
+    else:
+        import sqlalchemy as sa
+
+        url = sa.URL.create("mariadb+pymysql", "app", password, "127.0.0.1", server.port, "fairlock")
+        client = sa.create_engine(url)
+    with fairlock.connect(client) as locks, pytest.raises(fairlock.ConfigError, match="cannot send") as caught:
+        locks.lock("x").acquire(timeout=5)
+    assert not clean(*whole_chain(caught.value))
+
+
+def test_a_handle_that_is_not_text_is_not_repeated() -> None:
+    with fairlock.connect("memory://") as locks, pytest.raises(fairlock.ConfigError, match="UTF-8") as caught:
+        locks.lock("x", handle=f"{MARKS[0]}\ud800{MARKS[1]}")
+    assert not clean(*whole_chain(caught.value))
 
 
 def test_the_tool_shows_nothing_of_it() -> None:

@@ -105,15 +105,16 @@ def handle(value: Any) -> str:
     """Check a handle: a secret of the caller's own choice."""
     if not isinstance(value, str) or not 1 <= len(value) <= 1000:
         raise ConfigError("A handle is a text of 1 to 1000 characters that is hard to guess, such as uuid4().hex.")
-    _utf8(value, "A handle")
+    _utf8(value, "A handle", secret=True)
     return value
 
 
-def _utf8(value: str, what: str) -> bytes:
+def _utf8(value: str, what: str, secret: bool = False) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{what} must be text that UTF-8 can write; {value[:20]!r} has half a character.") from None
+        shown = "this one" if secret else repr(value[:20])
+    raise ConfigError(f"{what} must be text that UTF-8 can write; {shown} has half a character.")
 
 
 def is_control(character: str) -> bool:

@@ -3,12 +3,16 @@
 The user and the password end at the last `@` before the path. A password with a `/`, `?` or `#` in it makes its own end
 look like a path or an option, so a URL with an `@` behind its hosts is refused, and no error repeats a word of a URL
 but the names of its options. What is shown of a store is put together from the parts that are known to be no secret.
+
+`from None` hides an error, but keeps it as the context of ours, where a reporter of errors finds it. So one that
+repeats a value, as that of int() does, is over before ours is raised.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -41,6 +45,9 @@ class Parts(NamedTuple):
 def split(url: str, form: str) -> Parts:
     """ConfigError, with this form of URL in it, for one that cannot be read."""
     scheme, _, rest = url.partition("://")
+    if not is_text(url):
+        bad = f"This {scheme}:// URL cannot be read: it is not text in UTF-8"
+        raise ConfigError(f"{bad}. Its form is {form}. {SPECIAL}")
     end = next((match.start() for match in re.finditer(r"[/?#]", rest)), len(rest))
     authority, tail = rest[:end], rest[end:]
     login, at, place = authority.rpartition("@")
@@ -48,12 +55,30 @@ def split(url: str, form: str) -> Parts:
     if "#" in tail or _ends_later(tail, authority):
         bad = f"This {scheme}:// URL cannot be read: there is something behind its end"
         raise ConfigError(f"{bad}. Its form is {form}. {SPECIAL}")
-    try:
+    query = None
+    with suppress(ValueError):
         query = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text))
-    except ValueError:
-        raise ConfigError(f"This {scheme}:// URL cannot be read. Its form is {form}. {SPECIAL}") from None
+    if query is None:
+        raise ConfigError(f"This {scheme}:// URL cannot be read. Its form is {form}. {SPECIAL}")
     user, colon, password = login.partition(":")
     return Parts(scheme, unquote(user) if at else None, unquote(password) if colon else None, place, path, query, tail)
+
+
+def is_text(value: str) -> bool:
+    """Return False if UTF-8 cannot write it. The error of the codec would repeat the value, even when hidden."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def cannot_send(where: str, error: UnicodeError) -> ConfigError:
+    """Return the sentence for a driver that cannot encode a host, user or password. Its error repeats the value, and
+    stays with ours as a hidden context: so the value is taken out of it."""
+    error.args, encoding = (), "idna"
+    if isinstance(error, UnicodeEncodeError):
+        error.object, encoding = "", error.encoding
+    if encoding == "idna":
+        return ConfigError(f"{where} names a host that no network can have. Check the URL.")
+    knows = "Latin-1 letters" if encoding.startswith("latin") else "text in UTF-8"
+    return ConfigError(f"The driver of {where} cannot send this user or password: it knows only {knows}.")
 
 
 def _ends_later(tail: str, authority: str) -> bool:

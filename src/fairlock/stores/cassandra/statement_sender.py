@@ -19,6 +19,7 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
 from ...errors import ConfigError, LockError, StoreError
+from .. import split_url
 from ..base import OutcomeUnknown, Runtime
 from ..deadline import left, over
 from ..jitter import jitter
@@ -61,6 +62,8 @@ class DriverSession(SharedConnections):
                 self.session = address.make()
             except LockError:
                 raise
+            except UnicodeError as error:
+                raise split_url.cannot_send(address.where, error) from None
             except errors.DRIVERS as error:
                 raise errors.explain(error, address.where, address.keyspace) from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -56,7 +57,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     hosts, ports = _hosts(parts.place)
     if not hosts or not keyspace.replace("_", "a").isalnum() or len(ports) > 1:
         raise ConfigError(f"This cassandra:// URL cannot be read. Its form is {FORM}; all hosts have the same port.")
-    port = int(given.get("port") or (ports.pop() if ports else PORT))
+    port = _port(given.get("port") or (ports.pop() if ports else PORT))
     timeout, skew, consistency = _numbers(given)
     local = given.get("local_dc")
     if consistency[0] == "LOCAL_SERIAL" and not local:
@@ -105,6 +106,13 @@ def _hosts(place: str) -> tuple[list[str], set[str]]:
         if colon:
             ports.add(port)
     return hosts, ports
+
+
+def _port(value: Any) -> int:
+    with suppress(TypeError, ValueError):
+        if 0 < int(value) < 65536:
+            return int(value)
+    raise ConfigError("The port of a cassandra:// URL is a number from 1 to 65535.")
 
 
 def _ssl(given: Mapping[str, Any]) -> Any:

@@ -206,7 +206,7 @@ class AsyncNode:
         try:
             await connection.connect()
             return Pipe(connection, on_reply, on_end)
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError, UnicodeError) as error:
             await connection.disconnect(nowait=True)
             raise cannot_connect(self.where, error) from None
         except BaseException:

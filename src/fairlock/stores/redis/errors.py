@@ -12,6 +12,7 @@ import struct
 from redis import exceptions
 
 from ...errors import ConfigError, LockError, StoreError, refused
+from .. import split_url
 from ..base import OutcomeUnknown
 from ..damaged_records import damaged
 from . import encoding
@@ -47,6 +48,8 @@ AGAIN = ("TRYAGAIN", "CLUSTERDOWN")  # over in a moment; the engine repeats the 
 def cannot_connect(where: str, error: BaseException) -> StoreError | ConfigError:
     """No usable connection could be made. Nothing was sent, so the outcome is known."""
     text = str(error)
+    if isinstance(error, UnicodeError):
+        return split_url.cannot_send(where, error)
     if isinstance(error, exceptions.AuthenticationError | exceptions.ResponseError | exceptions.BusyLoadingError):
         return refusal(where, error)
     if isinstance(error, exceptions.AuthorizationError) or "max number of clients" in text:

@@ -214,7 +214,7 @@ class ThreadNode:
         try:
             connection.connect()
             return ThreadConnection(connection, timeout)
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError, UnicodeError) as error:
             connection.disconnect()
             raise cannot_connect(self.where, error) from None
         except BaseException:

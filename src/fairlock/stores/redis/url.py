@@ -8,6 +8,7 @@ takes the URL apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -76,13 +77,11 @@ def _hosts(scheme: str, kind: str, place: str) -> list[str]:
 
 
 def _host(scheme: str, text: str, default: int) -> tuple[str, int]:
-    try:
+    with suppress(ValueError):
         one = urlsplit(f"redis://{text}")
-        host, port = one.hostname or "localhost", one.port
-    except ValueError:
-        bad = f"The port in this {scheme}:// URL is not a number from 1 to 65535"
-        raise ConfigError(f"{bad}. Its form is {FORMS[scheme]}. {SPECIAL}") from None
-    return unquote(host), port or default
+        return unquote(one.hostname or "localhost"), one.port or default
+    bad = f"The port in this {scheme}:// URL is not a number from 1 to 65535"
+    raise ConfigError(f"{bad}. Its form is {FORMS[scheme]}. {SPECIAL}")
 
 
 def _shown(host: tuple[str, int], place: str) -> str:
@@ -120,7 +119,7 @@ def _protocol(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not split_url.is_text(value):
         raise ValueError
     return value
 
@@ -179,8 +178,8 @@ def checked(scheme: str, given: list[tuple[str, Any]], known: dict[str, Read]) -
     tls = f"It is one of rediss{scheme[5:]}://."
     for name, value in split_url.options(given, known, scheme, lambda name: tls if name in TLS else "").items():
         reads, meaning = known[name]
-        try:
+        with suppress(TypeError, ValueError):
             found[name] = reads(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"The option {name!r} of {scheme}:// is {meaning}.") from None
+        if name not in found:
+            raise ConfigError(f"The option {name!r} of {scheme}:// is {meaning}.")
     return found

@@ -8,6 +8,7 @@ again is of no use; ConfigError where the URL is wrong); nothing was done, and t
 from typing import Any
 
 from ...errors import ConfigError, StoreError, refused
+from .. import split_url
 from ..base import OutcomeUnknown
 from .dialects import Dialect
 
@@ -29,7 +30,7 @@ class Exists(Exception):
 def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> StoreError | ConfigError:
     """No connection could be made, so nothing was sent."""
     if isinstance(error, UnicodeError):
-        return ConfigError(f"The driver of {where} cannot send this user or password: it knows Latin-1 letters only.")
+        return split_url.cannot_send(where, error)
     text = " ".join(f"{error} {_beneath(error)}".split()).lower()
     code = dialect.code(error)
     if isinstance(error, TypeError) or "invalid connection option" in text or "invalid dsn" in text:

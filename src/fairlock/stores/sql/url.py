@@ -8,6 +8,7 @@ of the caller may be any.
 import re
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -79,10 +80,9 @@ def _url(text: str) -> URL:
     """As SQLAlchemy reads it, but for the end of a password: an @ in it is one of its letters."""
     form = f"{text.partition('://')[0].partition('+')[0]}://user:password@host/database"
     parts = split_url.split(text, form)
-    try:
+    with suppress(sa.exc.ArgumentError, ValueError):
         return make_url(parts.quoted(parts.scheme))
-    except (sa.exc.ArgumentError, ValueError):
-        raise ConfigError(f"This URL cannot be read. Its form is {form}. {split_url.SPECIAL}") from None
+    raise ConfigError(f"This URL cannot be read. Its form is {form}. {split_url.SPECIAL}")
 
 
 def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
@@ -124,20 +124,7 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         settings["creator"] = creator if limited is None else partial(limited, creator)
     else:
         settings["connect_args"] = _arguments(url, timeout, blocking)
-    try:
-        if blocking:
-            engine = sa.create_engine(url, poolclass=Pool, **settings)
-        else:
-            _refuse_old_sqlalchemy()
-            from sqlalchemy.ext.asyncio import create_async_engine
-
-            engine = create_async_engine(url, **settings).sync_engine
-    except sa.exc.ArgumentError:
-        raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter is not valid.") from None
-    except sa.exc.InvalidRequestError:
-        raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
-    except sa.exc.NoSuchModuleError:
-        raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
+    engine = _engine(scheme, url, blocking, settings)
     version = getattr(engine.dialect, "psycopg_version", PSYCOPG)
     if version < PSYCOPG:
         least = ".".join(map(str, PSYCOPG))
@@ -153,6 +140,23 @@ def _refuse_old_sqlalchemy() -> None:
     lock of threads while one of them waits."""
     if [int(part) for part in re.findall(r"\d+", sa.__version__)[:3]] < [2, 0, 25]:
         raise ImportError(f"SQLAlchemy is {sa.__version__}, and at least 2.0.25 is needed in asyncio")
+
+
+def _engine(scheme: str, url: URL, blocking: bool, settings: dict[str, Any]) -> sa.Engine:
+    try:
+        if blocking:
+            return sa.create_engine(url, poolclass=Pool, **settings)
+        _refuse_old_sqlalchemy()
+        from sqlalchemy.ext.asyncio import create_async_engine
+
+        return create_async_engine(url, **settings).sync_engine
+    except sa.exc.NoSuchModuleError:
+        raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
+    except sa.exc.InvalidRequestError:
+        raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
+    except (sa.exc.ArgumentError, ValueError):
+        pass  # it repeats the value
+    raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter is not valid.")
 
 
 def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
