@@ -97,17 +97,19 @@ def how_late(url: str, servers: Sequence[Stoppable], timeouts: tuple[float, ...]
     async def tasks() -> list[float]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(len(task_cases)))
         clients = [aio.connect(url) for _ in task_cases]
-        found = await asyncio.gather(
-            *[task(locks, verb, t, warm, wait) for locks, (verb, t, warm) in zip(clients, task_cases, strict=True)]
-        )
-        await asyncio.to_thread(measured.wait, 60)
-        await asyncio.gather(*[locks.close() for locks in clients])
+        try:
+            found = await asyncio.gather(
+                *[task(locks, verb, t, warm, wait) for locks, (verb, t, warm) in zip(clients, task_cases, strict=True)]
+            )
+            await asyncio.to_thread(measured.wait, 60)
+        finally:
+            await asyncio.gather(*[locks.close() for locks in clients])
         return found
 
-    try:
-        with ThreadPoolExecutor(len(thread_cases) + 1) as threads:
+    clients = [fairlock.connect(url) for _ in thread_cases]
+    with ThreadPoolExecutor(len(thread_cases) + 1) as threads:
+        try:
             beside = threads.submit(asyncio.run, tasks())
-            clients = [fairlock.connect(url) for _ in thread_cases]
             found = [
                 threads.submit(thread, locks, verb, t, warm, wait)
                 for locks, (verb, t, warm) in zip(clients, thread_cases, strict=True)
@@ -115,10 +117,10 @@ def how_late(url: str, servers: Sequence[Stoppable], timeouts: tuple[float, ...]
             late = [each.result() for each in found]
             measured.wait(60)
             late += beside.result()
+        finally:  # after a failure, too: the next test finds a server that runs, and nobody else's clients
+            for one in servers:
+                one.cont()
             list(threads.map(fairlock.Locks.close, clients))
-    finally:
-        for one in servers:
-            one.cont()
     names = [*thread_cases, *task_cases]
     print(*[f"{seconds:6.3f} {case}" for seconds, case in zip(late, names, strict=True)], sep="\n")
     return late

@@ -60,8 +60,18 @@ def test_eventlet_that_comes_later_is_refused_by_the_wait(monkeypatch: pytest.Mo
                     two.lock("x").acquire(timeout=1)
 
 
+def test_eventlet_that_comes_later_is_not_taken_for_gevent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fairlock.connect("memory://") as locks:
+        with monkeypatch.context() as patch:
+            patched = SimpleNamespace(is_monkey_patched=lambda module: module == "thread")
+            patch.setitem(sys.modules, "eventlet.patcher", patched)  # type: ignore[arg-type]
+            patch.setattr(_thread, "allocate_lock", lambda: None)
+            with pytest.raises(fairlock.ConfigError, match="eventlet has patched this process"):
+                locks.lock("x").acquire(timeout=1)
+
+
 def test_gevent_that_patches_after_the_import_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RowSnapshot with gevent 26.9 by hand: patched first it works, patched later the first acquire hung forever."""
+    """Seen with gevent 26.9 by hand: patched first it works, patched later the first acquire hung forever."""
     before = fairlock.connect("memory://")
     monkeypatch.setattr(_thread, "allocate_lock", lambda: None)
     sentence = r"gevent has patched .* Call gevent\.monkey\.patch_all\(\) first"

@@ -78,7 +78,7 @@ def clients(cassandra_three: Ring) -> Iterator[list[fairlock.Locks]]:
 
 
 def test_a_pool_is_drained_although_workers_are_killed(cassandra_three: Ring, tmp_path: Path) -> None:
-    found = drain(cassandra_three.url, tmp_path / "log", items=30, workers=4, kills=2, lease=2.0, seconds=120)
+    found = drain(cassandra_three.url, tmp_path / "log", items=16, workers=3, kills=2, lease=2.0, seconds=100)
     print(found)
     assert found["killed"] >= 1
 

@@ -26,6 +26,7 @@ NO_STORES = {
     "split_url": "how URLs are parsed",
     "deadline": "until when a caller waits",
     "async_deadline": "the same for tasks",
+    "task_futures": "futures whose task is run by the callback that completes them",
     "polling": "how waiters poll a store without notifications",
     "wakeups": "the inbox of wake-ups and the reader that clients share",
     "row_cache": "the last seen row of each name",

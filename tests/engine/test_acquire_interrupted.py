@@ -1,4 +1,4 @@
-"""Ctrl-C before any line of an acquire, of a release, or of taking an item, leaves nothing behind."""
+"""Ctrl-C before any line of an acquire, of a release, of taking an item, of leaving a block, leaves nothing behind."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,10 +39,11 @@ KINDS: dict[str, Callable[[fairlock.Locks], Any]] = {
 
 @pytest.mark.parametrize("timeout", [None, 5], ids=["no timeout", "timeout"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_before_any_line_of_acquiring(locks: fairlock.Locks, kind: str, timeout: float | None) -> None:
+@pytest.mark.parametrize("calls", [False, True], ids=["lines", "calls"])
+def test_before_any_line_of_acquiring(locks: fairlock.Locks, kind: str, timeout: float | None, calls: bool) -> None:
     wanted = KINDS[kind](locks)
     for nth in range(1, 1000):
-        ctrl_c = CtrlC(nth)
+        ctrl_c = CtrlC(nth, calls=calls)
         lease = ctrl_c.run(lambda: wanted.acquire(timeout=timeout))
         if lease is not None:
             lease.release()
@@ -52,16 +53,17 @@ def test_before_any_line_of_acquiring(locks: fairlock.Locks, kind: str, timeout:
         assert locks.pool("jobs").counts().taken == 0, ctrl_c.at
         if lease is not None:
             break
-    assert 15 < nth < 999
+    assert 4 < nth < 999
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pool"])
-def test_before_any_line_of_releasing(locks: fairlock.Locks, kind: str) -> None:
+@pytest.mark.parametrize("calls", [False, True], ids=["lines", "calls"])
+def test_before_any_line_of_releasing(locks: fairlock.Locks, kind: str, calls: bool) -> None:
     """It is released, or still held if the release had not begun; never lost, and nothing is left behind."""
     wanted = KINDS[kind](locks)
     for nth in range(1, 400):
         lease = wanted.acquire()
-        ctrl_c = CtrlC(nth)
+        ctrl_c = CtrlC(nth, calls=calls)
         ctrl_c.run(lease.release)
         settled(locks)
         assert not lease.lost, ctrl_c.at
@@ -71,4 +73,30 @@ def test_before_any_line_of_releasing(locks: fairlock.Locks, kind: str) -> None:
         assert not [r for r in locks.snapshot().resources if r.holders or r.queue], ctrl_c.at
         if not ctrl_c.at:
             break
-    assert 15 < nth < 399
+    assert 4 < nth < 399
+
+
+BLOCKS: dict[str, Callable[[fairlock.Locks], Any]] = {
+    "lock": lambda locks: locks.lock("x"),
+    "hold": lambda locks: locks.lock("x").hold(timeout=5),
+    "lease": lambda locks: locks.lock("x").acquire(),
+    "all": lambda locks: locks.lock_all("x", "y"),
+    "pool": lambda locks: locks.pool("jobs").hold(timeout=5),
+    "item": lambda locks: locks.pool("jobs").acquire(),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_before_any_function_of_leaving(locks: fairlock.Locks, kind: str) -> None:
+    for nth in range(1, 400):
+        block = BLOCKS[kind](locks)
+        block.__enter__()
+        ctrl_c = CtrlC(nth, calls=True)
+        ctrl_c.run(lambda: block.__exit__(None, None, None))  # noqa: B023
+        settled(locks)
+        assert not locks._session.grants, ctrl_c.at
+        assert not [r for r in locks.snapshot().resources if r.holders or r.queue], ctrl_c.at
+        assert locks.pool("jobs").counts().taken == 0, ctrl_c.at
+        if not ctrl_c.at:
+            break
+    assert 4 < nth < 399

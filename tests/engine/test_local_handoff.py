@@ -42,7 +42,7 @@ class Crowd:
 
     def done(self) -> None:
         for thread in self.threads:
-            thread.join(10)
+            thread.join(30)
             assert not thread.is_alive()
 
 

@@ -1,7 +1,10 @@
-"""One name whose renewals fail costs that lease, and no other lease of the client."""
+"""One name whose renewals fail costs that lease, and no other; an error of the listener costs none."""
 
 import time
+from collections.abc import Collection, Iterable
 from typing import Any
+
+import pytest
 
 import fairlock
 from fairlock.errors import StoreError
@@ -10,7 +13,7 @@ from fairlock.rules.locks import Renew
 
 def test_a_name_that_cannot_be_renewed_takes_no_other_lease_with_it() -> None:
     """The keeper stops a round at the first failure. The name that failed is the last one in the next round."""
-    with fairlock.connect("memory://", lease=0.9) as locks:
+    with fairlock.connect("memory://", lease=2) as locks:
         backend = locks._session.backend
         call = backend.call
 
@@ -23,10 +26,33 @@ def test_a_name_that_cannot_be_renewed_takes_no_other_lease_with_it() -> None:
         bad = locks.lock("bad before it").acquire()
         good = locks.lock("good").acquire()
         locks.lock("bad behind it").acquire()
-        end = time.monotonic() + 5
+        end = time.monotonic() + 10
         while not bad.lost and time.monotonic() < end:
             time.sleep(0.005)
             assert good.held
         assert bad.lost
-        time.sleep(0.3)  # past the end of a lease that was not renewed beside it
+        time.sleep(0.7)  # past the end of a lease that was not renewed beside it
         assert good.held
+
+
+def test_an_error_while_wakeups_are_read_ends_no_renewal(caplog: pytest.LogCaptureFixture) -> None:
+    """A socket may be closed by another thread just then."""
+    with fairlock.connect("memory://", lease=2) as locks:
+        backend = locks._session.backend
+        taken = backend.take_wakeups
+        failures = [2]
+
+        def failing(tickets: Iterable[str]) -> Collection[str]:
+            if failures[0]:
+                failures[0] -= 1
+                raise ValueError("file descriptor cannot be a negative integer (-1)")
+            return taken(tickets)
+
+        lease = locks.lock("x").acquire()
+        backend.take_wakeups = failing  # type: ignore[method-assign]
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            assert lease.held
+    assert not failures[0]
+    assert "the keeper stumbled" in caplog.text

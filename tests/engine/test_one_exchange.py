@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,16 @@ def test_the_usual_reply_sets_the_same_times_as_any_other(lease: float) -> None:
         assert grant.deadline == pytest.approx(other.deadline, abs=1e-6)
         assert grant.renew_at == pytest.approx(other.renew_at, abs=1e-6)
         assert grant.asked == other.asked == at
+
+
+@pytest.mark.parametrize("passed_on", [False, True])
+@pytest.mark.parametrize("number", [1, 0xABCDEF, 2**32 - 1, 2**32, 2**40])
+def test_a_ticket_shows_its_thread_and_its_number(locks: fairlock.Locks, number: int, passed_on: bool) -> None:
+    session, who = locks._session, object()
+    session._numbers, session.passed_on = count(number), passed_on
+    thread = "000000" if passed_on else session.thread(who)
+    assert session.ticket(who) == f"{session._prefix}{thread}{number:08x}"
+    assert session.ticket() == f"{session._prefix}000000{number + 1:08x}"
 
 
 def test_a_lease_that_was_entered_may_be_entered_again(locks: fairlock.Locks) -> None:

@@ -103,15 +103,15 @@ def test_nobody_takes_it_before_the_transaction_has_ended(place: Place) -> None:
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_a_sealed_item_does_not_delay_the_renewals_of_others(place: Place) -> None:
     with fairlock.connect(place.url) as locks:
-        items = [take(locks, key, lease=1.2) for key in ("a", "b", "c")]
+        items = [take(locks, key, lease=2) for key in ("a", "b", "c")]
         with contextlib.closing(place.driver()) as db:
             if place.kind == "postgresql":
                 db.execute("SET idle_in_transaction_session_timeout = '60s'")
             items[0].seal(db)
-            time.sleep(0.6)
-            items.append(take(locks, "d", lease=1.2))
-            lease = locks.lock("beside", lease=1.2).acquire()
-            time.sleep(1.9)
+            time.sleep(1)
+            items.append(take(locks, "d", lease=2))
+            lease = locks.lock("beside", lease=2).acquire()
+            time.sleep(2.5)
             assert [item.held for item in items] == [False, True, True, True]
             assert items[0].reason == "expired"
             assert lease.held

@@ -67,15 +67,15 @@ def test_a_sealed_row_does_not_delay_the_renewals_of_others(name: str, request: 
     server: Database = request.getfixturevalue(name)
     place = Place(name, server.url, server, Path())
     with fairlock.connect(server.url) as locks:
-        leases = [locks.lock(str(number), lease=1.2).acquire() for number in range(4)]
-        late = locks.lock("late", lease=1.2)
+        leases = [locks.lock(str(number), lease=2).acquire() for number in range(4)]
+        late = locks.lock("late", lease=2)
         with contextlib.closing(place.driver()) as db:
             if name == "postgresql":
                 db.execute("SET idle_in_transaction_session_timeout = '60s'")
             leases[0].seal(db)
-            time.sleep(0.6)
+            time.sleep(1)
             leases.append(late.acquire())
-            time.sleep(1.9)
+            time.sleep(2.5)
             assert [lease.held for lease in leases] == [False, True, True, True, True]
             assert leases[0].reason == "expired"
             db.rollback()

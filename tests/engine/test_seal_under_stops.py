@@ -35,6 +35,7 @@ def play(at: Place, sealed: bool, turns: int, stops: int, seed: int) -> tuple[in
         cursor = db.cursor()
         for text in (
             "DROP TABLE IF EXISTS counter", "CREATE TABLE counter (value BIGINT)", "INSERT INTO counter VALUES (0)",
+            "DELETE FROM journal",
         ):  # fmt: skip
             cursor.execute(text)
         db.commit()
@@ -90,9 +91,15 @@ def play(at: Place, sealed: bool, turns: int, stops: int, seed: int) -> tuple[in
 
 
 def test_no_stale_commit_with_a_seal(place: Place) -> None:
-    stale, outcomes = play(place, True, DAILY, 1, seed=1)
-    assert stale == 0, outcomes
-    assert outcomes["done"] > 10 and outcomes["LeaseLost"] > 0 and sum(outcomes.values()) == DAILY, outcomes
+    met: Counter[str] = Counter()
+    for seed in range(1, 6):  # an eviction meets a turn by chance, and on a busy machine seldom
+        stale, outcomes = play(place, True, DAILY, 1, seed)
+        assert stale == 0, outcomes
+        assert outcomes["done"] > 10 and sum(outcomes.values()) == DAILY, outcomes
+        met += outcomes
+        if met["LeaseLost"]:
+            return
+    raise AssertionError(f"no lease was lost: {met}")
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -8,7 +8,7 @@ import pytest
 
 from fairlock.engine.run_sync import run
 from fairlock.stores.base import Pushed
-from fairlock.stores.wakeups import CAPACITY, SharedReader, Waiter, WakeupInbox
+from fairlock.stores.wakeups import CAPACITY, AwaitedReader, Waiter, WakeupInbox
 from fairlock.sync.runtime import ThreadEvent, ThreadRuntime
 
 
@@ -73,7 +73,7 @@ def test_all_waiters_of_a_ticket_are_woken_and_all_waiters_at_all(inbox: WakeupI
     assert not inbox._waiters
 
 
-class Pipe(SharedReader):
+class Pipe(AwaitedReader):
     """Reads from a list; counts how many read at the same time."""
 
     def __init__(self) -> None:
@@ -96,6 +96,17 @@ class Pipe(SharedReader):
                 self.deliver(self.texts.pop())
         finally:
             self.reading -= 1
+
+    async def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
+        end = time.monotonic() + timeout
+        me = Waiter(ticket)
+        try:
+            self.start_waiting(me)
+            while not me.woken and (left := end - time.monotonic()) > 0:
+                await self.pause(me, left)
+            return self.take(me)
+        finally:
+            self.stop_waiting(me)
 
     def interrupt_reader(self) -> None:
         self.arrived.set()

@@ -2,6 +2,9 @@
 
 import json
 import random
+import subprocess
+import sys
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import pytest
@@ -70,6 +73,34 @@ def test_a_newer_format_is_refused_in_a_sentence() -> None:
 def test_what_is_not_a_record_is_told_in_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match="not the state of a lock"):
         codec.decode(text)
+
+
+def test_what_is_not_json_is_told_where_nothing_has_imported_json() -> None:
+    """The scanner in C then has no error to raise; the command is such a process, and `ls` failed as a whole."""
+    program = """
+import sys
+from importlib.util import find_spec, module_from_spec
+from fairlock.rules.locks import codec
+for text in sys.argv[1:]:
+    assert "json" not in sys.modules
+    try:
+        codec.decode(text)
+    except ValueError as bad:
+        print(bad)
+    for module in [m for m in sys.modules if m.partition(".")[0] == "json"]:
+        del sys.modules[module]
+"""
+    texts = ["{nope", '[3,"a', "[3", "[3 2]", '["\\u12', "{1:2}", '["\x01"]', "[" * 9999]
+    done = subprocess.run([sys.executable, "-c", program, *texts], capture_output=True, text=True)
+    assert done.stderr == ""
+    told = done.stdout.splitlines()
+    assert len(told) == len(texts)
+    assert all(line.startswith("not the state of a lock: ") for line in told)
+
+
+def test_what_is_nested_too_deep_is_not_json() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        json_text.parse("[" * 9999)
 
 
 def test_one_changed_character_is_noticed(lock: LockUnderTest) -> None:
@@ -146,3 +177,25 @@ def test_the_owner_of_a_row_is_empty_only_if_it_is_idle(lock: LockUnderTest) -> 
     lock.leave("t1")
     lock.leave("t2")
     assert codec.owners(lock.record) == ""
+
+
+def test_a_text_is_decoded_once_and_a_damaged_one_is_not_taken_for_it(lock: LockUnderTest) -> None:
+    text = codec.encode(full(lock).record)
+    state = codec.decode(text)
+    assert codec.decode(text) is state  # read twice, decoded once
+    for at in range(1, len(text) - 1):
+        if text[at].isdecimal():
+            damaged = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :]
+            with pytest.raises(ValueError, match=r"not the state of a lock|a record of format"):
+                codec.decode(damaged)
+
+
+@pytest.mark.parametrize("nothing", ["", None, b""])
+def test_the_first_text_that_a_process_decodes_is_not_taken_for_a_known_one(nothing: Any) -> None:
+    spec = find_spec(codec.__name__)
+    assert spec is not None
+    assert spec.loader is not None
+    fresh = module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    with pytest.raises(ValueError, match="not the state of a lock"):
+        fresh.decode(nothing)

@@ -95,7 +95,7 @@ test_it_does_so_many_times = pytest.mark.soak(settings(max_examples=5000)(any_st
 
 
 @given(records(), commands, instants, some, some)
-@settings(max_examples=800)
+@settings(max_examples=300)
 def test_on_a_queue_that_is_still_text_a_step_is_the_same(
     record: LockState, command: Acquire | Release | Renew, now: int, unreachable: frozenset[str], dead: frozenset[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_every_place_is_reached() -> None:
         item.update(0)
         let_go(item)
     assert len(faults.sent) <= PLACES, f"{len(faults.sent)} operations; a fault at each of them is to be tried"
+    locks.close()
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -73,6 +73,30 @@ def test_a_reply_in_pieces_is_the_same_reply(pieces: list[bytes], found: bytes) 
     assert len(node._free) == 1
 
 
+@pytest.mark.parametrize(
+    "pieces, found",
+    [
+        ([b"+PONG\r\n:2\r\n"], 2), ([b"+PONG\r\n", b":2\r\n"], 2), ([b"+PO", b"NG\r\n:", b"2\r\n"], 2),
+        ([b"+PONG\r\n*3\r\n:1\r\n:2\r\n", b":3\r\n"], [1, 2, 3]),
+    ],
+)  # fmt: skip
+def test_the_reply_to_a_ping_is_left_out(pieces: list[bytes], found: object) -> None:
+    ours, theirs = socket.socketpair()
+    node = ThreadNode(lambda: None, "the server")
+    node._free.append(ThreadConnection(SimpleNamespace(_sock=ours), 5.0))
+    heard: list[Any] = []
+    with ours, theirs:
+        thread = threading.Thread(target=lambda: heard.append(node.request_one(b"PING", True)))
+        thread.start()
+        assert theirs.recv(9) == b"PING"
+        for piece in pieces:
+            theirs.sendall(piece)
+            until(lambda: not select.select([ours], [], [], 0)[0], "it is taken in")
+        thread.join(5)
+    assert heard == [found]
+    assert len(node._free) == 1
+
+
 @pytest.mark.parametrize("error, left, breaks", [(KeyboardInterrupt(), 1, 0), (ConnectionResetError(), 0, 1)])
 def test_a_ctrl_c_closes_only_its_own_connection(error: BaseException, left: int, breaks: int) -> None:
     """Its reply would be taken for the next one's. The idle ones, perhaps of other clients, are as good as before."""

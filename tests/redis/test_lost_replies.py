@@ -30,23 +30,22 @@ def proxy(redis_alone: Server) -> Iterator[Proxy]:
 def now_and_then(kind: str, fates: tuple[str, ...], seed: int) -> Fate:
     """Most requests of this kind meet such a fate, but no ticket more than twice: else the server would be down.
 
-    Tasks share a connection, so a ticket is also hit by the fates of others. One that is sent for the fourth time gets
-    a moment in which nothing happens.
+    Tasks share a connection, so a ticket is also hit by the fates of others. If one is sent for the fourth time,
+    nothing happens to the next ten requests.
     """
     dice = random.Random(seed)
     met: Counter[bytes] = Counter()
     sent: Counter[bytes] = Counter()
-    calm_until = 0.0
+    calm = 0
 
     def fate(request: bytes) -> str:
-        nonlocal calm_until
+        nonlocal calm
         tickets = re.findall(rb"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", request)
         if kind_of(request) != kind:
             return ""
         sent.update(tickets)
-        if any(sent[ticket] > 3 for ticket in tickets):
-            calm_until = time.monotonic() + 0.3
-        if time.monotonic() < calm_until or any(met[ticket] == 2 for ticket in tickets) or dice.random() < 0.3:
+        calm = 10 if any(sent[ticket] > 3 for ticket in tickets) else max(0, calm - 1)
+        if calm or any(met[ticket] == 2 for ticket in tickets) or dice.random() < 0.3:
             return ""
         met.update(tickets)
         return dice.choice(fates)

@@ -19,11 +19,13 @@ from fairlock.rules.locks import ASKED, EMPTY, EXCLUSIVE, Acquire, Command, Gran
 from fairlock.rules.locks.step import SWEEP
 from fairlock.stores.redis import encoding
 from tests.redis.differential import Both, Differs, Move, hooked, is_short, pure
+from tests.redis.mutants import MUTANTS
 from tests.redis.random_histories import BEGIN, KINDS, SECOND, history
+from tests.redis.telling_histories import SHOWN_BY, telling
 from tests.servers.server import Server
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-EXAMPLES = settings(max_examples=30, suppress_health_check=QUIET)
+EXAMPLES = settings(max_examples=20, suppress_health_check=QUIET)
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_random_histories_are_the_same_on_both_sides(both: Both, kind: str, jitt
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeded_histories_are_the_same_on_both_sides(both: Both, kind: str) -> None:
-    for seed in range(25):
+    for seed in telling(MUTANTS, SHOWN_BY, kind):
         both.play(history(Random(f"{kind} {seed}"), KINDS[kind]))
 
 
@@ -102,7 +104,7 @@ def test_many_histories_are_the_same_on_both_sides(both: Both, kind: str) -> Non
 def test_valkey_is_equal_too(valkey: Server) -> None:
     both = Both(Redis(port=valkey.port), hooked())
     for kind in KINDS:
-        for seed in range(15):
+        for seed in range(10):
             both.play(history(Random(f"{kind} {seed}"), KINDS[kind]))
     both.close()
 

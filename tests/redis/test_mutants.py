@@ -9,6 +9,7 @@ from redis.exceptions import ResponseError
 from tests.redis.differential import Both, Differs, Mistyped, hooked
 from tests.redis.mutants import MUTANTS, M
 from tests.redis.random_histories import KINDS, history
+from tests.redis.telling_histories import SHOWN_BY
 from tests.servers.server import Server
 
 HISTORIES = 3000
@@ -20,7 +21,7 @@ def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
     both = Both(Redis(port=redis_alone.port), scripts, in_batches=mutant.script == "batch")
     try:
         with pytest.raises(Differs):
-            for seed in range(HISTORIES):
+            for seed in (SHOWN_BY.get(mutant.mistake, 0), *range(HISTORIES)):
                 both.play(history(Random(f"{mutant.kind} {seed}"), KINDS[mutant.kind]))
     finally:
         both.close()
@@ -28,6 +29,7 @@ def test_the_mistake_is_noticed(mutant: M, redis_alone: Server) -> None:
 
 def test_there_are_many_and_no_two_are_the_same() -> None:
     assert len({m.mistake for m in MUTANTS}) == len({(m.script, m.words, m.others) for m in MUTANTS}) == len(MUTANTS)
+    assert set(SHOWN_BY) <= {m.mistake for m in MUTANTS}
     assert len(MUTANTS) >= 60
 
 

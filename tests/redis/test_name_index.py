@@ -182,3 +182,24 @@ def test_in_a_cluster_a_look_is_one_command_for_each_busy_name(redis_cluster: Cl
         assert len(every) == 22
         assert {one.namespace for one in every} == {"", "n"}
         assert all(held)
+
+
+def test_an_index_that_another_program_has_overwritten_hides_nothing_and_is_made_again(redis_alone: Server) -> None:
+    with fairlock.connect(redis_alone.url) as locks, fairlock.connect(redis_alone.url) as looking:
+        with locks.lock("held"):
+            redis_alone.client.set(BUSY, "garbage")
+            assert names(looking) == ["held"]
+            assert any(
+                "was overwritten by another program" in text for _, text in run(looking._session.backend.doctor())
+            )
+            until(lambda: redis_alone.client.type(BUSY) in ("zset", b"zset"), "its keeper writes it")
+            assert names(looking) == ["held"]
+
+
+def test_audit_lines_that_another_program_has_overwritten_begin_again(redis_alone: Server) -> None:
+    with fairlock.connect(redis_alone.url) as locks, locks.lock("x"):
+        locks.ask("x", reason="before")
+        redis_alone.client.set("fairlock:{x}:audit", "garbage")
+        assert locks.audit("x") == ()
+        locks.ask("x", reason="after")
+        assert [line.reason for line in locks.audit("x")] == ["after"]

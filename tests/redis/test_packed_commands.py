@@ -87,7 +87,9 @@ def test_what_is_not_for_the_quick_scripts_is_never_packed_for_them(command: Com
     "command",
     [
         Acquire("café", EXCLUSIVE, 1, 5, False, True, 1, "e", "ö", ""), Release("t1", True, 7), Release("é"),
-        Renew("t1", None, 3),
+        Renew("t1", None, 3), Acquire("t" * 32, EXCLUSIVE, EXCLUSIVE, 5, block=33, listener="e", owner="ö", note="n"),
+        Release("t" * 32, False, 10**15), Release("t" * 32, True, 10**15), Release("t" * 32, False, 7),
+        Release("t" * 32, False, 10**15, 5), Release("é" * 16, False, 10**15), Acquire("é" * 16, 4, 2, 5),
     ],
 )
 def test_a_step_is_whole_every_time(command: Command) -> None:
@@ -98,3 +100,9 @@ def test_a_step_is_whole_every_time(command: Command) -> None:
         assert found[3 + len(packed.keys) :] == [
             word if isinstance(word, bytes) else word.encode() for word in encoding.message_args(command)
         ]
+
+
+def test_other_fields_of_a_step_are_packed_again() -> None:
+    packed, usual = PackedCommands("", "x"), Acquire("t" * 32, 4, 2, 5, note="n")
+    for command in (usual, usual._replace(note="other"), usual._replace(ticket="u" * 32), usual._replace(wait=False)):
+        assert words(packed.pack_step(command))[-2:] == encoding.message_args(command)[1:]

@@ -15,10 +15,12 @@ from redis import Redis
 
 from fairlock.rules.pools import NOBODY, ItemState, On
 from tests.redis.pool_differential import KINDS, Both, history, hooked, pure
+from tests.redis.pool_mutants import MUTANTS
+from tests.redis.telling_histories import SHOWN_BY_OF_POOLS, telling
 from tests.servers.server import Server
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-EXAMPLES = settings(max_examples=25, suppress_health_check=QUIET)
+EXAMPLES = settings(max_examples=20, suppress_health_check=QUIET)
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_histories_of_pools_are_the_same_on_both_sides(both: Both, kind: str, ji
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeded_histories_of_pools_are_the_same_on_both_sides(both: Both, kind: str) -> None:
-    for seed in range(20):
+    for seed in telling(MUTANTS, SHOWN_BY_OF_POOLS, kind):
         both.play(history(Random(f"{kind} {seed}"), KINDS[kind]))
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any, TypeVar
 
 import pytest
@@ -97,6 +98,30 @@ def test_the_short_steps_of_a_pool_are_five_calls_and_to_finish_takes_three(serv
         assert calls(server, lambda o=touch: pool.short(o)) == 4  # type: ignore[misc]
         wanted = 4 if end is Give else 3
         assert calls(server, lambda o=last: pool.short(o)) == wanted  # type: ignore[misc]  # and the time, ours here
+
+
+def test_an_item_is_taken_and_finished_with_few_python_calls(redis_alone: Server) -> None:
+    """Between two messages the caches are cold, and each call takes several times as long as in a loop."""
+    with fairlock.connect(redis_alone.url) as locks:
+        jobs = locks.pool("jobs")
+        jobs.add_many(f"{n}" for n in range(4))
+        found: list[str] = []
+
+        def note(frame: FrameType, event: str, arg: object) -> None:
+            if event == "call":
+                found.append(frame.f_code.co_name)
+
+        for _ in range(4):  # the first ones connect and pack
+            found.clear()
+            sys.setprofile(note)
+            try:
+                item = jobs.acquire(timeout=0)
+                assert item is not None
+                item.done()
+            finally:
+                sys.setprofile(None)
+        print(found)
+        assert len(found) <= 23
 
 
 def test_nothing_is_left_of_a_pool_of_which_nothing_is_left(redis_alone: Server, server: Redis) -> None:

@@ -10,7 +10,7 @@ from fairlock import aio
 from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Granted, Renew
 from fairlock.stores.base import OutcomeUnknown
-from fairlock.stores.redis import renew_many_locks, send_many_renewals
+from fairlock.stores.redis import encoding, renew_many_locks, send_many_renewals
 from fairlock.stores.redis.lua_scripts import STEP, read
 from tests.engine.test_renewals_in_batches import each_has_its_own_outcome, hold
 from tests.servers.groups import Cluster
@@ -42,7 +42,7 @@ async def whole_scenario(backend: Any, server: Server) -> None:
     server.call("SET", "fairlock:{x1}", "of another type")
     steps = [backend._renewal(*call) for call in calls]
     replies = await send_many_renewals.send_many(backend, renew_many_locks.BATCH_STEP, steps)
-    assert [type(reply) for reply in replies] == [list, type(None), list, list, list]
+    assert [type(reply) for reply in replies] == [int, type(None), int, int, int]
     assert (await backend.call_many(calls))[1].name == "x1"
 
 
@@ -70,6 +70,19 @@ def test_a_mistake_in_the_script_is_noticed(
 
     with fairlock.connect(redis_alone.url) as locks, pytest.raises((AssertionError, ValueError, AttributeError)):
         run(whole_scenario(locks._session.backend, redis_alone))
+
+
+@pytest.mark.parametrize("namespace", ["", "a %namespace{"])
+@pytest.mark.parametrize("name", ["x", "é{%}" * 10])
+def test_what_is_packed_at_once_is_the_same(redis_alone: Server, name: str, namespace: str) -> None:
+    with fairlock.connect(redis_alone.url, namespace=namespace) as locks:
+        backend: Any = locks._session.backend
+        plain = Renew("t", 0), Renew("é" * 16, 10**15)
+        for command in (*plain, Renew("t", None), Renew("t", 7, 2), Renew("t", 7, None, 9)):
+            for _ in range(2):  # the second time from what is kept
+                step = backend._renewal(name, command)
+                assert step.keys == encoding.pack_args(*encoding.keys(namespace, name))
+                assert step.args == encoding.pack_args(*encoding.message_args(command))
 
 
 def test_each_script_of_a_message_has_32_leases(redis_alone: Server) -> None:

@@ -105,8 +105,14 @@ def test_without_any_fault_the_next_waiter_is_granted_at_once(redis_alone: Serve
 @pytest.mark.parametrize("settle", [0.0, 1.5])
 @pytest.mark.parametrize("face", FACES)
 def test_a_killed_listener_costs_at_most_a_second(redis_alone: Server, face: str, settle: float) -> None:
+    def listening() -> int:
+        return str(redis_alone.call("CLIENT", "LIST", "TYPE", "pubsub")).count("addr=")
+
     def kill() -> None:
+        before = listening()
         redis_alone.call("CLIENT", "KILL", "TYPE", "pubsub")
+        if settle:
+            until(lambda: listening() >= before, "all listen again")
 
     late = queue_at(redis_alone.url, face, kill, settle, in_order=settle > 1)
     assert max(late) < LATE
@@ -180,6 +186,54 @@ def test_a_restart_without_the_data_is_reported_to_holders_and_waiters(redis_alo
         with locks.lock("x", timeout=5) as again:
             assert again.fence > before
     assert "lost" in told
+
+
+@pytest.mark.parametrize("hold", [0.01, 0.3])  # a wait of a moment, and one that goes on as a coroutine
+def test_a_wait_by_plain_calls_has_the_same_outcome(redis_alone: Server, hold: float) -> None:
+    stories = []
+    for plain in (True, False):
+        events: list[fairlock.Event] = []
+        with (
+            fairlock.connect(redis_alone.url, namespace=str(plain)) as one,
+            fairlock.connect(redis_alone.url, namespace=str(plain), on_event=events.append) as other,
+        ):
+            backend = other._session.backend
+            assert backend.wait_briefly is not None
+            if not plain:
+                backend.wait_briefly = None
+            with one.lock("x"):
+                assert other.lock("x").acquire(timeout=0.05) is None  # from here on it listens
+            fences = []
+            for _ in range(3):
+                first = one.lock("x").acquire()
+                assert first
+                leaving = threading.Thread(target=leave_after, args=(one, first, hold))
+                leaving.start()
+                with other.lock("x") as lease:
+                    fences += [first.fence, lease.fence]
+                    assert lease.held and other.snapshot("x").resources[0].holders[0].fence == lease.fence
+                leaving.join()
+        assert fences == sorted(set(fences))
+        assert all(event.seconds >= hold for event in events if event.kind == "acquired")
+        stories.append([(event.kind, event.outcome, event.place, event.contended) for event in events])
+    assert stories[0] == stories[1]
+
+
+def leave_after(locks: fairlock.Locks, lease: fairlock.Lease, seconds: float) -> None:
+    until(lambda: len(locks.snapshot("x").resources[0].queue) == 1, "the next one waits")
+    time.sleep(seconds)
+    lease.release()
+
+
+def test_a_wait_that_is_given_up_reports_all_of_its_time(redis_alone: Server) -> None:
+    events: list[fairlock.Event] = []
+    with fairlock.connect(redis_alone.url) as one, fairlock.connect(redis_alone.url, on_event=events.append) as other:
+        with one.lock("x"):
+            for timeout in (0.05, 0.6, 0.05):  # the first one has no listener yet
+                assert other.lock("x").acquire(timeout=timeout) is None
+    given_up = [event for event in events if event.kind == "given_up"]
+    assert [event.place for event in given_up] == [1, 1, 1]
+    assert [event.seconds >= timeout for event, timeout in zip(given_up, (0.05, 0.6, 0.05), strict=True)] == [True] * 3
 
 
 def test_a_forged_wakeup_without_ticket_and_place_grants_nothing(redis_alone: Server) -> None:

@@ -67,7 +67,7 @@ MUTANTS = [
     Mutant(
         "leases that are due together stay together",
         batches.leases_that_are_due_together_are_spread, RENEWAL,
-        "            _spread(grants)\n",
+        "            _spread(grants, session.backend.batch_size)\n",
         "            pass\n",
     ),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         "a newcomer waits until somebody takes it along",
         turns.a_newcomer_to_a_long_queue_is_written_with_the_next_step_of_its_client, CAS,
-        "min(most, passes * len(record.queue))",
+        "min(COMPANY, PASSES * len(record.queue))",
         "1.0",
     ),
     Mutant(

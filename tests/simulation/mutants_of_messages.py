@@ -46,15 +46,27 @@ MUTANTS = [
     Mutant(
         "a push is taken as a grant from the moment it is read",
         time.an_old_push_is_no_grant_after_a_pause, ACQUIRE,
-        "(named(Granted, (pushed.fence, window, None)), at, doubt)",
-        "(named(Granted, (pushed.fence, window, None)), session.clock(), doubt)",
-        (ACQUIRE, "if session.clock() < at + window / 4e6:", "if window:"),
+        "accept_grant(hold, fence, window, at, clock, doubt)",
+        "accept_grant(hold, fence, window, clock, clock, doubt)",
+        (ACQUIRE, "if late or (watch", "if (watch"),
+    ),
+    Mutant(
+        "a task enters although no thread can confirm its grant",
+        time.a_grant_is_watched_before_it_is_held_and_confirmed_first_if_it_cannot_be, ACQUIRE,
+        "if late or (watch is not None and not watch(hold._grant)):",
+        "if late:",
+    ),
+    Mutant(
+        "a task on an overloaded machine enters with a grant that is not confirmed",
+        time.a_grant_that_was_found_late_is_confirmed_first_if_the_keeper_may_be_late, ACQUIRE,
+        "(4e6 if watch is None else 10e6)",
+        "4e6",
     ),
     Mutant(
         "a row that shows the grant counts from the moment when it has come",
         time.a_row_that_shows_us_inside_grants_only_what_is_left, ACQUIRE,
-        "at = pushed.until - window / 1e6 if pushed.until else at",
-        "at = session.clock() if pushed.until else at",
+        "at = until - window / 1e6 ",
+        "at = session.clock() ",
     ),
     Mutant(
         "what a row shows counts from its answer",
@@ -65,20 +77,20 @@ MUTANTS = [
     Mutant(
         "a push grants a whole lease",
         time.a_push_grants_only_the_window, ACQUIRE,
-        "window = min(request.lease_us, CONFIRM_WINDOW)",
-        "window = request.lease_us",
+        "window = hold._request.window",
+        "window = hold._request.lease_us",
     ),
     Mutant(
         "a push for another place is taken as the grant",
         time.a_push_for_another_place_is_no_grant, ACQUIRE,
-        " and grant.place is not None and pushed.place == grant.place[1]",
-        "",
+        " or own is None or place != own[1] or",
+        " or",
     ),
     Mutant(
         "a wake-up is taken as a grant",
         time.a_hint_is_no_grant, ACQUIRE,
-        "if pushed is not None and pushed.fence and _is_ours(session, grant, pushed):",
-        "if pushed is not None:",
+        "if not fence or own is None or place != own[1] or not session.backend.pushes_grants:",
+        "if False:",
     ),
     Mutant(
         "renewed too late",
@@ -203,6 +215,13 @@ MUTANTS = [
         "\n",
     ),
     Mutant(
+        "the watch loses what is being released",
+        doubt.a_slow_release_of_a_watched_hold_is_no_loss, RENEWAL,
+        "            if grant.end() <= clock and grant.state is HELD:\n",
+        "            if grant.end() <= clock:\n",
+        (RENEWAL, "if s.watched and s.state is HELD]", "if s.watched]"),
+    ),
+    Mutant(
         "what ended before it was released is no loss",
         doubt.the_first_leave_tells_of_a_loss, RELEASE,
         "        if grant.since < grant.deadline:\n",
@@ -216,9 +235,9 @@ MUTANTS = [
     ),
     Mutant(
         "Released(held=False) is ignored",
-        doubt.the_first_leave_tells_of_a_loss, REQUEST,
-        "(isinstance(reply, Released) and reply.held)",
-        "isinstance(reply, Released)",
+        doubt.the_first_leave_tells_of_a_loss, RELEASE,
+        "kept = reply == RELEASED_NOW",
+        "kept = isinstance(reply, Released)",
     ),
     Mutant(
         "a loss noticed during the release is kept quiet",

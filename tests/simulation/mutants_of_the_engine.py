@@ -85,7 +85,7 @@ MUTANTS = [
     Mutant(
         "readers share a grant only if all of them waited before the first request",
         local.a_reader_that_comes_after_the_grant_has_a_greater_fence, ACQUIRE,
-        "        grant.since = at\n",
+        "    grant.since = at\n",
         "",
     ),
     Mutant(
@@ -128,8 +128,8 @@ MUTANTS = [
     Mutant(
         "one record that cannot be read stops the keeper",
         local.a_bad_record_costs_only_its_own_lease, RENEWAL,
-        "key=lambda s: (s.failed, s.end())",
-        "key=lambda s: s.end()",
+        "        due.sort(key=lambda s: s.failed)\n",
+        "",
     ),
     Mutant(
         "an eviction is told as something else",
@@ -152,8 +152,8 @@ MUTANTS = [
     Mutant(
         "closing passes the grant on",
         local.closing_leaves_nothing_held, RELEASE,
-        "if grant.queue and not session.closing and may_pass_on(",
-        "if grant.queue and may_pass_on(",
+        "return not session.closing and pass_on(",
+        "return pass_on(",
     ),
     Mutant(
         "refused from memory",
@@ -196,7 +196,7 @@ MUTANTS = [
     Mutant(
         "a release without waiting does not look at its reply",
         rows.a_release_without_waiting_tells_of_a_loss, RELEASE,
-        "kept = reply == RELEASED_NOW or request.gave_up(reply)",
+        "kept = reply == RELEASED_NOW or isinstance(reply, request.ended)",
         "kept = True",
     ),
 ]

@@ -126,14 +126,24 @@ def a_release_whose_reply_is_lost_is_no_loss(engine: EngineUnderTest) -> None:
 
 def a_release_that_takes_longer_than_the_lease_is_no_loss(engine: EngineUnderTest) -> None:
     """The work under the lock was over in time; only the release was slow, and another got the lock meanwhile."""
-    stage = Stage(engine, "rows")
+    _release_slowly(engine)
+
+
+def a_slow_release_of_a_watched_hold_is_no_loss(engine: EngineUnderTest) -> None:
+    """The same with an on_lost, which every hold of an `async with` has in effect: the watch looks at its end."""
+    told: list[object] = []
+    _release_slowly(engine, on_lost=told.append).expect(not told, "on_lost is for a body that still runs")
+
+
+def _release_slowly(under_test: EngineUnderTest, **options: Any) -> Stage:
+    stage = Stage(under_test, "rows")
     a, b = stage.clients
     a.backend.store.time_out = 9.0
-    stay = stage.holding(a, 0.1, lease=2.0)
+    stay = stage.holding(a, 0.1, lease=2.0, **options)
     second = stage.go(b, b.get(b.request()))
     stage.until(0.3)
     stage.store.replies.weather = stage.store.replies.weather._replace(least=4.0, jitter=0)
-    task = stage.go(a, engine.release.release(a.session, stay.hold))
+    task = stage.go(a, under_test.release.release(a.session, stay.hold))
     stage.until(0.32)
     stage.store.replies.weather = stage.store.replies.weather._replace(least=0.0002)
     stage.until(4.0)
@@ -141,6 +151,7 @@ def a_release_that_takes_longer_than_the_lease_is_no_loss(engine: EngineUnderTes
     stage.until(6.0)
     stage.result(second)
     stage.result(task)
+    return stage
 
 
 def the_first_leave_tells_of_a_loss(engine: EngineUnderTest) -> None:

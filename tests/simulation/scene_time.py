@@ -178,6 +178,38 @@ def a_row_that_shows_us_inside_grants_only_what_is_left(engine: EngineUnderTest)
     stage.expect(stage.holders() == ["c"], "the next one had its turn")
 
 
+def a_grant_is_watched_before_it_is_held_and_confirmed_first_if_it_cannot_be(engine: EngineUnderTest) -> None:
+    """The keeper of tasks may be late. A thread confirms for it, if there can be one."""
+    for can_be in (True, False):
+        stage = Stage(engine, "seen")
+        a, b = stage.clients
+        watched: list[object] = []
+        b.session.watch_young = lambda grant, seen=watched, can_be=can_be: seen.append(grant) or can_be
+        stay = stage.holding(a, 0.1, lease=8.0)
+        stage.go(b, b.get(b.request(lease=8.0)))
+        stage.until(0.2)
+        stage.go(a, a.give_back(stay))
+        stage.until(0.25)
+        (holder,) = stage.store.record("x").holders
+        stage.expect(len(watched) == 1, f"watched {len(watched)} times")
+        stage.expect(holder.confirmed is not can_be, f"confirmed: {holder.confirmed}, a thread for it: {can_be}")
+
+
+def a_grant_that_was_found_late_is_confirmed_first_if_the_keeper_may_be_late(engine: EngineUnderTest) -> None:
+    for late in (0.1, 0.3):
+        stage = Stage(engine, "seen")
+        a, b = stage.clients
+        b.session.watch_young = lambda grant: True
+        stay = stage.holding(a, 0.1, lease=8.0)
+        stage.go(b, b.get(b.request(lease=8.0)))
+        stage.until(0.2)
+        stage.store.pushes.weather = stage.store.pushes.weather._replace(least=late, jitter=0)
+        stage.go(a, a.give_back(stay))
+        stage.until(0.25 + late)
+        (holder,) = stage.store.record("x").holders
+        stage.expect(holder.confirmed is (late > 0.2), f"{late} s late, confirmed: {holder.confirmed}")
+
+
 def a_hint_is_no_grant(engine: EngineUnderTest) -> None:
     """A forged or stale wake-up only makes the client poll."""
     stage = Stage(engine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -10,7 +11,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import fairlock
+import fairlock.aio
+from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Wakeup
+from fairlock.stores.polling import Ahead
+from fairlock.stores.sql import wait_for_wakeup
 from fairlock.stores.sql.wait_for_wakeup import wakeups_for
 from tests.redis.proxy import Proxy
 from tests.servers.sql import PostgreSQL
@@ -103,16 +108,18 @@ def test_another_client_of_the_same_process_does_not_take_it_away(two: Two) -> N
 
 
 def test_the_listener_ends_with_the_last_client(postgresql: PostgreSQL) -> None:
+    sessions = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'fairlock%%'"
+    earlier = postgresql.run(sessions)  # of clients that other tests have left to the garbage collector
     one, other = fairlock.connect(postgresql.url), fairlock.connect(postgresql.url)
     with one.lock("x"):
         assert other.lock("x").acquire(timeout=0.2) is None
         _until(lambda: bool(_listeners()))
+        assert set(postgresql.run(sessions)) - set(earlier)
     other.close()
     assert _listeners()
     one.close()
     assert not _listeners()
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fairlock%%'"
-    _until(lambda: postgresql.run(sessions)[0][0] == 0)
+    _until(lambda: not set(postgresql.run(sessions)) - set(earlier))
 
 
 def test_the_listener_ends_with_a_client_that_is_forgotten(postgresql: PostgreSQL) -> None:
@@ -230,3 +237,52 @@ def test_where_no_listener_can_be_started_waiters_poll(postgresql: PostgreSQL, m
         assert isinstance(got[0], fairlock.Lease)
         assert locks.lock("x").acquire(timeout=0.3) is None
         _until(lambda: locks.lock("x").acquire(timeout=1.2) is None and bool(_listeners()))
+
+
+def test_waiters_that_poll_are_woken_when_their_process_listens(
+    postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would read ever more seldom, and sleep through the grants of the first moments."""
+    monkeypatch.setattr(wait_for_wakeup, "UNREACHABLE", 60.0)
+    for pause in ("FIRST", "NEXT", "BEHIND"):
+        monkeypatch.setattr(wait_for_wakeup, pause, 60.0)
+    looks: list[str] = []
+
+    async def look(store: object, key: str, ticket: str, age: float) -> Ahead:
+        looks.append(key)
+        return Ahead(5, due=60.0)
+
+    monkeypatch.setattr(wait_for_wakeup, "_look", look)
+    with fairlock.connect(postgresql.url) as locks:
+        store = locks._session.backend.store  # type: ignore[attr-defined]
+        listener = store._find_listener()
+        connect, may = listener._connect, threading.Event()
+        listener._connect = lambda: may.wait(20) and connect()
+        waiting = threading.Thread(target=lambda: run(store.wait_for_wakeup("x", "ticket", 60.0, ())), daemon=True)
+        waiting.start()
+        _until(lambda: bool(looks))
+        may.set()
+        waiting.join(20)
+        assert not waiting.is_alive(), "it sleeps until it reads again"
+
+
+def test_a_grant_that_this_client_has_made_itself_is_not_read(postgresql: PostgreSQL) -> None:
+    """The release shows the row that grants the slot to another task of this client: its wake-up needs no statement."""
+
+    async def handed_over() -> int:
+        async with fairlock.aio.connect(postgresql.url) as locks:
+            store = locks._session.backend.store  # type: ignore[attr-defined]
+            first = await locks.semaphore("s", 1).acquire()
+            waiting = asyncio.create_task(locks.semaphore("s", 1).acquire(timeout=20))
+            while not ((known := store.row_cache.get("s")) and known.state.queue and store._listener.listening):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)  # it reads once because its process listens now
+            before = store.executor.statements
+            await first.release()
+            second = await waiting
+            assert second is not None
+            took: int = store.executor.statements - before
+            await second.release()
+            return took
+
+    assert 1 in [asyncio.run(handed_over()) for _ in range(4)], "the release alone; a renewal may come in between"

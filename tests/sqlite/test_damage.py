@@ -243,6 +243,23 @@ def test_a_disk_that_is_full_from_the_start(small_disk: Path) -> None:
     run(store.close())
 
 
+def test_a_disk_that_fills_up_while_the_tables_are_made_is_named_as_full(small_disk: Path) -> None:
+    """SQLite ends that transaction itself; before, the sentence was that there is none to roll back."""
+    failures = []
+    for size in range(4, 100, 4):
+        subprocess.run(["mount", "-o", f"remount,size={size}k", small_disk], check=True)
+        store = store_at(small_disk / f"{size}.db")
+        try:
+            put(store, "k")
+        except StoreError as error:
+            failures.append(str(error))
+        run(store.close())
+        for file in small_disk.iterdir():
+            file.unlink()
+    assert failures
+    assert [text for text in failures if "is full" not in text and "cannot be" not in text] == []
+
+
 def test_a_file_that_may_not_grow_is_a_sentence(path: Path) -> None:
     """ulimit -f: like a full disk, without the right to mount one."""
     done = python(

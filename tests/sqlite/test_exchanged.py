@@ -105,6 +105,33 @@ def test_a_directory_of_root_that_everybody_may_write_is_refused(made: People, p
     works(own / "locks.db")
 
 
+def test_root_uses_a_database_of_another_user_in_a_directory_like_tmp_with_the_rights_of_that_user(
+    made: People, place: Path
+) -> None:
+    """Its owner can replace the log, and as root SQLite would give what it finds there to that owner."""
+    own = folder(place / "tmp", "", 0o1777)
+    path = database(own / "locks.db", made.alice)
+    assert root_acts_as_file_owner.owner(str(path)) == (uid(made.alice), gid(made.alice))
+    works(path)
+    assert root_acts_as_file_owner.owner(str(own / "of root.db")) is None
+    works(own / "of root.db")
+
+
+@pytest.mark.parametrize("name", ["", "alice"])
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_a_log_that_is_a_hard_link_is_refused(made: People, place: Path, name: str, end: str) -> None:
+    """Root can make one anywhere; other users only where fs.protected_hardlinks is 0."""
+    own = folder(place / "tmp", "", 0o1777)
+    path = database(own / "locks.db", made.alice if name else "")
+    secret = place / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    os.link(secret, f"{path}{end}")
+    assert "has 2 names (hard links)" in refusal(path)
+    there = secret.stat()
+    assert (there.st_uid, there.st_mode & 0o777, secret.read_text()) == (0, 0o600, "secret")
+
+
 def test_a_path_that_changes_under_the_eyes_is_not_taken_for_one_of_root(made: People, place: Path) -> None:
     """A user who moves a directory away while root looks must not get root's own rights out of it."""
     above = folder(place / "of alice", made.alice)

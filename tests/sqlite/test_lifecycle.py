@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import fairlock
 from fairlock.rules.locks import Granted, Queued, Release
 from fairlock.stores.base import Pushed
 from fairlock.stores.sqlite import SqliteStore
@@ -25,6 +26,15 @@ HOLDER = """
     store = store_at(sys.argv[1])
     reply = step(store, "k", enter("H%d" % os.getpid(), store.open_listener()))
     print(type(reply).__name__, store.listener, flush=True)
+    sys.stdin.read()
+"""
+
+
+LEASE = """
+    import fairlock
+    locks = fairlock.connect("sqlite:///" + sys.argv[1], owner="dies")
+    lease = locks.lock("k", lease=300).acquire()
+    print("held", flush=True)
     sys.stdin.read()
 """
 
@@ -92,6 +102,22 @@ def test_a_killed_process_is_dead_at_once(client: Client, path: Path, start: Sta
     holder.kill()
     assert store.liveness([listener])[1] == {listener}
     assert isinstance(step(store, "k", enter("B", store.open_listener())), Granted)
+
+
+def test_a_look_shows_the_lease_of_a_killed_process_as_expired_until_another_takes_it(path: Path, start: Start) -> None:
+    """Before, it showed nothing, and a page took the death for a release."""
+    holder = start(LEASE, path)
+    with fairlock.connect(f"sqlite:///{path}", owner="looks") as locks:
+        assert holder.read_line() == "held"
+        holder.kill()
+        for seen in (locks.snapshot(), locks.snapshot("k")):
+            (one,) = seen.resources
+            assert (one.name, one.holders, one.queue) == ("k", (), ())
+            assert [(each.owner, each.expires_in) for each in one.expired] == [("dies", 0.0)]
+        with locks.lock("k").hold(timeout=0):
+            (one,) = locks.snapshot().resources
+            assert (len(one.holders), one.expired) == (1, ())
+        assert locks.snapshot().resources == ()
 
 
 def test_a_stopped_process_is_not_dead(client: Client, path: Path, start: Start) -> None:

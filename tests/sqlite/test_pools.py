@@ -1,6 +1,7 @@
 """Pools in SQLite: one statement that takes any item, waking, killed workers, reboots, forks."""
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -15,17 +16,17 @@ from typing import Any
 import pytest
 
 import fairlock
-from fairlock.rules.pools import Finish, On, Put, Seek
+from fairlock.rules.pools import Finish, ItemState, On, Put, Seek
 from fairlock.stores.cas import CasBackend
 from fairlock.stores.sqlite import SqliteStore
 from fairlock.stores.sqlite import clock as store_clock
 from fairlock.stores.sqlite.connection import Connection
-from fairlock.stores.sqlite.item_checksums import register
+from fairlock.stores.sqlite.item_checksums import FIELDS, SOUND, register, sealed, sealed_again
 from fairlock.stores.sqlite.pool_items import COMING, COUNT, FIRST, ITEMS, OF, TAKE, TAKE_IF_NOBODY_WAITS, TOOK
 from fairlock.testing import Faults
 from fairlock.testing.faults import install
 from tests.machine_load import within
-from tests.sqlite.processes import ThreadRuntime, run, store_at
+from tests.sqlite.processes import ThreadRuntime, python, run, store_at
 
 
 @pytest.fixture
@@ -318,3 +319,68 @@ def test_a_reboot_empties_the_line_and_leaves_items_to_their_leases(
     assert all(item.score <= now + item.lease for item in items)
     assert run(new.call("jobs", On("a", Finish("t", taken.fence)))).reply == ("finished",)
     run(after.close())
+
+
+TEXT = "aä€😀'\"\\\\[]{},:0123456789 %*?\u2028"
+
+
+def test_sqlite_checks_and_writes_the_same_checksums_as_we_do() -> None:
+    jitter = random.Random(7)
+
+    def text() -> str:
+        return "".join(jitter.choices(TEXT, k=jitter.randrange(20)))
+
+    bodies = ["null", "-3.5", '"]]]"', "[[]]", '"1,234"', '{"a":["x",7]}', '"a\\\\tb"', "12"]
+    names = FIELDS.split(", ")
+    with sqlite3.connect(":memory:") as db:
+        register(db)
+        for statement in ITEMS:
+            db.execute(statement)
+        for _ in range(500):
+            fence, score = jitter.randrange(10**16), jitter.choice([0, -1, 5, 10**15, 2**62])
+            item = ItemState(text(), score, fence, text(), 9, text(), text(), jitter.choice([*bodies, f'"{text()!r}"']))
+            pool = text()
+            db.execute("DELETE FROM fairlock_items")
+            db.execute(f"INSERT INTO fairlock_items VALUES ({'?, ' * 8}?)", (pool, *item[:7], sealed(pool, item)))
+            assert db.execute(f"SELECT {SOUND} FROM fairlock_items").fetchone() == (1,), item
+            after = item._replace(score=77, fence=fence + 1, ticket="t", owner=text())
+            again = sealed_again("pool", "key", "77", "fence+1", "'t'", "lease", ":owner", "note")
+            found = db.execute(f"SELECT {again} FROM fairlock_items", {"owner": after.owner}).fetchone()
+            assert found == (sealed(pool, after),)
+            column, value = jitter.choice([*names, "body"]), jitter.choice(["zz", 71, b"\xff", 3.5, b""])
+            db.execute(f"UPDATE fairlock_items SET {column}=?", (value,))
+            assert db.execute(f"SELECT {SOUND} FROM fairlock_items").fetchone() == (0,), (column, value)
+    db.close()
+
+
+def test_ctrl_c_in_the_middle_of_a_statement_stays_a_ctrl_c(path: Path) -> None:
+    """SQLite drops what a function in Python raises, and Python handles a signal in the first one that is called."""
+    program = """
+        import random, signal, threading
+        import fairlock
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with fairlock.connect("sqlite:///" + sys.argv[1]) as locks:
+            pool = locks.pool("p")
+            pool.add_many(str(n) for n in range(20))
+            interrupted = 0
+            while interrupted < 40:
+                item = None
+                timer = threading.Timer(random.random() * 0.004, os.kill, (os.getpid(), signal.SIGINT))
+                try:
+                    timer.start()
+                    while True:
+                        item = None
+                        item = pool.acquire()
+                        item.release()
+                except KeyboardInterrupt:
+                    timer.join()
+                    interrupted += 1
+                    if item is not None and item.held:
+                        item.release()
+        print("ok", flush=True)
+        """
+    process = python(program, path)
+    out, _ = process.communicate(timeout=60)
+    assert out == "ok\n"
+    assert process.returncode == 0

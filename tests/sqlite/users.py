@@ -13,13 +13,18 @@ import pytest
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make other users and become one of them")
 
 
+def administer(program: str, *args: str) -> None:
+    """Run a program of /usr/sbin, which is not on every PATH of root: that of cron has only /usr/bin and /bin."""
+    subprocess.run([f"/usr/sbin/{program}", *args], check=True)
+
+
 class People(NamedTuple):
     alice: str
     mallory: str
     group: str  # both may be in it
 
     def join(self, name: str) -> None:
-        subprocess.run(["usermod", "-aG", self.group, name], check=True)
+        administer("usermod", "-aG", self.group, name)
 
 
 def people() -> Iterator[People]:
@@ -28,14 +33,14 @@ def people() -> Iterator[People]:
     names = People(f"{tag}a", f"{tag}m", f"{tag}g")
     try:
         for name in names:
-            subprocess.run(["groupadd", "-r", name], check=True)
+            administer("groupadd", "-r", name)
         for name in (names.alice, names.mallory):
-            subprocess.run(["useradd", "-r", "-M", "-N", "-g", name, "-s", "/bin/false", name], check=True)
+            administer("useradd", "-r", "-M", "-N", "-g", name, "-s", "/bin/false", name)
         yield names
     finally:
         for command, made in (("userdel", names[:2]), ("groupdel", names)):
             for name in made:
-                subprocess.run([command, name], capture_output=True)
+                subprocess.run([f"/usr/sbin/{command}", name], capture_output=True)
 
 
 def uid(name: str) -> int:

@@ -87,4 +87,12 @@ def connect(
     """
     runtime = TaskRuntime()
     settings = settle(target, runtime, owner, lease, namespace, scope, store_options)
-    return Locks(settings.backend, runtime, owner=settings.owner, lease=settings.lease, on_event=on_event)
+    locks = Locks(settings.backend, runtime, owner=settings.owner, lease=settings.lease, on_event=on_event)
+    open_blocking = settings.backend.open_blocking
+    if open_blocking is not None:
+        from ..sync.runtime import ThreadRuntime
+        from .confirm_by_thread import ThreadConfirmer
+
+        locks._session.watch_young = ThreadConfirmer(locks._session, lambda: open_blocking(ThreadRuntime())).watch
+        settings.backend.pushes_grants = True
+    return locks

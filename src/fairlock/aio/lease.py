@@ -9,11 +9,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..engine import events, lease_ops, validate, with_block
+from ..engine.accept_batch import accept_releases
 from ..engine.ask_to_release import ReleaseRequest
 from ..engine.events import tell_released
 from ..engine.grant import LeaseBase
-from ..engine.grant_state import HELD
-from ..engine.release import accept_release, begin_release, plain_release, release
+from ..engine.grant_state import HELD, RELEASING
+from ..engine.release import begin_release, plain_release, release
 from ..engine.validate import Seconds
 from ..engine.with_block import raise_loss
 from ..errors import StoreError
@@ -64,7 +65,11 @@ class Held(LeaseBase):
         except AttributeError:
             pass  # it was left without having been entered: an exit stack was given an acquired one
         if self._entered is not None:
-            with_block.no_longer_entered(session, self)
+            if self._outer is None and session.entered.get(self._who) is self:  # as `no_longer_entered` does
+                del session.entered[self._who]
+                self._entered = None
+            else:
+                with_block.no_longer_entered(session, self)
         elif self._request.pool:
             self._ends(error)
         now = session.clock  # `session.clock()` would take longer: it is not a method
@@ -80,12 +85,17 @@ class Held(LeaseBase):
         """Release it: begin, one exchange with the store, finish. It waits in another task, which no cancellation
         reaches, if that is not possible. leaving: an `async with` block, so a store that is down raises nothing."""
         session, grant = self._session, self._grant
-        message, repeated = None, False
+        message: Any = None
+        repeated = False
         if grant.state is HELD:
-            message = begin_release(session, self, leaving, True)
+            holds, doubt = grant.holds, grant.doubtful or session.backend.may_duplicate
+            if self._request.plain and not (grant.queue or doubt) and len(holds) == 1 and holds[0] is self:
+                grant.since, grant.state, message = session.clock(), RELEASING, True  # as `begin_release` does
+            else:
+                message = begin_release(session, self, leaving, True)
             if message is True:
                 release_soon = session.backend.release_soon
-                asked = release_soon(self._request.name, grant.ticket, self.fence, self, accept_release)
+                asked = release_soon(self._request.name, grant.ticket, self.fence, self, accept_releases)
                 try:
                     if asked is not None and await asked:
                         message = None

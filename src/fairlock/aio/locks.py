@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from asyncio import Task
 from collections.abc import Callable, Coroutine, Generator
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, cast, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
 
 from ..engine import cancel_event, events, snapshots, with_block
-from ..engine.acquire import accept_grant, begin_acquire
+from ..engine.accept_batch import accept_grants
+from ..engine.acquire import begin_acquire
 from ..engine.cancel_event import Cancel
 from ..engine.events import tell_acquired
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
@@ -98,12 +98,11 @@ class Lock(LockBase, Generic[T]):
         finally:
             cancel_event.end(self._session, lease)
 
-    async def _acquire(
-        self, lease: Lease, limit: float | None, by: object = None, frame: FrameType | None = None
-    ) -> Lease | None:
+    async def _acquire(self, lease: Lease, limit: float | None, by: object = None, depth: int = 0) -> Lease | None:
         """Acquire: begin, one exchange with the store, finish; then wait if that is needed. None: not in time.
 
-        by, frame: the context manager and the frame of an `async with`, which raises LockTimeout.
+        by: the context manager of an `async with`, which raises LockTimeout; depth: how many frames above this one the
+        statement is. Its frame is not needed before it is entered: an object fewer for each task that waits.
         """
         session = self._session
         before = None if limit is None else deadline.begin(limit)
@@ -117,7 +116,7 @@ class Lock(LockBase, Generic[T]):
             if fields is not None:
                 grant = lease._grant
                 acquire_soon = session.backend.acquire_soon
-                asked = acquire_soon(lease._request.name, grant.ticket, fields, lease, accept_grant)
+                asked = acquire_soon(lease._request.name, grant.ticket, fields, lease, accept_grants)
                 try:
                     if asked is not None:
                         had = await (asked if before is None else in_time(asked))
@@ -132,13 +131,14 @@ class Lock(LockBase, Generic[T]):
                 with_block.get(session, lease, limit, True) if self._reentrant
                 else with_block.wait(session, lease, until, limit == 0)
             ):  # fmt: skip
-                if frame is None:
+                if not depth:
                     return None
                 raise await with_block.timed_out(session, lease, limit or 0.0)
             lease._home = home
             home.append(lease)
-            if frame is not None:
-                entered, task = session.entered, cast("Task[Any]", lease._who)
+            if depth:
+                entered, frame = session.entered, sys._getframe(depth)
+                task: Any = lease._who
                 lease._outer = entered.get(task)
                 lease._by, lease._instruction, lease._entered = by, frame.f_lasti, frame
                 entered[task] = lease
@@ -162,7 +162,7 @@ class Lock(LockBase, Generic[T]):
     def __aenter__(self) -> Coroutine[Any, Any, Lease]:
         session = self._session
         lease = Lease(session, self._request, session.runtime.task())  # type: ignore[attr-defined]
-        return self._acquire(lease, self._timeout, self, sys._getframe(1))  # type: ignore[return-value]
+        return self._acquire(lease, self._timeout, self, 1)  # type: ignore[return-value]
 
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
@@ -183,14 +183,11 @@ class Lock(LockBase, Generic[T]):
 class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another task than the one that entered."""
 
-    def __aenter__(self) -> Coroutine[Any, Any, Lease]:
-        return self._enter(sys._getframe(1))
-
-    async def _enter(self, frame: FrameType) -> Lease:
+    async def __aenter__(self) -> Lease:
         lock = self._lock
         self._begin(Lease(lock._session, self._request, lock._locks._runtime.task()))
         try:
-            return await lock._acquire(self._lease, self._limit, self, frame)  # type: ignore[no-any-return]
+            return await lock._acquire(self._lease, self._limit, self, 2)  # type: ignore[no-any-return]
         except BaseException:
             self._lease = None
             raise

@@ -13,37 +13,53 @@ from typing import Any, TypeVar
 from ..engine.boot_clock import boot_clock
 from ..errors import ConfigError, LockError
 from ..stores.deadline import without_end
+from ..stores.task_futures import TaskFuture
 
 T = TypeVar("T")
 FINISH = 5.0  # seconds that a loop has at the end of the interpreter
 
 
 class TaskEvent:
-    __slots__ = ("_event", "_runtime")
+    """Set from any thread, waited for in the loop. Half the cost of an asyncio.Event within an asyncio.timeout."""
+
+    __slots__ = ("_is_set", "_runtime", "_waiters")
 
     def __init__(self, runtime: TaskRuntime) -> None:
         self._runtime = runtime
-        self._event = asyncio.Event()
+        self._is_set = False
+        self._waiters: list[asyncio.Future[bool]] = []
 
     def set(self) -> None:
-        self._runtime.soon(self._event.set)
+        self._runtime.soon(self._set)
+
+    def _set(self) -> None:
+        self._is_set = True
+        for waiter in self._waiters:
+            _settle(waiter, True)
 
     def clear(self) -> None:
-        self._event.clear()
+        self._is_set = False
 
     async def wait(self, timeout: float | None) -> bool:
-        if self._event.is_set():
+        if self._is_set:
             return True
-        self._runtime.loop()  # known from here on, or who sets it from another thread could not wake it
-        if timeout is None:
-            return await self._event.wait()
-        if timeout <= 0:
+        loop = self._runtime.loop()  # known from here on, or who sets it from another thread could not wake it
+        if timeout is not None and timeout <= 0:
             return False
+        waiter: asyncio.Future[bool] = loop.create_future()
+        alarm = loop.call_later(timeout, _settle, waiter, False) if timeout is not None else None
+        self._waiters.append(waiter)
         try:
-            async with asyncio.timeout(timeout):
-                return await self._event.wait()
-        except TimeoutError:
-            return self._event.is_set()
+            return await waiter or self._is_set
+        finally:
+            self._waiters.remove(waiter)
+            if alarm is not None:
+                alarm.cancel()
+
+
+def _settle(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
@@ -146,7 +162,7 @@ class TaskRuntime:
     async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
         loop = self.loop()
         ready: list[int] = []
-        event = asyncio.Event()
+        event = self.event()
 
         def note(fd: int) -> None:
             ready.append(fd)
@@ -156,10 +172,7 @@ class TaskRuntime:
         for fd in fds:
             loop.add_reader(fd, note, fd)
         try:
-            async with asyncio.timeout(timeout):
-                await event.wait()
-        except TimeoutError:
-            pass
+            await event.wait(timeout)
         finally:
             for fd in fds:
                 loop.remove_reader(fd)
@@ -167,8 +180,9 @@ class TaskRuntime:
 
     async def shield(self, work: Coroutine[Any, Any, T]) -> T:
         task = self._task(work, "fairlock-shield", copy_context())
-        task.add_done_callback(_retrieve)
-        return await asyncio.shield(task)
+        outcome: TaskFuture[T] = TaskFuture(loop=self.loop())
+        task.add_done_callback(partial(_pass_on, outcome))
+        return await outcome
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         context = copy_context()
@@ -225,11 +239,16 @@ def _step(asked: Awaitable[None]) -> None:
         pass
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """A caller that was cancelled does not receive what its shielded work raises: then asyncio would log it as an error
-    that nobody has seen. What could not be done is written down as a pending release, and the keeper sends it."""
-    if not task.cancelled():
-        task.exception()
+def _pass_on(outcome: TaskFuture[Any], task: asyncio.Task[Any]) -> None:
+    """Give the caller the outcome of its shielded work. One that was cancelled does not receive what that raises: then
+    asyncio must not log it as an error that nobody has seen. What could not be done is written down as a pending
+    release, and the keeper sends it."""
+    if task.cancelled():
+        outcome.cancel()
+    elif (error := task.exception()) is None:
+        outcome.resume(task.result())
+    else:
+        outcome.fail(error)
 
 
 def _fetch(task: asyncio.Task[Any]) -> None:

@@ -13,6 +13,7 @@ In reading order:
     acquire       from a request to a hold
     withdraw_request   from a request to nothing
     release       from a hold to nothing; pending releases
+    accept_batch  the replies to many tasks at once
     renewal       the keeper renews leases and sends pending releases
     keeper_threads   the threads that run the keepers of all clients which share connections
     renewal_messages   many leases renewed by one message, each reply judged by itself

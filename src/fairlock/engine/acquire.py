@@ -3,6 +3,8 @@
     begin_acquire    joins a local queue of this client that waits for the same grant, or leads: then it returns the
                      message to send
     finish_acquire   what the reply means: accepts the grant, or leaves the rest to `acquire`
+    begin_wait       notes the place in the queue that the reply names; returns how long to wait for a wake-up
+    finish_wait      what the wake-up means: accepts the grant, or leaves the rest to `acquire`
     acquire          everything that has to wait: sends the message until it is granted; between two of them it waits
                      for a wake-up, at most as long as the rules allow
 
@@ -19,9 +21,8 @@ from typing import Any
 
 from ..errors import StoreError
 from ..rules.locks import Granted, Queued, Revoked
-from ..rules.locks.state import CONFIRM_WINDOW
 from ..rules.locks.step import sleep_span
-from ..stores.base import Event
+from ..stores.base import Event, Pushed
 from . import events
 from .ask_to_release import note_request
 from .boot_clock import jitter
@@ -49,7 +50,10 @@ def begin_acquire(session: Session, hold: LeaseBase, trying: bool, soon: bool = 
     None: nothing is sent now, and `acquire` goes on. On any exception the caller must `withdraw`.
     """
     request, grant = hold._request, hold._grant
-    if grant is NOWHERE:
+    again = False
+    if grant is not NOWHERE:
+        again = request.pool and grant.known
+    else:
         key = request.key
         if key not in session.grants and not session.closing:
             grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
@@ -59,11 +63,12 @@ def begin_acquire(session: Session, hold: LeaseBase, trying: bool, soon: bool = 
             grant = _join(session, hold, trying)
             if grant is NOWHERE:
                 return None
-    again = request.pool and grant.known
     listener = session.backend.listener or session.backend.open_listener()
-    known_listener, known_owner, fields = request.known
-    if trying or known_listener is not listener or known_owner is not session.owner:
-        fields = request.fields(not trying, listener, session.owner)
+    known_listener, known_owner, fields, tried = request.known
+    if trying:
+        fields = tried
+    if known_listener is not listener or known_owner is not session.owner:
+        fields = request.fields(trying, listener, session.owner)
     grant.doubtful = True  # from here on the store may know the ticket
     if soon:
         return fields
@@ -89,7 +94,11 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
             session.grants[key or grant.ticket] = grant
             return grant
         stand_by(grant, hold, session.runtime.event(), session.clock())
-    tell_waiting(session, hold, len(grant.queue or ()) or 1, "", "behind others of this client")
+        place = len(grant.queue or ()) or 1
+    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+        tell_waiting(session, hold, place, "", "behind others of this client")
+    else:
+        hold._place = hold._place or place
     return NOWHERE
 
 
@@ -106,16 +115,18 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
             session.answered(at)
         return False
     if request.pool:
-        request.accept(hold, reply)
+        item: Any = hold
+        item._text, item._key = reply[2:]
     now = session.clock  # `session.clock()` would take longer: it is not a method
-    if not accept_grant(hold, reply[0], reply[1], at, now(), doubt or again):
+    clock = now()
+    if not accept_grant(hold, reply[0], reply[1], at, clock, doubt or again):
         return False
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        measured = session.measured
+        measured = request.measured
         if measured is None or hold._place or (events.quiet_levels.get(10, True) and "logging" in modules):
             tell_acquired(session, hold, hold._detail)
         else:
-            measured.note_acquired((request.name, hold._since - (hold._began or at)))
+            measured.acquired.append(clock - (hold._began or at))
     return True
 
 
@@ -131,6 +142,8 @@ def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float
     grant.doubtful = doubt or backend.may_duplicate
     if left == request.lease_us and request.renews and not backend.skew:  # as `confirm` does, in fewer steps
         grant.asked, grant.deadline, grant.renew_at = at, at + request.usable, at + request.third
+    elif left == request.window and not grant.deadline and not backend.skew:
+        grant.asked, grant.deadline = at, at + request.window_usable
     else:
         grant.confirm(at, left, backend.skew)
     if clock >= grant.deadline or session.closing:
@@ -225,9 +238,7 @@ async def acquire(
             if error_for_reply is None:
                 return _given_up(session, hold)
             raise error_for_reply
-        nap = _note_place(session, hold, grant, reply)
-        grant.since = at
-        grant.doubtful = doubt
+        nap = begin_wait(session, hold, reply, at, doubt)
         if over:
             await step_down(session, hold)
             return _given_up(session, hold)
@@ -239,13 +250,8 @@ async def acquire(
         except StoreError:  # it cannot listen; the next message shows if the store can be reached
             pushed = None
             await session.runtime.sleep(min(nap, RETRY_MOST))
-        if pushed is not None and pushed.fence and _is_ours(session, grant, pushed):
-            # Sent after the grant was made, and for the place we hold since our last answered poll.
-            window = min(request.lease_us, CONFIRM_WINDOW)
-            at = pushed.until - window / 1e6 if pushed.until else at  # the grant was made then, or later
-            if session.clock() < at + window / 4e6:  # else little of it may be left: send Acquire
-                if finish_acquire(session, hold, (named(Granted, (pushed.fence, window, None)), at, doubt), doubt):
-                    return True
+        if pushed is not None and finish_wait(session, hold, pushed, at, doubt):
+            return True
 
 
 def _given_up(session: Session, hold: LeaseBase) -> bool:
@@ -263,20 +269,22 @@ def accept_pass(session: Session, hold: LeaseBase) -> None:
         tell_acquired(session, hold, hold._detail)
 
 
-def _is_ours(session: Session, grant: Grant, pushed: Any) -> bool:
-    """Return True if this wake-up proves the grant: it names the place that the store gave us."""
-    return session.backend.pushes_grants and grant.place is not None and pushed.place == grant.place[1]
-
-
-def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Any) -> float:
-    """Note the place in this reply. Return for how many seconds to wait for a wake-up, at most."""
+def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: bool) -> float:
+    """Note the place in this reply to a request sent at `at`. Return for how many seconds to wait for a wake-up, at
+    most. doubt: an earlier request may still be under way."""
+    grant = hold._grant
     grant.state = QUEUED
+    grant.since = at
+    grant.doubtful = doubt
     if type(reply) is not Queued and not hasattr(reply, "ahead"):  # it waits for a named item, beside the queue
         return min(float(getattr(reply, "due_in", NEVER)), sleep_span(0)) / 1e6
     ahead, number, due = reply
     before, grant.place = grant.place, (ahead, number)
     if before is None:
-        tell_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
+        if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+            tell_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
+        else:
+            hold._place = hold._place or ahead + 1
     elif number != before[1] and ahead > before[0]:
         detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
         session.tell("place_lost", grant.name, grant.ticket, detail=detail)
@@ -284,6 +292,32 @@ def _note_place(session: Session, hold: LeaseBase, grant: Grant, reply: Any) -> 
     if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
         nap += jitter() * min(SPREAD * ahead, 0.2)
     return nap
+
+
+def finish_wait(session: Session, hold: LeaseBase, pushed: Pushed, at: float, doubt: bool) -> bool:
+    """Return True if this wake-up grants it: it names the place that the reply to the request of `at` gave us. So it
+    was sent after the grant was made. False: it is only a hint, and `acquire` goes on. On any exception the caller must
+    `withdraw`."""
+    _, place, fence, until = pushed
+    own = hold._grant.place
+    if not fence or own is None or place != own[1] or not session.backend.pushes_grants:
+        return False
+    window = hold._request.window
+    if until:
+        at = until - window / 1e6  # the grant was made then, or later
+    now = session.clock
+    clock = now()
+    # If little of it may be left, or nothing might confirm it in time: send Acquire, which confirms it. A keeper of
+    # tasks may be late, so for these it is sooner: it took long to get here, so the machine is overloaded.
+    watch = session.watch_young
+    late = clock >= at + window / (4e6 if watch is None else 10e6)
+    if late or (watch is not None and not watch(hold._grant)):
+        return False
+    if not accept_grant(hold, fence, window, at, clock, doubt):
+        return False
+    if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
+        tell_acquired(session, hold, hold._detail)
+    return True
 
 
 async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: float | None) -> None:

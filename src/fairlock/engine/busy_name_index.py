@@ -1,35 +1,51 @@
-"""Keeps the index of busy names, for stores whose steps do not keep it: see `Backend.list_names`.
+"""The names that are held, and the index of busy names, for stores whose steps do not keep it: `Backend.list_names`.
 
 The keeper calls this about once a second. A hold that is over sooner is never listed, and costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .grant import Grant
 from .session import Session
 
-BRIEF = 0.1  # seconds: a hold that may be over in a moment is not listed before the next round
+FRESH = 60.0  # seconds after which the names are collected again: a lease may have become longer
 
 
-async def list_held(session: Session, grants: Iterable[Grant]) -> None:
-    """List the names that are held for longer than a moment."""
-    if session.backend.has_index:
-        old = session.clock() - BRIEF
-        await _list(session, [grant for grant in grants if grant.since <= old])
+class HeldNames:
+    """The names of the grants of one client, of locks and of pools, each with its longest lease.
+
+    While the grants are the same, so are the mappings: the index then finds at once that there is nothing to write.
+    """
+
+    def __init__(self) -> None:
+        self._grants: Sequence[Grant] = ()
+        self._until = 0.0
+        self.locks: dict[str, float] = {}
+        self.pools: dict[str, float] = {}
+
+    def collect(self, grants: list[Grant], clock: float) -> None:
+        if clock >= self._until or grants != self._grants:
+            self._grants, self._until = grants, clock + FRESH
+            self.locks, self.pools = _names(grants)
 
 
 async def list_all(session: Session) -> None:
     """List all that this client holds or waits for, so that its own snapshot shows it."""
     if session.backend.has_index:
-        await _list(session, list(session.grants.values()))
+        await session.backend.list_names(*_names(list(session.grants.values())))
 
 
-async def _list(session: Session, grants: Iterable[Grant]) -> None:
-    locks: dict[str, float] = {}
-    pools: dict[str, float] = {}
-    for grant in grants:
-        names = pools if grant.request.pool else locks
-        names[grant.name] = max(grant.lease, names.get(grant.name, 0.0))
-    await session.backend.list_names(locks, pools)
+def _names(grants: list[Grant]) -> tuple[dict[str, float], dict[str, float]]:
+    items = [grant for grant in grants if grant.request.pool]
+    locks = [grant for grant in grants if not grant.request.pool] if items else grants
+    return _longest(locks), _longest(items)
+
+
+def _longest(grants: list[Grant]) -> dict[str, float]:
+    names = {grant.request.name: grant.lease for grant in grants}
+    if len(names) < len(grants):
+        for grant in grants:
+            names[grant.request.name] = max(grant.lease, names[grant.request.name])
+    return names

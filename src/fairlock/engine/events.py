@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ..errors import LossReason
 
 if TYPE_CHECKING:
-    from collections import deque
+    from array import array
     from collections.abc import Callable
 
     from .grant import Grant, LeaseBase
@@ -85,24 +85,19 @@ def thread_in(ticket: str) -> str:
 
 
 class Measured:
-    """Where metrics want the two events that every hold has, as (name, seconds waited or held). For a lock that is free
-    nothing else is made of them: that takes a fifth of the time. acquire.py and release.py call `note_…` themselves
-    where every cycle passes: another call would cost as much as the note."""
+    """What metrics keep of the two events that every hold has: how many seconds each waited and was held, of the names
+    of one group. For a lock that is free nothing else is made of these events: that takes a fifth of the time.
+    acquire.py and release.py append where every cycle passes: another call would cost as much."""
 
-    __slots__ = ("evaluate", "most", "note_acquired", "note_released", "released")
+    __slots__ = ("acquired", "evaluate", "released")
 
-    def __init__(
-        self,
-        acquired: deque[tuple[str, float]],
-        released: deque[tuple[str, float]],
-        most: int,
-        evaluate: Callable[[], None],
-    ) -> None:
-        self.note_acquired = acquired.append
-        self.note_released = released.append
+    def __init__(self, acquired: array[float], released: array[float], evaluate: Callable[[], object]) -> None:
+        self.acquired = acquired
         self.released = released
-        self.most = most  # how many are kept until they are evaluated
-        self.evaluate = evaluate
+        self.evaluate = evaluate  # to be called when `released` has MEASURED_TOGETHER values
+
+
+MEASURED_TOGETHER = 1000
 
 
 _logger: Any = None
@@ -171,11 +166,12 @@ def tell_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, det
 
 
 def tell_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
-    grant, place, measured = hold._grant, hold._place, session.measured
+    grant, place = hold._grant, hold._place
     waited = hold._since - (hold._began or grant.asked)
     logged = quiet_levels.get(10, True) and "logging" in sys.modules and heeded("acquired")
-    if measured is not None and not place and not logged:
-        measured.note_acquired((hold._request.name, waited))
+    if session.measured is not None and not place and not logged:
+        measured = hold._request.measured = session.measured(hold._request.name)
+        measured.acquired.append(waited)
     elif session.on_event is not None or logged:
         deliver(session, _make(Event, (
             "acquired", hold._request.name, short(grant.ticket), hold.fence, detail, session.owner, waited, "acquired",
@@ -196,11 +192,12 @@ def tell_released(session: Session, hold: LeaseBase, detail: str = "", kind: Eve
     """Report that this hold is over. Only once: a release may be repeated."""
     if not hold._ended:
         hold._ended = True
-        grant, measured = hold._grant, session.measured
+        grant = hold._grant
         logged = quiet_levels.get(10, True) and "logging" in sys.modules and heeded(kind)
-        if measured is not None and kind == "released" and not logged:
-            measured.note_released((hold._request.name, session.clock() - hold._since))
-            if len(measured.released) >= measured.most:
+        if session.measured is not None and kind == "released" and not logged:
+            measured = session.measured(hold._request.name)
+            measured.released.append(session.clock() - hold._since)
+            if len(measured.released) >= MEASURED_TOGETHER:
                 measured.evaluate()
         elif session.on_event is not None or logged:
             held = session.clock() - hold._since
@@ -222,10 +219,12 @@ def tell_asked(session: Session, hold: LeaseBase, by: str, reason: str) -> None:
     emit(session, "asked", hold.name, hold.ticket, hold.fence, f"{by or 'somebody'} asks to release it ({reason})")
 
 
-def tell_renewed(session: Session, grant: Grant, sent: float, margin: float, detail: str = "") -> None:
+def tell_renewed(session: Session, grant: Grant, sent: float, deadline: float, detail: str = "") -> None:
+    """Report a renewal that was sent at this time, when the lease would have counted as lost at this deadline."""
     if session.on_event is None and not (quiet_levels.get(10, True) and "logging" in sys.modules):
         return
-    took = session.clock() - sent
+    clock = session.clock()
+    took, margin = clock - sent, deadline - clock
     emit(session, "renewed", grant.name, grant.ticket, grant.fence, detail, took, margin=margin)
 
 

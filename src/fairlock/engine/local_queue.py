@@ -36,27 +36,26 @@ def lead(grant: Grant, heir: LeaseBase) -> None:
     _call(grant, heir)
 
 
-def may_pass_on(grant: Grant, clock: float) -> bool:
-    return (
-        bool(grant.queue)
-        and grant.state is HELD
+def pass_on(grant: Grant, clock: float) -> bool:
+    """Pass the grant on to the next hold of the local queue, with the next fence of the block, without I/O. False: it
+    must go back to the store."""
+    queue = grant.queue
+    may = (
+        grant.state is HELD
         and grant.weight == grant.request.weight
         and grant.holds[0].fence + 1 < grant.fence + grant.request.block
         and clock - grant.since < PASSING
         and clock < grant.deadline
     )
-
-
-def pass_on(grant: Grant, clock: float) -> None:
-    """Pass the grant on to the next hold of the local queue, with the next fence of the block, without I/O."""
-    queue = grant.queue
-    assert queue
+    if not may or not queue:
+        return False
     heir = queue[0]
     heir._session.passed_on = True
     grant.give(heir, grant.holds[0].fence + 1, clock)
     queue.popleft()
     assert heir._event is not None
     heir._event.set()
+    return True
 
 
 def passed_on(grant: Grant, hold: LeaseBase) -> bool:

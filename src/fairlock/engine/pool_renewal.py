@@ -66,12 +66,12 @@ async def _touch(session: Session, grant: Grant, body: str | None = None, lease:
 def judge(session: Session, grant: Grant, reply: object, at: float, in_time: bool) -> None:
     """Handle the reply to the renewal of an item: it lasts longer, or it is lost."""
     if isinstance(reply, Touched):
-        margin = grant.deadline - session.clock()
+        deadline = grant.deadline
         with session.mutex:
             if grant.longer(reply.left):
                 grant.lengthen(at, reply.left)
             grant.confirm(at, reply.left, session.backend.skew)
-        tell_renewed(session, grant, at, margin, grant.holds[0]._detail)
+        tell_renewed(session, grant, at, deadline, grant.holds[0]._detail)
     elif in_time:
         session.lose(
             grant, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now"

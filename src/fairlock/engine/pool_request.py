@@ -6,7 +6,6 @@ way. Only the messages differ.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from ..errors import ConfigError, LockTimeout, NotHeld, StoreError
@@ -39,6 +38,7 @@ from .with_block import raise_loss
 BACK_OFF = 5.0  # seconds for which an item rests that a failed body gave back
 
 End = Give | Finish | Remove
+ENDED = (Given, Finished, Removed)
 ENDS = {Give: "given back", Finish: "finished", Remove: "removed"}
 
 
@@ -50,33 +50,25 @@ class ItemRequest(LockRequest):
     def __init__(self, pool: str, lease: float, wanted: str = "", renews: bool = True, note: str = "") -> None:
         super().__init__(pool, 0, 1, lease, note=note)
         self.wanted = wanted  # a key; '': any item
-        self.pool, self.message, self.granted, self.renews = True, Seek, Taken, renews
+        self.pool, self.message, self.granted, self.ended, self.renews = True, Seek, Taken, ENDED, renews
+        self.plain = False
         self.before, self.between, self.after = (self.lease_us,), (), (note, wanted, False)
 
-    def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> On:
-        assert isinstance(hold, ItemBase)
-        on: On = named(On, (hold._key, hold._end or Give(grant.ticket, hold.fence)))
-        return on
+    def release_message(self, session: Session, grant: Grant, hold: Any) -> On:
+        return hold._end or On(hold._key, Give(grant.ticket, hold.fence))
 
     def withdraw_message(self, grant: Grant, leave_tombstone: bool, lease: int | None = None) -> On | Quit:
         if grant.state is REQUESTING or grant.state is QUEUED:
             return Quit(grant.ticket, self.lease_us, self.wanted)
         hold: Any = grant.holds[0]
-        return On(hold._key, hold._end or Give(grant.ticket, grant.fence))
-
-    def accept(self, hold: LeaseBase, reply: Taken) -> None:
-        assert isinstance(hold, ItemBase)
-        hold._text, hold._key = reply.body, reply.key
+        return hold._end or On(hold._key, Give(grant.ticket, grant.fence))
 
     def waits_after(self, reply: Any, trying: bool) -> bool:
         return isinstance(reply, Queued) or (not trying and isinstance(reply, Busy | Absent | Nothing))
 
-    def gave_up(self, reply: Any) -> bool:
-        return isinstance(reply, Given | Finished | Removed)
-
     def ends_exactly(self, hold: LeaseBase) -> bool:
         """An item that is done or removed stays so; one that was given back may belong to another worker since."""
-        return isinstance(hold, ItemBase) and isinstance(hold._end, Finish | Remove)
+        return isinstance(hold, ItemBase) and hold._end is not None and type(hold._end.command) is not Give
 
     def refusal(self, reply: Any) -> Exception | None:
         if isinstance(reply, Finished):
@@ -88,13 +80,12 @@ class ItemRequest(LockRequest):
 class ItemBase(LeaseBase):
     """An acquired item: the part that threads and asyncio share."""
 
-    def __init__(self, session: Session, request: ItemRequest, who: Hashable = None) -> None:
-        super().__init__(session, request, who)
-        self._key = ""
-        self._text = ""
-        self._end: End | None = None  # the command that gives it up; by default it is given back
-        self._done = False  # a clean `with` block finishes it
-        self._back_off = 0.0
+    # Most of these are never set, and a method that sets them takes longer than to find them here.
+    _key = ""
+    _text = ""
+    _end: On | None = None  # the message that gives it up; by default it is given back
+    _done = False  # a clean `with` block finishes it
+    _back_off = 0.0
 
     @property
     def _what(self) -> str:
@@ -119,12 +110,13 @@ class ItemBase(LeaseBase):
         another way raises NotHeld, or LeaseLost."""
         if not self._released:
             if not self._reason:
-                self._end = end
+                self._end = named(On, (self._key, end))
         elif not quiet and not isinstance(end, Give):
             if self._reason and self._reason != "forked":
                 raise self._loss()
-            if type(self._end) is not type(end):
-                ended = ENDS[Give if self._end is None else type(self._end)]
+            before = Give if self._end is None else type(self._end.command)
+            if before is not type(end):
+                ended = ENDS[before]
                 raise NotHeld(f"{self._what} was {ended}, so it cannot be {ENDS[type(end)]}. Acquire it again.")
 
     def _end_of_block(self, error: BaseException | None) -> End:

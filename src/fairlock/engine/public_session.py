@@ -157,11 +157,11 @@ class ClientSession:
         found = await look_at_pool(session.pools(), session.backend.namespace, validate.name(name))
         return found if found is None or found.busy or any(found.items or ()) else None
 
-    async def find_pools(self) -> list[Resource]:
-        """Return all pools of this namespace as a snapshot shows them, also idle ones."""
+    async def find_pools(self, namespaces: bool = False) -> list[Resource]:
+        """Return all pools of this namespace, or of all, as a snapshot shows them, also idle ones."""
         from .snapshots import find_pools
 
-        return await find_pools(self._session, "*", True, False)
+        return await find_pools(self._session, "*", True, namespaces)
 
     async def list_names(self) -> None:
         """Let the snapshots of other clients show at once what this one holds: see `Backend.list_names`."""

@@ -18,10 +18,10 @@ from ..rules.locks import Release, Released
 from ..stores import deadline
 from ..stores.base import Answer, PoolAnswer, RowLocked
 from . import events
-from .events import tell_lost, tell_released, warn
+from .events import MEASURED_TOGETHER, tell_lost, tell_released, warn
 from .grant import Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
-from .local_queue import may_pass_on, pass_on, passed_on
+from .local_queue import pass_on, passed_on
 from .request import named
 from .session import PendingRelease, Session
 
@@ -50,8 +50,9 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False, soon: 
                 if held:
                     grant.since = clock
                     grant.state = RELEASING
-                if hold._request.at_least is not None or hold._request.pool:
-                    return hold._request.release_message(session, grant, hold)
+                request = hold._request
+                if request.pool or request.at_least is not None:
+                    return getattr(hold, "_end", None) or request.release_message(session, grant, hold)
                 doubt = grant.doubtful or session.backend.may_duplicate
                 return named(Release, (grant.ticket, doubt, hold.fence, None)) if doubt or not soon else True
     if not hold._reason:
@@ -76,10 +77,7 @@ def _leave_to_others(session: Session, grant: Grant, hold: LeaseBase, clock: flo
         if not passed_on(grant, hold):
             grant.holds = tuple([h for h in grant.holds if h is not hold])  # readers: the last one releases it
         return True
-    if grant.queue and not session.closing and may_pass_on(grant, clock):
-        pass_on(grant, clock)
-        return True
-    return False
+    return not session.closing and pass_on(grant, clock)
 
 
 def finish_release(
@@ -91,7 +89,7 @@ def finish_release(
     """
     reply, at, again = answer
     grant, request = hold._grant, hold._request
-    kept = reply == RELEASED_NOW or request.gave_up(reply)
+    kept = reply == RELEASED_NOW or isinstance(reply, request.ended)
     if not kept and not request.ends_exactly(hold):
         if grant.since < grant.deadline:
             # An earlier try has done it, or the keeper, or another thread that released it, too; or it ended while the
@@ -102,13 +100,14 @@ def finish_release(
     noticed = accept_release(hold, at, kept)
     if kept:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-            measured = session.measured
+            measured = request.measured
             if measured is None or hold._ended or (events.quiet_levels.get(10, True) and "logging" in modules):
                 tell_released(session, hold, hold._detail)
             else:
                 hold._ended = True
-                measured.note_released((request.name, grant.since - hold._since))
-                if len(measured.released) >= measured.most:
+                released = measured.released
+                released.append(grant.since - hold._since)
+                if len(released) >= MEASURED_TOGETHER:
                     measured.evaluate()
         return
     if not noticed:
@@ -138,7 +137,14 @@ def accept_release(hold: LeaseBase, at: float, kept: bool = True) -> bool:
             del session.grants[key]
     if not alone:
         session.drop_grant(grant)
-    over(hold)
+    if session.nested:
+        over(hold)
+    elif hold._home is not None:  # the same, without a call
+        try:
+            hold._home.remove(hold)
+        except ValueError:
+            pass  # a second time
+    hold._released = True
     grant.holds = ()  # or the two would keep each other alive until a garbage collection
     return noticed
 

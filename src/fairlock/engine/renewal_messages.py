@@ -60,7 +60,8 @@ def _messages(grants: Sequence[Grant], size: int) -> list[_Message]:
 
 async def _send(session: Session, message: _Message) -> _Message | None:
     """Renew these grants by one message. Return the message that repeats the renewals whose outcome is unknown."""
-    grants = [grant for grant in message.grants if _is_renewed(session, grant)]
+    clock = session.clock()
+    grants = [grant for grant in message.grants if _is_renewed(session, grant, clock)]
     if not grants:
         return None
     if message.doubt is not None:
@@ -80,24 +81,24 @@ async def _send(session: Session, message: _Message) -> _Message | None:
     failure: LockError | None = None
     answers = 0
     for grant, outcome, timely in zip(grants, outcomes, in_time, strict=True):
-        if isinstance(outcome, OutcomeUnknown):
+        if not isinstance(outcome, Exception):
+            if not answers:
+                session.answered(outcome.at)
+            answers += 1
+            judge(session, grant, outcome, timely)
+        elif isinstance(outcome, OutcomeUnknown):
             doubtful.append(grant)
             doubt = outcome
         elif isinstance(outcome, RowLocked):
             answers += 1
             _failed(session, grant, outcome)
             grant.renew_at = clock + pause_after_failure(grant.lease)
-        elif isinstance(outcome, Exception):
+        else:
             if _failed(session, grant, outcome):
                 answers += 1
                 continue
             failure = outcome
             grant.renew_at = clock + pause_after_failure(grant.lease)
-        else:
-            if not answers:
-                session.answered(outcome.at)
-            answers += 1
-            judge(session, grant, outcome, timely)
     if doubt is not None:
         look_up(session)  # the backend may know more than this one request shows
         return _Message(doubtful, message.turn + 1, message.began or clock, doubt)
@@ -108,11 +109,11 @@ async def _send(session: Session, message: _Message) -> _Message | None:
     return None
 
 
-def _is_renewed(session: Session, grant: Grant) -> bool:
+def _is_renewed(session: Session, grant: Grant, clock: float) -> bool:
     """Return True if this grant is still to be renewed. A grant whose time is over is lost."""
     if grant.state is not HELD:
         return False
-    if session.clock() >= grant.cap:
+    if clock >= grant.cap:
         session.lose(grant)
         return False
     if not grant.request.pool:
@@ -126,13 +127,13 @@ async def _call_many(
     session: Session, grants: Sequence[Grant]
 ) -> Sequence[Answer | PoolAnswer | OutcomeUnknown | LockError]:
     if not grants[0].request.pool:
-        return await session.backend.call_many([(grant.name, _renewal(grant)) for grant in grants])
+        return await session.backend.call_many([(grant.name, lock_renewal(grant)) for grant in grants])
     from .pool_renewal import renewal
 
     return await session.pools().call_many([(grant.name, renewal(grant)) for grant in grants])
 
 
-def _renewal(grant: Grant, lease: float | None = None) -> Renew:
+def lock_renewal(grant: Grant, lease: float | None = None) -> Renew:
     weight = grant.weight if grant.weight != grant.request.weight else None
     span = None if lease is None else int(lease * 1e6)
     return Renew(grant.ticket, grant.fence, weight, span)
@@ -157,7 +158,7 @@ async def renew(session: Session, grant: Grant, lease: float | None = None) -> N
         return
     in_time = session.clock() < grant.deadline
     try:
-        answer = await session.call(grant.name, _renewal(grant, lease))
+        answer = await session.call(grant.name, lock_renewal(grant, lease))
     except (StoreError, ConfigError) as error:
         if not _failed(session, grant, error):
             raise
@@ -176,14 +177,14 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
         judge_item(session, grant, reply, answer.at, in_time)
         return
     if isinstance(reply, Granted) and reply.fence == grant.fence:
-        margin = grant.deadline - session.clock()
+        deadline = grant.deadline
         with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
             if grant.longer(reply.left) and grant.state is HELD:
                 if grant.weight == EXCLUSIVE:
                     session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
                 grant.lengthen(answer.at, reply.left)
             grant.confirm(answer.at, reply.left, session.backend.skew)
-        tell_renewed(session, grant, answer.at, margin)
+        tell_renewed(session, grant, answer.at, deadline)
         note_request(session, grant, reply.asked)
         return
     why = reply.why if isinstance(reply, NotHolder) else None

@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release, Released
+from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release
+from ..rules.locks.state import CONFIRM_WINDOW
 
 if TYPE_CHECKING:
+    from .events import Measured
     from .grant import Grant, LeaseBase
     from .session import Session
 
 PASSES = 32
 BLOCK = PASSES + 1  # fences: one for the first holder, one for each to which it is passed on
 
-WORKED_OUT = ("after", "before", "between", "block", "granted", "key", "known", "lease_us", "message", "pool",
-              "renews", "third", "together", "usable")  # fmt: skip
+WORKED_OUT = ("after", "before", "between", "block", "ended", "granted", "key", "known", "lease_us", "measured",
+              "message", "plain", "pool", "renews", "third", "together", "usable", "window",
+              "window_usable")  # fmt: skip
 named: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
@@ -32,6 +35,7 @@ class LockRequest:
         "between",
         "block",
         "capacity",
+        "ended",
         "fair",
         "granted",
         "handle",
@@ -41,17 +45,21 @@ class LockRequest:
         "lease",
         "lease_us",
         "max_hold",
+        "measured",
         "message",
         "name",
         "note",
         "on_asked",
         "on_lost",
+        "plain",
         "pool",
         "renews",
         "third",
         "together",
         "usable",
         "weight",
+        "window",
+        "window_usable",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +81,7 @@ class LockRequest:
         self.pool = False
         self.message: type[Any] = Acquire
         self.granted: type[Any] = Granted
+        self.ended: Any = Granted  # the replies to a release that show that it was held until then, beside Released
         self.renews = True
         self.capacity = capacity
         self.weight = weight
@@ -80,6 +89,8 @@ class LockRequest:
         self.lease_us = int(lease * 1e6)
         self.third = lease / 3  # when it is renewed
         self.usable = lease - lease / 10  # what is left of it less the margin, without the skew of a store
+        self.window = min(self.lease_us, CONFIRM_WINDOW)  # microseconds for which it is held unconfirmed
+        self.window_usable = self.window / 1e6 - min(lease / 10, self.window / 4e6)
         self.fair = fair
         self.handoff = handoff
         self.note = note
@@ -98,13 +109,15 @@ class LockRequest:
             if weight == EXCLUSIVE:
                 self.block = BLOCK
         self.together = self.key is not None and weight != EXCLUSIVE  # those who wait for it get it together
+        self.plain = max_hold is None and at_least is None and not self.together  # see accept_batch.py
         # The fields of the message that are the same each time: after the ticket, after `wait`, after the owner.
         self.before: tuple[Any, ...] = capacity, weight, self.lease_us
         self.between: tuple[Any, ...] = fair, self.block
         self.after: tuple[Any, ...] = (note,)
-        self.known: tuple[Any, ...] = None, None, ()
-        """The listener and the owner of the last message, and all of its fields but the ticket. Read it once: another
-        thread may replace it."""
+        self.measured: Measured | None = None  # what metrics keep of its holds; set by the first of them
+        self.known: tuple[Any, ...] = None, None, (), ()
+        """The listener and the owner of the last message, and all of its fields but the ticket: of one that waits, and
+        of a try. Read it once: another thread may replace it."""
 
     def but(self, **changes: Any) -> LockRequest:
         """Return a copy with other values."""
@@ -113,12 +126,12 @@ class LockRequest:
 
     # -- messages
 
-    def fields(self, wait: bool, listener: str, owner: str) -> tuple[Any, ...]:
+    def fields(self, trying: bool, listener: str, owner: str) -> tuple[Any, ...]:
         """Return the fields of the message behind its ticket, and keep them for the next one."""
-        fields = *self.before, wait, *self.between, listener, owner, *self.after
-        if wait:
-            self.known = listener, owner, fields
-        return fields
+        after = *self.between, listener, owner, *self.after
+        waiting, tried = (*self.before, True, *after), (*self.before, False, *after)
+        self.known = listener, owner, waiting, tried
+        return tried if trying else waiting
 
     def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> Any:
         """Return the message that gives this grant up; with `at_least` it may have to stay closed for a while."""
@@ -136,16 +149,9 @@ class LockRequest:
 
     # -- replies
 
-    def accept(self, hold: LeaseBase, reply: Any) -> None:
-        """Note what the reply that grants it contains beside fence and time."""
-
     def waits_after(self, reply: Any, trying: bool) -> bool:
         """Return True if this reply means that the request waits, False if it is over."""
         return isinstance(reply, Queued)
-
-    def gave_up(self, reply: Any) -> bool:
-        """Return True if this reply to a release shows that the grant was held until then."""
-        return isinstance(reply, Granted) or (isinstance(reply, Released) and reply.held)
 
     def ends_exactly(self, hold: LeaseBase) -> bool:
         """Return True if a message that was sent before has the same reply again: any other reply is then a loss."""

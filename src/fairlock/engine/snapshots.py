@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..errors import RecordDamaged
+from ..errors import LockError, RecordDamaged
 from ..rules.locks import ASKED, EXCLUSIVE, Acquire, Entry, LockState, Refused, apply
 from .ask_to_release import ReleaseRequest
 from .busy_name_index import list_all
@@ -104,6 +104,13 @@ def unique_names(resources: Iterable[Resource], namespaces: bool) -> tuple[Resou
     return tuple(sorted(found.values(), key=lambda one: one.name))
 
 
+def describe_failure(error: Exception) -> str:
+    """Return the sentence that a view shows which is read again and again, after a look that failed."""
+    if isinstance(error, LockError):
+        return str(error) or type(error).__name__
+    return f"The last look failed ({type(error).__name__}: {error}). It is tried again."
+
+
 class Snapshot(NamedTuple):
     """The state of a store at one moment of its clock."""
 
@@ -196,7 +203,8 @@ def resource(name: str, record: LockState | RecordDamaged, now: int, namespace: 
         record.fence,
         tuple(_holder(e, now, asked.get(e.ticket)) for e in record.holders if e.expires > now),
         tuple(_waiter(e, now) for e in record.queue if e.expires > now),
-        tuple(_holder(e, now, asked.get(e.ticket)) for e in record.holders if e.expires <= now),
+        # Not what has only been kept closed (at_least): when that is over, nothing is left of it.
+        tuple(_holder(e, now, asked.get(e.ticket)) for e in record.holders if e.expires <= now and e.owner),
         namespace,
     )
 

@@ -173,7 +173,7 @@ def timeout(value: Any) -> float | None:
     if not number >= 0:
         raise ConfigError(f"A timeout is a number of seconds, 0 or more, or None to wait forever; not {shown(value)}.")
     if number > TIMEOUT_MAX:
-        raise OverflowError(f"A timeout of {shown(value)} s is too large; use None to wait forever.")
+        raise OverflowError(f"A timeout is a number of seconds, not {shown(value)}; use None to wait forever.")
     return number
 
 

@@ -14,14 +14,14 @@ with the first call, and wander); an item for each tick (they would never end); 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.validate import Seconds
-from ..errors import ConfigError, NotHeld
+from ..errors import ConfigError
 from .await_if_needed import EitherBlock, await_if_needed, release_quietly
+from .entered_by_caller import EnteredByCaller
 from .tick_schedule import Tick, Ticks
 
 KEY = "run"
@@ -52,7 +52,7 @@ class OnceBase:
         self._locks = locks
         span = locks.session.default_lease if lease is None else lease
         self._pool = locks.pool(safe_name(f"once:{name}"), lease=span)
-        self._entered: dict[Hashable, list[Any]] = {}
+        self._entered = EnteredByCaller(locks.session.runtime.current, f"once({self.name!r})")
 
     async def _begin(self) -> Any:
         """Return the item if this process is to execute the tick now, else None."""
@@ -110,17 +110,12 @@ class OnceBase:
         item = await self._begin()
         if item is not None:
             await EitherBlock(item).__aenter__()
-        self._entered.setdefault(self._who(), []).append(item)
+        self._entered.push(item)
         return item
 
     async def _leave(self, error: BaseException | None) -> None:
         """A clean block has executed the tick; after a failed one it is free for another try."""
-        stack = self._entered.get(self._who())
-        if not stack:
-            raise NotHeld(f"This thread or task leaves once({self.name!r}) without having entered it.")
-        item = stack.pop()
-        if not stack:
-            del self._entered[self._who()]
+        item = self._entered.pop()
         if item is None:
             return
         try:
@@ -130,9 +125,6 @@ class OnceBase:
             await EitherBlock(item).__aexit__(type(worse), worse, None)
             raise
         await EitherBlock(item).__aexit__(None if error is None else type(error), error, None)
-
-    def _who(self) -> Hashable:
-        return self._locks.session.runtime.current()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<Once {self.name!r}>"

@@ -29,7 +29,7 @@ for the scripts in Redis); one lock for the whole tree (siblings would wait); th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from ..engine import snapshots, validate
@@ -38,6 +38,7 @@ from ..engine.validate import OWN, Seconds
 from ..errors import ConfigError, LockError, LockTimeout, LossReason, NotHeld, StoreError
 from ..rules.locks import EXCLUSIVE
 from .await_if_needed import EitherBlock, await_if_needed, release_quietly
+from .entered_by_caller import EnteredByCaller
 
 Mode = Literal["read", "write"]
 
@@ -195,7 +196,7 @@ class TreeLockBase:
         self._locks = locks
         self._timeout = timeout
         self._options = options
-        self._entered: dict[Hashable, list[Any]] = {}
+        self._entered = EnteredByCaller(locks.session.runtime.current, repr(path))
 
     def _limit(self, blocking: bool, timeout: Seconds | None) -> float | None:
         if timeout is OWN:
@@ -248,20 +249,11 @@ class TreeLockBase:
         except BaseException:
             await self._locks.session.runtime.shield(release_quietly(got._leases))
             raise
-        self._entered.setdefault(self._who(), []).append(got)
+        self._entered.push(got)
         return got
 
     async def _leave(self, error: BaseException | None) -> None:
-        stack = self._entered.get(self._who())
-        if not stack:
-            raise NotHeld(f"This thread or task leaves {self.path!r} without having entered it.")
-        lease = stack.pop()
-        if not stack:
-            del self._entered[self._who()]
-        await lease._leave(error)
-
-    def _who(self) -> Hashable:
-        return self._locks.session.runtime.current()  # type: ignore[no-any-return]
+        await self._entered.pop()._leave(error)
 
     async def _timed_out(self, step: Step) -> LockTimeout:
         """Return the LockTimeout of a wait that has ended: what is in the way, and where."""

@@ -42,10 +42,14 @@ def parse(text: str) -> Any:
     """Return what this JSON means. ValueError if it is none."""
     try:
         value, end = _scan(text, 0)
+        if end == len(text):
+            return value
     except StopIteration:
         raise ValueError("not JSON") from None
-    if end == len(text):
-        return value
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    except SystemError:  # the scanner has no error to raise, because it does not import json by itself
+        pass
     import json
 
     return json.loads(text)  # spaces around it, or an error

@@ -185,7 +185,46 @@ class Sample(NamedTuple):
     at: float
 
 
-class Store(ABC):
+class StoreMaintenance(ABC):
+    """What Store and Backend share: maintenance, the end of a client, forks, and what the doctor says."""
+
+    where: str
+    """Names the store to people, without credentials."""
+
+    async def tidy(self) -> None:
+        """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
+        return None
+
+    async def close(self) -> None:
+        """Release everything that this client has opened."""
+        return None
+
+    def abandon(self) -> bool:
+        """Close for a process that ends now, without waiting for the disk. False: not possible, call `close`."""
+        return False
+
+    def before_fork(self) -> bool:
+        """Have no statement under way from here on; True: `after_fork` must be called."""
+        return False
+
+    def after_fork(self) -> None:
+        """Continue after `before_fork`."""
+        return None
+
+    def forked(self) -> None:
+        """Drop everything that belongs to the parent. Called in the child right after a fork."""
+        return None
+
+    async def doctor(self) -> list[tuple[str, str]]:
+        """Return ('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
+        return []
+
+    def schema(self) -> str:
+        """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
+        return f"-- {self.where} needs nothing.\n"
+
+
+class Store(StoreMaintenance):
     """A place for rows with compare-and-swap: what a new store implements. See docs/adding-a-store.md.
 
     Keys are complete (namespace included), and nothing is truncated. A store raises `OutcomeUnknown` if a request was
@@ -193,8 +232,6 @@ class Store(ABC):
     the data make no sense.
     """
 
-    where: str
-    """Names the store to people, without credentials: 'sqlite:////var/lib/app/locks.db'."""
     scope: str
     """How far its locks reach: 'process', 'machine' or 'machines'."""
     listener: str = ""
@@ -379,41 +416,9 @@ class Store(ABC):
 
     # -- the rest
 
-    async def tidy(self) -> None:
-        """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
-        return None
-
     async def ping(self) -> None:
         """Raise if the store does not reply."""
         await self.read("")
-
-    async def close(self) -> None:
-        """Release everything that this client has opened."""
-        return None
-
-    def abandon(self) -> bool:
-        """Close for a process that ends now, without waiting for the disk. False: not possible, call `close`."""
-        return False
-
-    def before_fork(self) -> bool:
-        """Have no statement under way from here on; True: `after_fork` must be called."""
-        return False
-
-    def after_fork(self) -> None:
-        """Continue after `before_fork`."""
-        return None
-
-    def forked(self) -> None:
-        """Drop everything that belongs to the parent. Called in the child right after a fork."""
-        return None
-
-    async def doctor(self) -> list[tuple[str, str]]:
-        """Return ('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
-        return []
-
-    def schema(self) -> str:
-        """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
-        return f"-- {self.where} needs nothing.\n"
 
 
 class ScoredStore(Store):
@@ -440,11 +445,9 @@ class SeenLock(NamedTuple):
 
 Soon = Awaitable["bool | None"]
 """Of a request for a task: see `acquire_soon`."""
-Accept = Callable[[Any, int, int, float, float], bool]
-"""Called with the hold, its fence, its microseconds, the client's clock before the request, and now. Returns False if
-it came too late."""
-AcceptRelease = Callable[[Any, float], object]
-"""Called with the hold, and the client's clock before the request."""
+Accept = Callable[[Iterable[tuple[Any, Any, int]], int, float, float], None]
+"""Called with the future, the hold and the fence of each, their microseconds, the client's clock before the request,
+and now. Completes the futures: with False if the reply came too late, else with True."""
 
 
 class Answer(NamedTuple):
@@ -453,11 +456,9 @@ class Answer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out: Released(False) then proves nothing
 
 
-class Backend(ABC):
+class Backend(StoreMaintenance):
     """What the engine calls."""
 
-    where: str
-    """Names the store to people, without credentials."""
     scope: str
     """How far its locks reach: 'process', 'machine' or 'machines'."""
     namespace: str = ""
@@ -466,6 +467,9 @@ class Backend(ABC):
     """By how many seconds the clocks behind this store may differ; added to the client's margin."""
     pushes_grants: bool = False
     """Wake-ups with a fence are sent in or after the step that made the grant, never before: they prove it."""
+    open_blocking: Callable[[Runtime], Backend] | None = None
+    """Of a backend for tasks: opens the same one for threads. Then a wake-up may prove a grant to a task, too: if the
+    loop is blocked, a thread confirms it (aio/confirm_by_thread.py). None: a task confirms before it goes on."""
     may_duplicate: bool = False
     """A request may arrive a second time after its reply (proxies, HTTP), so every Release leaves a tombstone."""
     skips_locked: bool = False
@@ -508,14 +512,14 @@ class Backend(ABC):
         """Send an Acquire with this ticket and these fields behind it, for a task: return a future that the reader of
         the reply completes, so no coroutine is needed. All of one turn of the loop go out in one write.
 
-        If it is granted, the reader calls `accept`, and its result is the result of the future. None, now or as its
-        result: it was not made, use `call`. OutcomeUnknown, when it is awaited: no reply came.
+        The reader calls `accept` with all that were granted by one message. None, now or as the result of the future:
+        it was not made, use `call`. OutcomeUnknown, when it is awaited: no reply came.
         """
         return None
 
-    def release_soon(self, name: str, ticket: str, fence: int, hold: Any, accept: AcceptRelease) -> Soon | None:
-        """The same for a Release without a tombstone. If it was held until then, the reader calls `accept`, and the
-        result of the future is True."""
+    def release_soon(self, name: str, ticket: str, fence: int, hold: Any, accept: Accept) -> Soon | None:
+        """The same for a Release without a tombstone. The reader calls `accept` with all that were held until then, and
+        the result of these futures is True."""
         return None
 
     async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
@@ -539,6 +543,10 @@ class Backend(ABC):
     @abstractmethod
     async def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Pushed | None:
         """Wait for a wake-up for this ticket; None after `timeout` seconds."""
+
+    wait_briefly: Callable[[str, float], Pushed | None] | None = None
+    """Wait for a wake-up for this ticket, for at most this long, which must be a moment: `wait_for_wakeup` for threads
+    as a plain call. None: there is only the coroutine."""
 
     @abstractmethod
     def wake_here(self, tickets: Collection[str]) -> None:
@@ -585,7 +593,8 @@ class Backend(ABC):
 
     async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
         """Write into the index of busy names, if there is one, that this client holds these, each for as many seconds
-        at most without a renewal; and remove what it does not hold any more. Raises nothing."""
+        at most without a renewal; and remove what it does not hold any more. A mapping is not changed afterwards, and
+        the same one again has the same names. Raises nothing."""
         return None
 
     async def audit(self, name: str) -> list[AuditLine]:
@@ -616,41 +625,9 @@ class Backend(ABC):
     async def ping(self) -> None:
         """Raise if the store does not reply."""
 
-    async def tidy(self) -> None:
-        """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
-        return None
-
-    async def close(self) -> None:
-        """Release everything that this client has opened."""
-        return None
-
-    def abandon(self) -> bool:
-        """Close for a process that ends now, without waiting for the disk. False: not possible, call `close`."""
-        return False
-
-    def before_fork(self) -> bool:
-        """Have no statement under way from here on; True: `after_fork` must be called."""
-        return False
-
-    def after_fork(self) -> None:
-        """Continue after `before_fork`."""
-        return None
-
-    def forked(self) -> None:
-        """Drop everything that belongs to the parent. Called in the child right after a fork."""
-        return None
-
     def liveness_fd(self) -> int | None:
         """A file descriptor that keeps this client alive in the eyes of others while any process holds a copy."""
         return None
-
-    async def doctor(self) -> list[tuple[str, str]]:
-        """Return ('ok' | 'note' | 'warning' | 'error', sentence) about this store as a place for locks."""
-        return []
-
-    def schema(self) -> str:
-        """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
-        return f"-- {self.where} needs nothing.\n"
 
 
 # -- pools

@@ -99,10 +99,14 @@ class WakeupInbox:
         with self._mutex:
             pushed = self._wakeups.pop(ticket, None)
             if pushed is not None and pushed.fence:
-                if len(self._taken) >= CAPACITY:
-                    self._taken.clear()
-                self._taken[ticket] = pushed.fence
+                self._note_taken(ticket, pushed.fence)
         return pushed if pushed is not None else Pushed(ticket) if waiter.woken else None
+
+    def _note_taken(self, ticket: str, fence: int) -> None:
+        """Under the mutex."""
+        if len(self._taken) >= CAPACITY:
+            self._taken.clear()
+        self._taken[ticket] = fence
 
     def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
         """Remove the wake-ups of these holders. Return the tickets of those that were evicted."""
@@ -147,12 +151,8 @@ class SharedReader(WakeupInbox):
         self._reader: Waiter | None = None
 
     @abstractmethod
-    async def read(self, reader: Waiter, timeout: float) -> None:
-        """Read and deliver what arrives, until this reader is woken or `timeout` seconds are over. May return early."""
-
-    @abstractmethod
     def interrupt_reader(self) -> None:
-        """Make `read` return, if a reader is in it."""
+        """End the reading of the reader, if there is one."""
 
     def start_waiting(self, waiter: Waiter) -> bool:
         with self._mutex:
@@ -186,6 +186,22 @@ class SharedReader(WakeupInbox):
             if reader is None or reader not in self._waiters.get(reader.ticket, ()):
                 self._reader = waiter
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        super().wake_here(tickets)
+        self.interrupt_reader()
+
+    def wake_all(self) -> None:
+        super().wake_all()
+        self.interrupt_reader()
+
+
+class AwaitedReader(SharedReader):
+    """The same where reading is a coroutine."""
+
+    @abstractmethod
+    async def read(self, reader: Waiter, timeout: float) -> None:
+        """Read and deliver what arrives, until this reader is woken or `timeout` seconds are over. May return early."""
+
     async def pause(self, waiter: Waiter, timeout: float) -> None:
         """Wait at most this long until this waiter is woken: as the reader, or by its event. May return early."""
         if self._reader is waiter:
@@ -199,24 +215,3 @@ class SharedReader(WakeupInbox):
             event.clear()
         if self._reader is not waiter:
             self._stand_in(waiter)
-
-    async def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
-        """Wait for a wake-up of this ticket; None when the time is over."""
-        clock = self._runtime.clock
-        end = clock() + timeout
-        me = Waiter(ticket)
-        try:
-            self.start_waiting(me)
-            while not me.woken and (left := end - clock()) > 0:
-                await self.pause(me, left)
-            return self.take(me)
-        finally:
-            self.stop_waiting(me)
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        super().wake_here(tickets)
-        self.interrupt_reader()
-
-    def wake_all(self) -> None:
-        super().wake_all()
-        self.interrupt_reader()

@@ -1,12 +1,12 @@
-"""How a thread acquires and releases: begin, one exchange with the store, finish. It waits in a coroutine only if the
-exchange was not possible at once, or its reply means that it has to wait."""
+"""How a thread acquires and releases: begin, one exchange with the store, finish. In the queue it waits for its wake-up
+by a plain call, too, where the store has one. A coroutine goes on if that was not possible at once, or not enough."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..engine import with_block
-from ..engine.acquire import LOOK_AGAIN, accept_pass, begin_acquire, finish_acquire
+from ..engine.acquire import LOOK_AGAIN, accept_pass, begin_acquire, begin_wait, finish_acquire, finish_wait
 from ..engine.acquire import acquire as wait
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
@@ -14,7 +14,10 @@ from ..engine.release import begin_release, finish_release, release
 from ..engine.run_sync import run
 from ..engine.session import Session
 from ..errors import StoreError
+from ..rules.locks import Queued
 from ..stores.base import OutcomeUnknown
+
+BRIEFLY = 0.2  # seconds; most waits end within them
 
 
 def acquire(
@@ -35,14 +38,23 @@ def acquire(
     answer = None
     had = False
     if message is not None:
-        request = hold._request
+        request, target = hold._request, session.backend
         try:
-            answer = (session.pools() if request.pool else session.backend).call_nowait(request.name, message)
+            answer = (target.pools if request.pool else target).call_nowait(request.name, message)  # type: ignore[union-attr]
         except (OutcomeUnknown, StoreError):
             pass  # it may have arrived: it is repeated with the same ticket
         else:
             if answer is None:
                 hold._grant.doubtful = False  # it was not sent
+            elif (
+                type(answer[0]) is Queued
+                and limit != 0
+                and session.backend.wait_briefly is not None
+                and hold._warn_at is None
+                and (limit is not None or hold._who not in session.entered)
+            ):
+                had = _was_woken(session, hold, until, answer)
+                answer = None
             else:
                 had = finish_acquire(session, hold, answer)
     if not had:
@@ -50,7 +62,7 @@ def acquire(
             work = with_block.get(session, hold, limit, True)
         elif limit is None and hold._who in session.entered:
             work = with_block.wait(session, hold, until, False, answer)
-        elif _was_passed(session, hold, limit):
+        elif hold._event is not None and _was_passed(session, hold, limit):
             work = None
         else:
             work = wait(session, hold, until, limit == 0, answer)
@@ -65,12 +77,36 @@ def acquire(
 def _was_passed(session: Session, hold: LeaseBase, limit: float | None) -> bool:
     """Wait in the local queue, if this one is there. Return True if the lock was passed on to it, False: `wait`."""
     event: Any = hold._event
-    if event is None or hold._warn_at is not None or hold._request.together:
+    if hold._warn_at is not None or hold._request.together:
         return False
-    if not event.block(LOOK_AGAIN if limit is None else min(limit, LOOK_AGAIN)) or not hold._has:
+    if not event.block(LOOK_AGAIN if limit is None else min(limit, LOOK_AGAIN)):
+        return False
+    grant = hold._grant
+    if grant.state is not HELD or hold not in grant.holds:
         return False
     accept_pass(session, hold)
     return True
+
+
+def _was_woken(session: Session, hold: LeaseBase, until: float | None, answer: tuple[Any, float, bool]) -> bool:
+    """Wait in the queue of the store after this reply. Return True if a wake-up has granted it, False: `wait`."""
+    reply, at, doubt = answer
+    backend: Any = session.backend
+    hold._began = session.heard = at
+    if session.down:
+        session.answered(at)
+    doubt = doubt or backend.may_duplicate
+    nap = begin_wait(session, hold, reply, at, doubt)
+    if until is not None:
+        nap = min(nap, until - session.clock())
+    ticket = hold._grant.ticket
+    pushed = backend.wait_briefly(ticket, BRIEFLY if nap > BRIEFLY else nap)
+    if pushed is None and nap > BRIEFLY:
+        try:
+            pushed = run(backend.wait_for_wakeup(hold._request.name, ticket, nap - BRIEFLY))
+        except StoreError:
+            return False  # it cannot listen any more
+    return pushed is not None and finish_wait(session, hold, pushed, at, doubt)
 
 
 def give_back(session: Session, hold: LeaseBase, leaving: bool = False) -> None:
@@ -90,9 +126,9 @@ def give_back(session: Session, hold: LeaseBase, leaving: bool = False) -> None:
     message = begin_release(session, hold, leaving)
     if message is None:
         return
-    request = hold._request
+    request, target = hold._request, session.backend
     try:
-        answer = (session.pools() if request.pool else session.backend).call_nowait(request.name, message)
+        answer = (target.pools if request.pool else target).call_nowait(request.name, message)  # type: ignore[union-attr]
     except (OutcomeUnknown, StoreError):
         run(release(session, hold, leaving, message, repeated=True))
         return

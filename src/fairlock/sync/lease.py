@@ -75,17 +75,12 @@ class Lease(LeaseBase):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        leave_surely(self, error)
-
-
-def leave_surely(lease: Lease, error: BaseException | None) -> None:
-    """Leave `with`, even if Ctrl-C comes in the middle of it: it is left, and then the interrupt goes on."""
-    try:
-        with_block.no_longer_entered(lease._session, lease)
-        acquire_release.leave(lease._session, lease, error)
-    except KeyboardInterrupt:
-        leave_again(lease, error)
-        raise
+        try:  # here and not in a function: Ctrl-C could come before its first line
+            with_block.no_longer_entered(self._session, self)
+            acquire_release.leave(self._session, self, error)
+        except KeyboardInterrupt:
+            leave_again(self, error)
+            raise
 
 
 # The rest is not written where it is needed: a function with a lambda in it is dearer from its first line on.

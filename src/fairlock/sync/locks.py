@@ -16,7 +16,7 @@ from ..engine.validate import OWN, Seconds
 from ..errors import NotHeld
 from ..stores import deadline
 from . import acquire_release
-from .lease import Lease, leave_again, leave_surely, release_surely, undo_surely
+from .lease import Lease, leave_again, release_surely, undo_surely
 from .runtime import me
 
 if TYPE_CHECKING:
@@ -187,7 +187,13 @@ class Holding(HoldingBase):
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        leave_surely(self._lease, error)
+        lease = self._lease
+        try:
+            with_block.no_longer_entered(lease._session, lease)
+            acquire_release.leave(lease._session, lease, error)
+        except KeyboardInterrupt:
+            leave_again(lease, error)
+            raise
 
 
 class RWLock(RWLockBase, Generic[T]):

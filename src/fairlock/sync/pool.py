@@ -13,10 +13,11 @@ from ..engine.pool_base import ItemHoldingBase, PoolBase
 from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, End, ItemBase, leave, timed_out
 from ..engine.release import release
+from ..engine.request import named
 from ..engine.run_sync import run
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw_request import withdraw
-from ..rules.pools import Finish, Give, Remove
+from ..rules.pools import Finish, Give, On, Remove
 from ..stores import deadline
 from . import acquire_release
 from .lease import surely
@@ -59,7 +60,8 @@ class Item(ItemBase):
 
     def done(self, body: Any = KEEP) -> None:
         """Mark it as done: it stays in the pool, and nobody acquires it again. NotHeld if it was released."""
-        _let_go(self, Finish(self._grant.ticket, self.fence, None if body is KEEP else body_text(body)))
+        text = None if body is KEEP else body_text(body)
+        _let_go(self, named(Finish, (self._grant.ticket, self.fence, text)))
 
     def delete(self) -> None:
         """Remove it from the pool. NotHeld if it was released."""
@@ -80,7 +82,10 @@ class Item(ItemBase):
 
 def _let_go(item: Item, end: End) -> None:
     try:
-        item._ends_by(end)
+        if item._released or item._reason:
+            item._ends_by(end)
+        else:
+            item._end = named(On, (item._key, end))
         acquire_release.give_back(item._session, item)
     except KeyboardInterrupt:
         _let_go_surely(item, end)
@@ -172,7 +177,10 @@ class Pool(PoolBase):
         None or -1 = wait forever, 0 or blocking=False = only try. renew=False: it is held for one lease, unless you
         renew it. ConfigError if the one of this key is done. Ctrl-C leaves nothing behind. cancel: as for a lock.
         """
-        return self._get(Item(self._session, self._wanted(key, renew), me.token), _limit(blocking, timeout), cancel)
+        request = self._request if key is None and renew is True else self._wanted(key, renew)
+        plain = blocking is True and (timeout is None or (timeout == 0 and type(timeout) is int))
+        limit: Any = timeout if plain else validate.blocking(blocking, timeout)
+        return self._get(Item(self._session, request, me.token), limit, cancel)
 
     def _get(self, item: Item, limit: float | None, cancel: Cancel | None = None) -> Item | None:
         session = self._session
@@ -208,13 +216,14 @@ class ItemHolding(ItemHoldingBase):
             _withdraw_surely(item)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._item.__exit__(kind, error, tb)
-
-
-def _limit(blocking: bool, timeout: Seconds | None) -> float | None:
-    plain = blocking is True and (timeout is None or (type(timeout) is int and timeout == 0))
-    return timeout if plain else validate.blocking(blocking, timeout)  # type: ignore[return-value]
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        item = self._item
+        try:  # as Item.__exit__, but not by a call of it: Ctrl-C could come before its first line
+            item._ends_by(item._end_of_block(error), quiet=True)
+            acquire_release.leave(item._session, item, error)
+        except KeyboardInterrupt:
+            _leave_surely(item, error)
+            raise
 
 
 Pool._holding_type = ItemHolding

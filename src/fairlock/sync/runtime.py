@@ -67,7 +67,8 @@ me = _Me()
 
 def refuse_gevent() -> None:
     """Locks made before gevent patched the process stop every green thread, not only the one that waits: the first
-    acquire would hang forever. Patched before this import, it works."""
+    acquire would hang forever. Patched before this import, it works. Eventlet gets a sentence of its own."""
+    refuse_eventlet()
     raise ConfigError(
         "gevent has patched this process after fairlock was imported, and a wait would stop every green thread. Call "
         "gevent.monkey.patch_all() first, before fairlock is imported."

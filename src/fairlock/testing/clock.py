@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 STUCK = 10.0  # real seconds after which a known thread certainly does not wait again
 OTHER_THREADS = 0.2  # real seconds for which `settle` waits for threads of the test itself
 ROUNDS = 2000  # turns of the event loop after which we no longer wait for it to be quiet
+INSTANT = 2e-12  # seconds between two readings at the same time; less could vanish in the float
 
 
 class Alarm:
@@ -63,14 +64,15 @@ class ManualClock:
         self._other_threads: set[int] = set()
         self._alarms: dict[int, Alarm] = {}
         self._numbers = count()
+        self._readings = count()
         self.advancing_thread: int | None = None
         """The only thread that advances this clock, if there is only one: an endless wait of it raises an error."""
 
     # -- reading it
 
     def time(self) -> float:
-        """Return the clients' time, in seconds."""
-        return (self._now - self._start) / 1e6 + 5000.0
+        """Return the clients' time, in seconds. Never twice the same: clients order by it what they do."""
+        return (self._now - self._start) / 1e6 + 5000.0 + next(self._readings) * INSTANT
 
     def micros(self) -> int:
         """Return the store's time, in whole microseconds."""

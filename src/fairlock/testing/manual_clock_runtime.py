@@ -128,25 +128,6 @@ class ManualTaskRuntime(TaskRuntime):
     async def call(self, fn: Callable[..., T], *args: Any) -> T:
         return fn(*args)  # in a thread it would take real time
 
-    async def readable(self, fds: Sequence[int], timeout: float | None) -> list[int]:
-        loop = self.loop()
-        ready: list[int] = []
-        event = ManualTaskEvent(self)
-
-        def note(fd: int) -> None:
-            ready.append(fd)
-            loop.remove_reader(fd)
-            event.set()
-
-        for fd in fds:
-            loop.add_reader(fd, note, fd)
-        try:
-            await event.wait(timeout)
-        finally:
-            for fd in fds:
-                loop.remove_reader(fd)
-        return ready
-
 
 def manual_client(
     face: Callable[..., T],

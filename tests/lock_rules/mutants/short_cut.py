@@ -75,7 +75,7 @@ MUTANTS = [
       "inside = tuple([e if other is mine else other for other in holders])", "inside = (e,)",
       law("a_living_grant_stays", "a semaphore")),
     M("the short cut along a queue puts the asker there twice",
-      " or _is_in(queue, ticket):", ":",
+      " or is_in(queue, ticket):", ":",
       law("the_same_command_again_changes_nothing", "a lock")),
     M("the short cut along a queue turns the clock back",
       "not holders or now < seen or ", "not holders or ",

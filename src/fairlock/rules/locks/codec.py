@@ -10,14 +10,15 @@ from zlib import crc32
 
 from ..checksum import unseal
 from ..json_text import parse, to_json
-from .encoded_queue import SEPARATOR, encode_queue, make_queue
-from .state import CLOSED, WAITED_FOR, Entry, LockState, Tombstone, Why
+from .encoded_queue import SEPARATOR, fresh_until, make_queue, texts_of
+from .state import CLOSED, EMPTY, WAITED_FOR, Entry, LockState, Tombstone, Why
 
 FORMAT = 3
 
-TAB = "\t"  # left out of the checksum, because a store with a column of type JSON drops it
 _FIRST = ",\t["  # before the first waiter
 _LAST = "]\t],"  # after the last one
+_PLAIN = SEPARATOR.replace("\t", "")  # no tab counts for the checksum: a store with a column of type JSON drops them
+_last: tuple[object, LockState] = object(), EMPTY  # the text that was decoded last, and its state; at first: no text
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; its length is checked elsewhere
 _ENTRY = len(Entry._fields)
 
@@ -27,41 +28,58 @@ def encode(record: LockState) -> str:
     if not queue:
         text = to_json((FORMAT, *record))
         return f"{text[:-1]},{crc32(text.encode())}]"
-    tombstones = to_json(record[7]) if record[7] else "[]"
-    text = f"{to_json((FORMAT, *record[:6]))[:-1]},{encode_queue(queue)},{tombstones}]"
-    return f"{text[:-1]},{crc32(text.replace(TAB, '').encode())}]"
+    start = f"{to_json((FORMAT, *record[:6]))[:-1]},[{fresh_until(queue)},"
+    end = to_json(record[7]) if record[7] else "[]"
+    texts = texts_of(queue)
+    total = crc32(f"{start}[{_PLAIN.join(texts)}]],{end}]".encode())
+    return f"{start}\t[{SEPARATOR.join(texts)}]\t],{end},{total}]"
 
 
 def decode(text: str) -> LockState:
     """Return the state in this text. ValueError if it is not a state, damaged, or of another format."""
+    global _last
+    known, state = _last  # a row is often read twice: by the waiter that is woken, and for its release
+    if text == known:
+        return state
+    state = _decode(text)
+    _last = text, state
+    return state
+
+
+def _decode(text: str) -> LockState:
     sealed = text
     try:
         body, _, end = text.rpartition(",")
-        body += "]"
-        text = body if end == f"{crc32(body.replace(TAB, '').encode())}]" else unseal(text)
-        head, found, rest = text.partition(_FIRST)
+        head, found, rest = body.partition(_FIRST)
+        parts: list[Any]
         if found:
             middle, found, tail = rest.rpartition(_LAST)
             if not found:
                 raise ValueError("its queue has no end")
-            parts: list[Any] = parse(f"{head}],{tail}")
+            texts = middle.split(SEPARATOR)
+            if end == f"{crc32(f'{head},[{_PLAIN.join(texts)}]],{tail}]'.encode())}]":
+                parts = parse(f"{head}],{tail}]")
+            else:
+                found, parts = "", parse(unseal(text))
         else:
-            parts = parse(text)
+            body += "]"
+            parts = parse(body if end == f"{crc32(body.encode())}]" else unseal(text))
         if parts[0] == FORMAT:
             _, capacity, fixed, fence, places, seen, holders, queue, tombstones = parts
             waiters: Any = ()
             if found:
                 (fresh_until,) = queue
-                waiters = make_queue(middle.split(SEPARATOR), fresh_until)
+                waiters = make_queue(texts, fresh_until)
             elif queue:
                 waiters = tuple([Entry._make(e) for e in queue[1:]])
+            inside = []
             for e in holders:
                 if len(e) != _ENTRY:
                     raise ValueError("an entry is incomplete")
-            inside = tuple([_new(Entry, e) for e in holders]) if holders else ()
+                inside.append(_new(Entry, e))
             if tombstones:
                 tombstones = [Tombstone(ticket, until, span, Why(*why)) for ticket, until, span, why in tombstones]
-            return _new(LockState, (capacity, fixed, fence, places, seen, inside, waiters, tuple(tombstones)))
+            return _new(LockState, (capacity, fixed, fence, places, seen, tuple(inside), waiters, tuple(tombstones)))
     except (AttributeError, TypeError, ValueError, LookupError, RecursionError) as bad:
         begin, _, first = sealed[:12].partition(",")[0].partition("[") if type(sealed) is str else ("", "", "")
         if first.isdecimal() and not begin and int(first) != FORMAT:

@@ -17,7 +17,7 @@ from .state import FRESH, Entry
 SEPARATOR = "],\t["  # between two waiters: JSON allows a tab there, and escapes it within strings
 
 _FIELDS = len(Entry._fields)
-_EXPIRES, _PASSED = (itemgetter(Entry._fields.index(name)) for name in ("expires", "passed"))
+_TICKET, _EXPIRES, _PASSED = (itemgetter(Entry._fields.index(name)) for name in ("ticket", "expires", "passed"))
 
 REMEMBERED = 4096  # of the waiters
 _entries: dict[str, Entry] = {}  # by their text
@@ -60,10 +60,7 @@ class EncodedQueue(tuple[Entry, ...]):
     fresh_until: int
     """No waiter expires before this time, and none was passed over; 0: that is not known."""
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        texts: Any = tuple.__getitem__(self, _ALL)
-        return texts  # type: ignore[no-any-return]
+    texts: tuple[str, ...]
 
     def has(self, ticket: str) -> bool:
         start = f'"{ticket}",' if ticket.isalnum() and ticket.isascii() else to_json((ticket,))[1:-1] + ","
@@ -82,10 +79,10 @@ class EncodedQueue(tuple[Entry, ...]):
         return make_queue(found, self.fresh_until) if found else ()
 
     def __add__(self, more: Any) -> Any:
-        fresh, texts = self.fresh_until, list(self.texts)
+        fresh, texts = self.fresh_until, self.texts
         for e in more:
             fresh = min(fresh, e.expires if e.passed == FRESH else 0)
-            texts.append(_encode_entry(e))
+            texts += (_encode_entry(e),)
         return make_queue(texts, fresh)
 
     def __contains__(self, entry: object) -> bool:
@@ -109,13 +106,16 @@ class EncodedQueue(tuple[Entry, ...]):
         return make_queue, (self.texts, self.fresh_until)
 
 
-_ALL = slice(None)
-
-
 def make_queue(texts: Iterable[str], fresh_until: int) -> EncodedQueue:
     queue = tuple.__new__(EncodedQueue, texts)
+    queue.texts = tuple(texts)
     queue.fresh_until = fresh_until
     return queue
+
+
+def is_in(queue: tuple[Entry, ...], ticket: str) -> bool:
+    """Return True if this ticket is in this queue."""
+    return queue.has(ticket) if type(queue) is EncodedQueue else ticket in map(_TICKET, queue)
 
 
 def fresh_until(queue: tuple[Entry, ...]) -> int:
@@ -125,8 +125,6 @@ def fresh_until(queue: tuple[Entry, ...]) -> int:
     return min(map(_EXPIRES, queue)) if queue and not any(map(_PASSED, queue)) else 0
 
 
-def encode_queue(queue: tuple[Entry, ...]) -> str:
-    """Return the JSON of a queue with at least one waiter: an array of `fresh_until` and the waiters."""
-    if type(queue) is EncodedQueue:
-        return f"[{queue.fresh_until},\t[{SEPARATOR.join(queue.texts)}]\t]"
-    return f"[{fresh_until(queue)},\t[{SEPARATOR.join([_encode_entry(e) for e in queue])}]\t]"
+def texts_of(queue: tuple[Entry, ...]) -> tuple[str, ...] | list[str]:
+    """Return the waiters as text, without the brackets around each."""
+    return queue.texts if type(queue) is EncodedQueue else [_encode_entry(e) for e in queue]

@@ -62,10 +62,9 @@ in laws/ there; they are checked in every state that small worlds can reach.
 """
 
 from collections.abc import Collection, Iterable
-from operator import itemgetter
 
 from ..wakeup_message import Wakeup
-from .encoded_queue import EncodedQueue, fresh_until
+from .encoded_queue import fresh_until, is_in
 from .messages import (
     Acquire,
     Ask,
@@ -587,7 +586,7 @@ def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState,
             inside = tuple([e if other is mine else other for other in holders])
             after = _new(LockState, (capacity, fixed, fence, places, now, inside, queue, ()))
             return after, _new(Granted, (e.fence, e.lease, None)), ()
-        if not (fixed or wanted == capacity) or not 1 <= weight <= capacity or _is_in(queue, ticket):
+        if not (fixed or wanted == capacity) or not 1 <= weight <= capacity or is_in(queue, ticket):
             return None
         if not (wait and fair) or lease < CONFIRM_WINDOW:
             return None
@@ -624,10 +623,5 @@ def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState,
     return after, _new(Released, (True,)), (_new(Wakeup, (listener, ticket, place, grant)),)
 
 
-def _is_in(queue: tuple[Entry, ...], ticket: str) -> bool:
-    return queue.has(ticket) if type(queue) is EncodedQueue else ticket in map(_TICKET, queue)
-
-
-_TICKET = itemgetter(Entry._fields.index("ticket"))
 _HEAD_TTL = poll_ttl(0)
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given

@@ -9,6 +9,9 @@
 local NEWEST, KEPT_FOR = 100, 2592000000
 local line = unpack(ARGV, 1, 1)
 local time = redis.call('TIME')
+if type(redis.pcall('LLEN', KEYS[1])) == 'table' then -- of another type: another program has written it
+    redis.call('DEL', KEYS[1])
+end
 redis.call('LPUSH', KEYS[1], string.format('%d %s', time[1] * 1000000 + time[2], line))
 redis.call('LTRIM', KEYS[1], 0, NEWEST - 1)
 redis.call('PEXPIRE', KEYS[1], KEPT_FOR)

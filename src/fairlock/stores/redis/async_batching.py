@@ -8,11 +8,11 @@ go out in one write.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..base import Accept, AcceptRelease
+from ..base import Accept
+from ..task_futures import TaskFuture, wake
 from .async_connection import AsyncNode, PendingRequest, fail
 from .encoding import pack, sized
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, Script, make_batch
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .store import RedisBackend
 
 MOST = 128  # locks in one script: all other clients wait while it runs, and more gain nothing
-Future = asyncio.Future
 BATCH_ACQUIRE, BATCH_RELEASE = make_batch(FAST_ACQUIRE), make_batch(FAST_RELEASE)
 
 
@@ -37,7 +36,7 @@ class Batch:
     shared: int  # how many are the same for all
 
     def __init__(
-        self, node: AsyncNode, clock: Callable[[], float], accept: Any, tail: bytes = b"", lease: int = 0
+        self, node: AsyncNode, clock: Callable[[], float], accept: Accept, tail: bytes = b"", lease: int = 0
     ) -> None:
         self.node = node
         self.clock = clock
@@ -73,53 +72,36 @@ class Batch:
             self.node.send(self, self)
             return True
         width = 3 + self.own
-        futures, holds, locks = self.entries[::width], self.entries[1::width], self.entries[2::width]
-        self.complete(zip(futures, holds, reply if type(reply) is list else [reply] * len(futures), locks, strict=True))
+        futures, holds = self.entries[::width], self.entries[1::width]
+        replies = reply if type(reply) is list else [reply] * len(futures)
+        granted: Iterable[Any] = zip(futures, holds, replies, strict=True)
+        if {*map(type, replies)} != {int} or True in map(TaskFuture.done, futures):
+            # Those that are done were cancelled: a request gives back what it may have, a release is sent again.
+            rest = [each for each in zip(granted, self.entries[2::width], strict=True) if not each[0][0].done()]
+            futures, granted = [each[0][0] for each in rest], [each[0] for each in rest if type(each[0][2]) is int]
+            for (future, _, found), commands in rest:
+                if type(found) is not int:
+                    commands.contended |= found is None
+                    future.set_result(None)
+        self.accept(granted, self.lease, self.at, self.clock())
+        wake(futures, self.node.loop)
         return True
 
-    def complete(self, replies: Iterable[Any]) -> None:
-        """Take the reply to each lock: its future, its hold, the reply, its packed commands."""
-        raise NotImplementedError
-
     def end(self, error: Callable[[], Exception]) -> None:
-        for future in self.entries[:: 3 + self.own]:
+        futures = [future for future in self.entries[:: 3 + self.own] if not future.done()]
+        for future in futures:
             fail(future, error())
+        wake(futures, self.node.loop)
 
 
 class AcquireBatch(Batch):
     __slots__ = ()
     alone, batch, own, shared = FAST_ACQUIRE, BATCH_ACQUIRE, 1, 3
 
-    def complete(self, replies: Iterable[Any]) -> None:
-        accept, lease, at, clock = self.accept, self.lease, self.at, self.clock()
-        for future, hold, found, commands in replies:
-            if future.done():
-                continue  # it was cancelled, and gives back what it may have
-            if type(found) is int:
-                try:
-                    future.set_result(accept(hold, found, lease, at, clock))
-                except Exception as error:
-                    fail(future, error)
-            else:
-                commands.contended |= found is None
-                future.set_result(None)
-
 
 class ReleaseBatch(Batch):
     __slots__ = ()
     alone, batch, own, shared = FAST_RELEASE, BATCH_RELEASE, 2, 0
-
-    def complete(self, replies: Iterable[Any]) -> None:
-        accept, at = self.accept, self.at
-        for future, hold, found, commands in replies:
-            if future.done():
-                continue  # it is sent again
-            if type(found) is int:
-                accept(hold, at)
-                future.set_result(True)
-            else:
-                commands.contended |= found is None
-                future.set_result(None)
 
 
 def column(words: Sequence[str], whole: Callable[[bytes], bytes] = bytes) -> bytes:
@@ -149,7 +131,7 @@ class Batcher:
 
     def acquire_soon(
         self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept
-    ) -> asyncio.Future[bool | None] | None:
+    ) -> TaskFuture[bool | None] | None:
         """See Backend.acquire_soon."""
         commands = self._commands.get(name)
         if commands is None:
@@ -164,7 +146,7 @@ class Batcher:
         if batch is None:
             batch = AcquireBatch(node, self._clock, accept, tail, fields[2])
             self._open(batch)
-        future: asyncio.Future[bool | None] = Future(loop=node.loop)
+        future: TaskFuture[bool | None] = TaskFuture(loop=node.loop)
         entries = batch.entries
         entries += future, hold, commands, ticket
         if len(entries) == 4 * MOST:
@@ -172,8 +154,8 @@ class Batcher:
         return future
 
     def release_soon(
-        self, name: str, ticket: str, fence: int, hold: Any, accept: AcceptRelease
-    ) -> asyncio.Future[bool | None] | None:
+        self, name: str, ticket: str, fence: int, hold: Any, accept: Accept
+    ) -> TaskFuture[bool | None] | None:
         """See Backend.release_soon."""
         commands = self._commands.get(name)
         if commands is None:
@@ -185,7 +167,7 @@ class Batcher:
         if batch is None:
             batch = ReleaseBatch(node, self._clock, accept)
             self._open(batch)
-        future: asyncio.Future[bool | None] = Future(loop=node.loop)
+        future: TaskFuture[bool | None] = TaskFuture(loop=node.loop)
         entries = batch.entries
         entries += future, hold, commands, ticket, fence
         if len(entries) == 5 * MOST:

@@ -9,6 +9,7 @@ from redis.crc import key_slot
 from ..base import Backend
 from . import encoding
 from .encoding import pack
+from .errors import Garbage
 from .lua_scripts import ADD_AUDIT
 from .send_and_redirect import Dispatcher, RoutedCommand
 
@@ -29,7 +30,10 @@ class AuditLists(Backend):
         from ...rules.locks.audit_lines import NEWEST, decode_line
 
         key = encoding.audit_key(self.namespace, name)
-        lines = (await self._read(RoutedCommand(key_slot(key.encode()), pack("LRANGE", key, 0, NEWEST - 1))))[0]
+        try:
+            lines = (await self._read(RoutedCommand(key_slot(key.encode()), pack("LRANGE", key, 0, NEWEST - 1))))[0]
+        except Garbage:
+            return []  # the next line is then the first
         found = []
         for line in lines:
             at, _, text = line.decode("utf-8", "replace").partition(" ")

@@ -14,7 +14,7 @@ from ..base import Answer
 from . import encoding, errors
 from .encoding import pack
 from .packed_commands import PackedCommands
-from .reply_reader import ReplyError
+from .reply_reader import NOT_YET, ReplyError
 
 # Sent before a Release: the server then notifies the new holder before it replies to the releasing client.
 PING = pack("PING")
@@ -44,40 +44,34 @@ class NowaitCalls:
                 node = self._node_of(commands.slot)
             except LookupError:
                 return None
-        if commands.contended:
-            return self._step_nowait(name, commands, node, command, at)
-        payload = commands.pack_fast(command)
-        raw = payload and node.request_raw(payload)
-        if not raw:
-            return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
-        if raw[0] != NUMBER:
-            commands.contended = True
-            return self._step_nowait(name, commands, node, command, at)
-        # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
-        if type(command) is Acquire:
-            answer: Answer = new(Answer, (new(Granted, (int(raw[1:]), command[3], None)), at, False))
-        else:
-            answer = new(Answer, (RELEASED, at, False))
-        return answer
-
-    def _step_nowait(
-        self, name: str, commands: PackedCommands, node: Any, command: Command, at: float
-    ) -> Answer | None:
-        """The same with the full step, for contended locks."""
-        if type(command) is Release:
-            found = node.request_many(PING + commands.pack_step(command), 2)
-        elif type(command) is Acquire and (not command.wait or self.listeners.listens_at(node)):
-            found = node.request_many(commands.pack_step(command), 1)
-        else:
-            return None
-        raw = found and found[-1]
-        if not raw or type(raw) is ReplyError:
-            if raw:
-                errors.raise_if_begun(raw)
-            return None
-        try:
-            reply, commands.contended = encoding.decode_step(raw, command)
-        except errors.UNREADABLE as bad:
-            raise errors.unreadable(bad, name, self.where) from None
+        kind: Any = type(command)
+        reply: Any = None
+        fields: Any = command
+        if not commands.contended:
+            payload = commands.pack_fast(command)
+            raw = payload and node.request_raw(payload)
+            if not raw:
+                return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
+            if raw[0] == NUMBER:
+                # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
+                reply = new(Granted, (int(raw[1:]), fields[3], None)) if kind is Acquire else RELEASED
+            else:
+                commands.contended = True
+        if reply is None:  # the full step
+            if kind is Release:
+                found = node.request_one(PING + commands.pack_step(command), True)
+            elif kind is Acquire and (not fields[4] or node in self.listeners.connections):
+                found = node.request_one(commands.pack_step(command))
+            else:
+                return None
+            if type(found) is ReplyError:
+                errors.raise_if_begun(found)
+                return None
+            if found is NOT_YET or not found:
+                return None
+            try:
+                reply, commands.contended = encoding.decode_step(found, command)
+            except errors.UNREADABLE as bad:
+                raise errors.unreadable(bad, name, self.where) from None
         answer: Answer = new(Answer, (reply, at, False))
         return answer

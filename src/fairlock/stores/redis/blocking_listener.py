@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..base import NEVER, Runtime
+from ..base import NEVER, Pushed, Runtime
 from ..wakeups import SharedReader, Waiter
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import NOT_YET, ReplyError, detach_socket, parse_wakeup
-from .thread_connections import CHUNK, SLOW, ThreadConnection, ThreadNode
+from .thread_connections import SLOW, USUAL, ThreadConnection, ThreadNode
 
 
 class ThreadListener(SharedReader):
@@ -25,7 +25,7 @@ class ThreadListener(SharedReader):
         self.on_break: Callable[[], None] | None = None  # not called here: `take_wakeups` compares `breaks`
         self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
-        self._connections: dict[ThreadNode, ThreadConnection] = {}
+        self.connections: dict[ThreadNode, ThreadConnection] = {}  # with a subscription
         self._wake_pipe: tuple[int, int] | None = None  # interrupts the reader
         super().__init__(runtime)
 
@@ -38,7 +38,7 @@ class ThreadListener(SharedReader):
 
     async def listen(self, node: ThreadNode) -> None:
         """Subscribe at this server. StoreError or OutcomeUnknown if that fails."""
-        if node in self._connections:
+        if node in self.connections:
             return
         connection: ThreadConnection | None = node.connect()
         assert connection is not None
@@ -52,8 +52,8 @@ class ThreadListener(SharedReader):
             connection.close()
             raise error_for(node.where, reply)
         with self._mutex:
-            if node not in self._connections:
-                self._connections[node], connection = connection, None
+            if node not in self.connections:
+                self.connections[node], connection = connection, None
                 self._changes += 1
                 self.since = self._runtime.clock()
         self.interrupt_reader()
@@ -71,25 +71,52 @@ class ThreadListener(SharedReader):
 
     @property
     def listening(self) -> bool:
-        return bool(self._connections)
+        return bool(self.connections)
 
     def listens_at(self, node: ThreadNode) -> bool:
-        return node in self._connections
+        return node in self.connections
 
-    async def read(self, reader: Waiter, timeout: float) -> None:
-        end = self._runtime.clock() + timeout
-        while True:
-            # First, or a wake-up between the check and the poll would be missed.
-            poll = self._poll if self._polled == self._changes else self._make_poll()
-            rest = end - self._runtime.clock()
-            if reader.woken or rest <= 0:
-                return
-            for fd, _ in poll.poll(rest * 1000):
-                node = self._by_fd.get(fd)
-                if node is not None:
-                    self._receive_from(node)
-                elif self._wake_pipe is not None:
-                    os.read(self._wake_pipe[0], 64)
+    def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
+        """Wait for a wake-up of this ticket; None when the time is over."""
+        clock, me = self._runtime.clock, Waiter(ticket)
+        end = clock() + timeout
+        try:
+            self.start_waiting(me)
+            poll = self._poll
+            while not me.woken:
+                if self._polled != self._changes:
+                    poll = self._make_poll()
+                    continue  # a wake-up between the check and this would be missed
+                left = end - clock()
+                if left <= 0:
+                    break
+                if self._reader is not me:
+                    self._wait_for_reader(me, left)
+                    continue
+                for fd, _ in poll.poll(left * 1000):
+                    reached = self._by_fd.get(fd)
+                    if reached is None:
+                        self._drain_pipe()
+                    elif (pushed := self._receive_from(reached, ticket)) is not None:
+                        return pushed
+            return self.take(me)
+        finally:
+            self.stop_waiting(me)
+
+    def _drain_pipe(self) -> None:
+        if self._wake_pipe is not None:
+            os.read(self._wake_pipe[0], 64)
+
+    def _wait_for_reader(self, waiter: Waiter, timeout: float) -> None:
+        """Wait at most this long until this waiter is woken by the reader, or becomes the reader. May return early."""
+        event: Any = waiter.event
+        if event is None:
+            event = waiter.event = self._runtime.event()
+        if not waiter.woken:
+            event.block(timeout)
+            event.clear()
+        if self._reader is not waiter:
+            self._stand_in(waiter)
 
     def _make_poll(self) -> Any:
         """Make the poll object of the reader, for the subscriptions that there are now."""
@@ -97,7 +124,7 @@ class ThreadListener(SharedReader):
 
         self._polled = self._changes  # first: a change during the next lines makes it again
         self._poll = poll()
-        self._by_fd = {connection.sock.fileno(): node for node, connection in list(self._connections.items())}
+        self._by_fd = {connection.sock.fileno(): node for node, connection in list(self.connections.items())}
         for fd in self._by_fd:
             self._poll.register(fd, POLLIN)
         if self._wake_pipe is None:
@@ -107,32 +134,55 @@ class ThreadListener(SharedReader):
         self._poll.register(self._wake_pipe[0], POLLIN)
         return self._poll
 
-    def _receive_from(self, node: ThreadNode) -> None:
-        """Deliver the wake-ups from this server. If it has closed the connection, wake all waiters."""
-        connection = self._connections.get(node)
-        if connection is None:
-            return
-        try:
-            while True:
+    def _receive_from(self, node: ThreadNode, own: str = "") -> Pushed | None:
+        """`_read` what this server has sent."""
+        connection = self.connections.get(node)
+        while connection is not None:
+            try:
                 try:
-                    data = connection.recv(CHUNK)
+                    data = connection.recv(USUAL)
                 except SLOW:
-                    data = connection.wait(CHUNK)
-                if not data:
-                    raise EOFError
-                connection.reader.feed(data)
-                while (message := connection.reader.gets()) is not NOT_YET:
-                    found = parse_wakeup(message)
-                    if found is not None:
-                        self.deliver(found)
-                if not getattr(connection.sock, "pending", int)():
-                    return
-        except (OSError, EOFError, ReplyError):
-            self._drop(node)
+                    data = connection.wait(USUAL)
+            except OSError:
+                data = b""
+            if connection.pending is None or not data:
+                return self._read(node, connection, data, own)
+            self._read(node, connection, data)
+            if not connection.pending():  # of TLS: `poll` does not show what it has read already
+                break
+        return None
+
+    def _read(self, node: ThreadNode, connection: ThreadConnection, data: bytes, own: str = "") -> Pushed | None:
+        """Deliver the wake-ups in these bytes. If the only one is for the ticket `own`, which its reader waits for,
+        return it instead. If the server has closed the connection, wake all waiters."""
+        gets = connection.gets
+        try:
+            if not data:
+                raise EOFError
+            connection.feed(data)
+            message = gets()
+            while message is not NOT_YET:
+                found = parse_wakeup(message)
+                message = gets()
+                if found is None:
+                    continue
+                if found[0] == own and message is NOT_YET:
+                    with self._mutex:
+                        fence = found[2]
+                        if fence and self._taken.get(own) != fence:
+                            self._wakeups.pop(own, None)
+                            self._note_taken(own, fence)
+                            return found
+                own = ""  # the last one counts
+                self.deliver(found)
+        except (EOFError, ReplyError):
+            if self.connections.get(node) is connection:
+                self._drop(node)
+        return None
 
     def _drop(self, node: ThreadNode) -> None:
         with self._mutex:
-            connection = self._connections.pop(node, None)
+            connection = self.connections.pop(node, None)
             self._changes += 1
             self.breaks += 1
         if connection is not None:
@@ -141,7 +191,7 @@ class ThreadListener(SharedReader):
 
     def drain(self) -> None:
         """Deliver what has arrived, without waiting, unless a waiter reads anyway."""
-        if not self._connections:
+        if not self.connections:
             return
         from select import POLLIN, poll
 
@@ -149,7 +199,7 @@ class ThreadListener(SharedReader):
         try:
             self.start_waiting(me)
             if self._reader is me:
-                for node, connection in list(self._connections.items()):
+                for node, connection in list(self.connections.items()):
                     one = poll()
                     one.register(connection.sock, POLLIN)
                     if one.poll(0):
@@ -159,17 +209,17 @@ class ThreadListener(SharedReader):
 
     def forget(self, channel: str) -> None:
         """After a fork: the sockets belong to the parent, and must not count as subscribers when it has ended."""
-        for connection in self._connections.values():
+        for connection in self.connections.values():
             detach_socket(connection.sock.fileno())
         for fd in self._wake_pipe or ():
             os.close(fd)
         self._wake_pipe = None
-        self._connections.clear()
+        self.connections.clear()
         self._channel = channel
         self.clear()
 
     async def close(self) -> None:
-        for node in list(self._connections):
+        for node in list(self.connections):
             self._drop(node)
         with self._mutex:
             wake_pipe, self._wake_pipe = self._wake_pipe, None

@@ -23,6 +23,7 @@ from ...errors import LockError
 from ..base import OutcomeUnknown
 from . import encoding
 from .encoding import pack, pack_args
+from .errors import Garbage
 from .lua_scripts import load
 from .send_and_redirect import RoutedCommand
 
@@ -35,7 +36,7 @@ LIST_NAMES = load("write_busy_names.lua")
 
 LOCK, POOL = "l", "p"
 LASTS = encoding.IDLE / 1e6  # seconds for which a member counts after the end of the lease
-GRACE = 2.0  # seconds after the end of a hold or a wait until the member is removed: it may go on in a moment
+GRACE = 2.0  # seconds after a hold was last seen, or a wait has ended, until the member is removed: it may go on
 MESSAGE = 500  # members
 PAGE = 10_000  # members, or keys of a scan
 SCANNED = 1000  # keys that the server looks at for one page of a scan
@@ -50,13 +51,11 @@ class Name(NamedTuple):
     name: str
 
 
-class _Member(NamedTuple):
-    until: float  # it counts; by the client's clock
-    busy_until: float  # this client holds it or waits for it, as far as is known
-
-
 class NameIndex:
     """The members of one client in the index."""
+
+    _missing: bool  # something that is held could not be written, or was removed
+    _kept_at: float
 
     def __init__(self, backend: RedisBackend) -> None:
         self._backend = backend
@@ -66,20 +65,25 @@ class NameIndex:
 
     async def keep(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
         """Let these be listed, each with the seconds of its lease, and no others of this client but what it waits for.
-        Raises nothing: the next round tries again."""
+        The same mapping as the last time is not read again. Raises nothing: the next round tries again."""
         clock = self._backend.runtime.clock()
         put: list[tuple[tuple[str, str], float]] = []
         with self._mutex:
-            members = self._members
+            missing, end = self._missing, self._kept_at + GRACE
+            self._missing, self._kept_at = False, clock
             for kind, names in ((LOCK, locks), (POOL, pools)):
-                for name, lease in names.items():
-                    key = kind, name
-                    known = members.get(key)
-                    if known is None or known.until < clock + lease + LASTS / 2:
-                        put.append((key, lease))
-                        known = _Member(clock, clock)
-                    members[key] = _Member(known.until, max(known.busy_until, clock + GRACE))
-            drop = [key for key, known in members.items() if known.busy_until <= clock]
+                before, self._held[kind] = self._held[kind], names
+                for name in before if names is not before else ():
+                    if name not in names:
+                        self._ends[kind, name] = max(self._ends.get((kind, name), 0.0), end)
+                if names is not before or missing:
+                    until, old = self._listed[kind].get, clock + LASTS / 2
+                    put += [((kind, name), lease) for name, lease in names.items() if until(name, 0.0) < old + lease]
+            over = [key for key, end in self._ends.items() if end <= clock]
+            drop = [(kind, name) for kind, name in over if name not in self._held[kind]]
+            for key in over if len(drop) < len(over) else ():
+                if key[1] in self._held[key[0]]:
+                    del self._ends[key]  # it goes on, and has another end
         if put or drop:
             await self._write(put, drop)
 
@@ -87,9 +91,9 @@ class NameIndex:
         """Let this be listed while this client waits for it, for this long at most."""
         clock = self._backend.runtime.clock()
         with self._mutex:
-            known = self._members.get((kind, name)) or _Member(clock, clock)
-            self._members[kind, name] = _Member(known.until, max(known.busy_until, clock + seconds + GRACE))
-        if known.until < clock + LASTS / 2:
+            self._ends[kind, name] = max(self._ends.get((kind, name), 0.0), clock + seconds + GRACE)
+            until = self._listed[kind].get(name, 0.0)
+        if until < clock + LASTS / 2:
             await self._write([((kind, name), 0.0)], ())
 
     async def put_ownerless(self, kind: str, name: str, lease: float) -> None:
@@ -98,33 +102,43 @@ class NameIndex:
 
     async def clear(self) -> None:
         """Remove all members of this client: it is closed."""
-        if self._members:
-            await self._write((), list(self._members))
+        keys = [(kind, name) for kind, names in self._listed.items() for name in names]
+        if keys:
+            await self._write((), keys)
 
     def forget(self) -> None:
         """Know of no members: they belong to the parent process."""
         self._mutex = self._backend.runtime.mutex()
         self._client = os.urandom(6).hex()
-        self._members: dict[tuple[str, str], _Member] = {}
+        # By kind and name: until when a member counts, by the client's clock; 0.0: perhaps it is not there.
+        self._listed: dict[str, dict[str, float]] = {LOCK: {}, POOL: {}}
+        self._held: dict[str, Mapping[str, float]] = {LOCK: {}, POOL: {}}  # what `keep` was called with, at _kept_at
+        self._ends: dict[tuple[str, str], float] = {}  # when to remove what is not held any more, or only waited for
+        self._missing, self._kept_at = False, 0.0
 
     async def _write(self, put: Sequence[tuple[tuple[str, str], float]], drop: Sequence[tuple[str, str]]) -> None:
         clock, client = self._backend.runtime.clock(), self._client
         for first in range(0, max(len(put), len(drop)), MESSAGE):
             some, others = put[first : first + MESSAGE], drop[first : first + MESSAGE]
-            pairs = [self._pair(*key, client, lease) for key, lease in some]
-            if not await self._send(pairs, [self._member(*key, client) for key in others]):
-                return
             with self._mutex:
-                for key, lease in some:
-                    if key in self._members:
-                        self._members[key] = self._members[key]._replace(until=clock + lease + LASTS)
-                for key in others:
-                    known = self._members.get(key)
-                    if known is not None:  # else it was forgotten meanwhile
-                        if known.busy_until <= clock:
-                            del self._members[key]
-                        else:
-                            self._members[key] = known._replace(until=clock)  # it began again: list it again
+                for (kind, name), _ in some:
+                    self._listed[kind].setdefault(name, 0.0)  # or a write that seems to fail would leave it forever
+            pairs = [self._pair(*key, client, lease) for key, lease in some]
+            written = await self._send(pairs, [self._member(*key, client) for key in others])
+            with self._mutex:
+                if client != self._client:
+                    return  # it was forgotten meanwhile
+                if not written:
+                    self._missing = True
+                    return
+                for (kind, name), lease in some:
+                    self._listed[kind][name] = clock + lease + LASTS
+                for kind, name in others:
+                    self._listed[kind].pop(name, None)
+                    if self._ends.get((kind, name), 0.0) <= clock:
+                        self._ends.pop((kind, name), None)
+                    if name in self._held[kind]:
+                        self._missing = True  # it began again: list it again
 
     def _pair(self, kind: str, name: str, client: str, lease: float) -> tuple[int, str]:
         return int(lease + LASTS), self._member(kind, name, client)
@@ -146,12 +160,15 @@ class NameIndex:
     # -- reading
 
     async def read(self) -> list[Name]:
-        """Return the names that are in the index, each once."""
+        """Return the names that are in the index, each once; all names if another program has overwritten it."""
         found: set[Name] = set()
         first = 0
         while True:
             words = pack("ZRANGE", BUSY, first, first + PAGE - 1)
-            members = (await self._backend._read(RoutedCommand(SLOT, words)))[0]
+            try:
+                members = (await self._backend._read(RoutedCommand(SLOT, words)))[0]
+            except Garbage:  # of another type; the next client that writes it makes it again
+                return await self.scan()
             for member in members:
                 parts = member.decode("utf-8", "replace").split("\x1f")
                 if len(parts) == 4:

@@ -239,7 +239,10 @@ async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
     await request(pack("DEL", *keys), 1)
     reply = (await request(pack("ZRANGE", busy_name_index.BUSY, 0, 0), 1))[0]
     if isinstance(reply, Exception):
-        wrong.append(str(errors.refusal(where, reply)))
+        bad = errors.refusal(where, reply)
+        index = f"{busy_name_index.BUSY}, the index of busy names, was overwritten by another program"
+        cure = "Until a client writes it again, within a second of its next hold, ls reads all keys."
+        wrong.append(f"{index}. {cure}" if isinstance(bad, errors.Garbage) else str(bad))
     return wrong
 
 

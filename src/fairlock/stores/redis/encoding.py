@@ -13,6 +13,7 @@ from ...rules.locks import (
     ASKED,
     Acquire,
     Command,
+    Detach,
     Done,
     Entry,
     Granted,
@@ -23,6 +24,7 @@ from ...rules.locks import (
     Refused,
     Release,
     Released,
+    Renew,
     Reply,
     Revoked,
     Tombstone,
@@ -120,8 +122,10 @@ def _arg(field: Any) -> str:
 
 def decode_step(raw: Any, command: Command) -> tuple[Reply, bool]:
     """Decode the reply of the step to this command. Return also whether the fast scripts do not work next."""
-    if type(raw) is int:  # from the parts that it shares with these
-        if type(command) is Acquire:
+    if type(raw) is int:
+        if type(command) is Renew or type(command) is Detach:
+            return _new(Granted, (command[1], raw, None)), False
+        if type(command) is Acquire:  # from the parts that it shares with these
             return _new(Granted, (raw, command[3], None)), False
         return RELEASED, raw != 1
     if type(raw[0]) is int:

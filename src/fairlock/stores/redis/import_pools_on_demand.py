@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,12 +10,8 @@ if TYPE_CHECKING:
 
 
 class LazyPools:
-    _pools: RedisPools | None = None
-
-    @property
+    @cached_property
     def pools(self) -> RedisPools:
-        if self._pools is None:
-            from .pool_items import RedisPools
+        from .pool_items import RedisPools
 
-            self._pools = RedisPools(self)
-        return self._pools
+        return RedisPools(self)

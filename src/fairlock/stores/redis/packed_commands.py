@@ -19,11 +19,13 @@ USUAL = 32  # characters of a ticket
 LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
 
 _tails: dict[tuple[Any, ...], bytes] = {}
-_step_parts: dict[tuple[Any, ...], tuple[bytes, bytes, bytes]] = {}
 
 
 class PackedCommands:
-    __slots__ = ("_acquire", "_release", "_steps", "contended", "keys", "last", "packed_key", "slot")
+    __slots__ = (
+        "_acquire", "_last_step", "_release", "_release_step", "_steps", "contended", "keys", "last", "packed_key",
+        "slot",
+    )  # fmt: skip
 
     def __init__(self, namespace: str, name: str) -> None:
         self.keys = encoding.keys(namespace, name)
@@ -35,6 +37,8 @@ class PackedCommands:
         """The fields of the last Acquire behind its ticket, and these packed for fast_acquire.lua; b'': not possible.
         Read it once: another thread may replace it."""
         self._steps = pack_args("EVALSHA", STEP.sha, len(self.keys), *self.keys)
+        self._last_step: tuple[tuple[Any, ...], bytes, bytes] = (), b"", b""  # the same for the step, around the ticket
+        self._release_step = b"*%d\r\n%b%b$%d\r\n" % (8 + len(self.keys), self._steps, pack_args("release"), USUAL)
         self.packed_key = pack_args(self.keys[0])
         self.contended = False  # others want it, too: send the full step first
 
@@ -73,29 +77,30 @@ class PackedCommands:
 
     def pack_step(self, command: Command) -> bytes:
         """Pack this command for the full step."""
-        size = 3 + len(self.keys)
         if type(command) is Acquire:
-            parts = _step_parts.get(command[1:])
-            if parts is None:
-                if len(_step_parts) >= KNOWN:
-                    _step_parts.clear()
-                parts = _step_parts[command[1:]] = (
-                    pack_args("acquire", encoding.options(command)), encoding.amounts(command, command.block),
-                    encoding.texts(command),
-                )  # fmt: skip
-            begin, amounts, texts = parts
-            own = encoding.sized(command[0].encode())
-            return b"*%d\r\n%b%b$%d\r\n%b%b%b\r\n" % (
-                size + 3, self._steps, begin, len(amounts) + len(own) + len(texts), amounts, own, texts
-            )  # fmt: skip
-        if type(command) is Release and command[3] is None:
+            ticket = command[0].encode()
+            if len(ticket) == USUAL:
+                fields, before, after = self._last_step
+                if command[1:] != fields:
+                    before, after = self._keep_step(command)
+                return b"%b%b%b" % (before, ticket, after)
+        elif type(command) is Release and not command[1] and command[3] is None:
             ticket, number = command[0].encode(), command[2]
-            fence = b"" if number is None else b"%d" % number
-            return b"*%d\r\n%b$7\r\nrelease\r\n$%d\r\n%b\r\n$1\r\n%d\r\n$%d\r\n%b\r\n$0\r\n\r\n" % (
-                size + 5, self._steps, len(ticket), ticket, command[1], len(fence), fence
-            )  # fmt: skip
+            if len(ticket) == USUAL and number is not None and LEAST <= number <= MOST:
+                return b"%b%b\r\n$1\r\n0\r\n$16\r\n%d\r\n$0\r\n\r\n" % (self._release_step, ticket, number)
         words = encoding.message_args(command)
-        return b"*%d\r\n%b%b" % (size + len(words), self._steps, pack_args(*words))
+        return b"*%d\r\n%b%b" % (3 + len(self.keys) + len(words), self._steps, pack_args(*words))
+
+    def _keep_step(self, command: Acquire) -> tuple[bytes, bytes]:
+        """Pack this command as far as it is the same for every usual ticket: what is before the ticket and after it."""
+        before = encoding.amounts(command, command.block) + encoding.sized(bytes(USUAL))[:-USUAL]
+        after = encoding.texts(command)
+        words = pack_args("acquire", encoding.options(command))
+        size = len(before) + USUAL + len(after)
+        before = b"*%d\r\n%b%b$%d\r\n%b" % (6 + len(self.keys), self._steps, words, size, before)
+        after += b"\r\n"
+        self._last_step = command[1:], before, after
+        return before, after
 
 
 def begin_evalsha(script: Script, keys: list[str], more: int, *args: str) -> bytes:

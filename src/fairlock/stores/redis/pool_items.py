@@ -96,6 +96,7 @@ class RedisPools(PoolLooks):
         self._backend = backend
         self._namespace: str = backend.namespace if namespace is None else namespace
         self.known: dict[str, PackedOrders] = {}  # by the name of the pool
+        self._clock, self._only_node, self._nowait = backend._clock, backend._only_node, backend._nowait
 
     async def call(self, pool: str, order: Order, again: bool = False) -> PoolAnswer:
         """`again`: the first try met a damaged item, which has been set apart."""
@@ -158,15 +159,16 @@ class RedisPools(PoolLooks):
 
         What a server reports about itself is left to the dispatcher, and so to `call`.
         """
-        backend = self._backend
         one = self.known.get(pool)
-        if one is None or not backend._nowait:
+        if one is None or not self._nowait:
             return None
-        at = backend._clock()
-        try:
-            node = backend._node_of(one.slot)
-        except LookupError:
-            return None
+        clock, node = self._clock, self._only_node
+        at = clock()
+        if node is None:
+            try:
+                node = self._backend._node_of(one.slot)
+            except LookupError:
+                return None
         payload = None if one.contended else one.pack_fast(order)
         if payload is None:
             return self._step_nowait(one, node, order, at)
@@ -174,21 +176,19 @@ class RedisPools(PoolLooks):
         try:
             if type(found) is bytes:
                 mine, _, body = found.partition(b"\0")
-                return new(PoolAnswer, (  # type: ignore[no-any-return]
-                    new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode())), at, False
-                ))  # fmt: skip
-            if found is NOT_YET:
+                reply = new(Taken, (int(mine[:16]), order[1], body.decode(), mine[17:].decode()))
+            elif type(found) is int:
+                reply = ENDED.get(type(order[1])) or Touched(found)
+            else:
+                if found is None:
+                    one.contended = True  # or the step is not a simple one
+                    return self._step_nowait(one, node, order, at)
+                if found is not NOT_YET:
+                    errors.raise_if_begun(found)
                 return None
-            if type(found) is ReplyError:
-                errors.raise_if_begun(found)
-                return None
-            answer = _read(order, found, at)
         except errors.UNREADABLE as bad:
             raise self._damage(pool, bad) from None
-        if answer is None:
-            one.contended = True  # or the step is not a simple one
-            return self._step_nowait(one, node, order, at)
-        return answer
+        return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
 
     def _step_nowait(self, one: PackedOrders, node: Any, order: Order, at: float) -> PoolAnswer | None:
         """The same with the full step, as for contended locks. OutcomeUnknown also if an item that it met is damaged:

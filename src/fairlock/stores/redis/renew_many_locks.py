@@ -18,8 +18,8 @@ from .send_and_redirect import Dispatcher
 from .send_many_renewals import MESSAGE, BatchScript, Packer, Step, send_many
 from .topology import Topology
 
+PLAIN = b"$5\r\nrenew\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$0\r\n\r\n$0\r\n\r\n"  # a Renew with a ticket and a fence, packed
 BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 1 + len(Renew._fields))
-PLAIN_RENEWAL = Packer(lambda ticket, fence: encoding.message_args(Renew(ticket, fence)))
 
 
 class BatchedRenewals(Backend):
@@ -42,30 +42,33 @@ class BatchedRenewals(Backend):
         if len(calls) == 1 or not all(type(command) is Renew for _, command in calls):
             return await super().call_many(calls)
         at = self.runtime.clock()
-        steps = [self._renewal(name, command) for name, command in calls]
+        steps = [self._renewal(name, command) for name, command in calls]  # type: ignore[arg-type]
         replies = await send_many(self, BATCH_STEP, steps)  # type: ignore[arg-type]
-        outcomes = [self._read_renewal(name, raw, at) for (name, _), raw in zip(calls, replies, strict=True)]
+        outcomes = [self._read_renewal(*call, raw, at) for call, raw in zip(calls, replies, strict=True)]
         return await fill_gaps(self.call, calls, outcomes)
 
-    def _renewal(self, name: str, command: Command) -> Step:
+    def _renewal(self, name: str, command: Renew) -> Step:
         """Return the renewal as a step. The keys are not remembered: a client may have many more names than KNOWN."""
         keys = self._pack_keys(encoding.tag("", name).encode())
-        if type(command) is Renew and command.fence and command[2:] == (None, None):
-            args = PLAIN_RENEWAL.pack(command.ticket.encode(), b"%d" % command.fence)
+        text, fence, weight, lease = command
+        if fence is not None and weight is None and lease is None:  # the usual one, packed at once
+            ticket, number = text.encode(), b"%d" % fence
+            args = PLAIN % (len(ticket), ticket, len(number), number)
         else:
             args = pack_args(*encoding.message_args(command))
         return Step(key_slot(encoding.keys(self.namespace, name)[0].encode()) if self.topology.many else 0, keys, args)
 
-    def _read_renewal(self, name: str, raw: Any, at: float) -> Answer | OutcomeUnknown | LockError | None:
+    def _read_renewal(
+        self, name: str, command: Command, raw: Any, at: float
+    ) -> Answer | OutcomeUnknown | LockError | None:
         """Return the answer in this reply; None if there is none."""
-        if type(raw) is not list:
+        if type(raw) is not int and type(raw) is not list:
             return raw  # type: ignore[no-any-return]
         try:
-            contended = raw.pop() != b"1"
-            answer = Answer(encoding.decode_reply(raw), at)
+            reply, contended = encoding.decode_step(raw, command)
         except errors.UNREADABLE:
             return None
         commands = self._commands.get(name)
         if commands is not None:
             commands.contended = contended
-        return answer
+        return Answer(reply, at)

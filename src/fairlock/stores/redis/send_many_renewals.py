@@ -40,30 +40,20 @@ class Step(NamedTuple):
 
 
 class Packer:
-    """Packs arguments of which only some parts change: for each length of these parts the rest is packed once."""
+    """Packs arguments of which only one part changes: for each length of that part the rest is packed once."""
 
-    def __init__(self, words: Callable[..., Iterable[str | bytes | int]]) -> None:
-        """`words` returns the arguments for these parts. No part may be changed by it."""
+    def __init__(self, words: Callable[[str], Iterable[str | bytes | int]]) -> None:
+        """`words` returns the arguments with this part, which is not changed by it."""
         self._words = words
-        self._between: dict[tuple[int, ...], list[bytes]] = {}
+        self._around: dict[int, list[bytes]] = {}
 
-    def pack(self, *parts: bytes) -> bytes:
-        """Pack the arguments. The parts occur in them in this order, again and again."""
-        sizes = tuple(map(len, parts))
-        between = self._between.get(sizes)
-        if between is None:
-            between = self._between[sizes] = self._split(sizes)
-        if len(parts) == 1:
-            return parts[0].join(between)
-        return b"".join([word for pair in zip(between, (*parts, b""), strict=True) for word in pair])
-
-    def _split(self, sizes: tuple[int, ...]) -> list[bytes]:
-        """Pack placeholders of these sizes, and return what lies between them."""
-        import re
-
-        marks = [chr(1 + number) * size for number, size in enumerate(sizes)]
-        pattern = "|".join(f"{mark[0]}{{{len(mark)}}}" for mark in marks)
-        return re.split(pattern.encode(), pack_args(*self._words(*marks)))
+    def pack(self, part: bytes) -> bytes:
+        size = len(part)
+        around = self._around.get(size)
+        if around is None:
+            mark = "\x01" * size
+            around = self._around[size] = pack_args(*self._words(mark)).split(mark.encode())
+        return part.join(around)
 
 
 class BatchScript:
@@ -159,7 +149,7 @@ async def _request(
             found.append([reply] * len(steps))
         else:
             results = reply if len(steps) > 1 else [reply]
-            found.append([few if few is not None and type(one) is list else one for one in results])
+            found.append(results if few is None else [one if type(one) is ReplyError else few for one in results])
     return found
 
 

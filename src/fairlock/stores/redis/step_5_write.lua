@@ -4,7 +4,7 @@
 -- KEYS     as in step_1_read.lua
 -- ARGV     as in step_4_command.lua
 -- Returns  the reply: its name in lower case, its fields, and '1' if fast_acquire.lua and fast_release.lua work next,
---          else '0'
+--          else '0'. To a Renew or Detach with a fence that is granted while they work next: only the lease
 --
 -- Publishes 'ticket place fence' to the listener of every waiter with a new, unconfirmed grant, and 'ticket 0 0' to
 -- every dropped client and to the head of the queue if it must poll at another time than its last reply named.
@@ -108,6 +108,9 @@ if queue_size > 0 and (end_changed or (detached_before and detached > 0)) then
         and (end_changed or first.ticket ~= head_before) then
         call('PUBLISH', LISTENERS .. first.listener, first.ticket .. ' 0 0')
     end
+end
+if alone == '1' and expected_fence and reply[1] == 'granted' then
+    return reply[3]
 end
 reply[#reply + 1] = alone
 return reply

@@ -8,6 +8,7 @@ handles its failures; the listeners receive the wake-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from redis.crc import key_slot
@@ -62,6 +63,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self._node_of = topology.node
         self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
         self._nowait = runtime.blocking and not min_replicas
+        self.wait_briefly = self.listeners.wait_for if runtime.blocking else None
         self._commands: dict[str, PackedCommands] = {}
         self.skew, self.may_duplicate = Backend.skew, Backend.may_duplicate  # found sooner here than in the class
         self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
@@ -165,11 +167,11 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
             pushed = await self._wait(ticket, max(end - self.runtime.clock(), 0.0))
         return pushed
 
-    def _wait(self, ticket: str, timeout: float) -> Coroutine[Any, Any, Pushed | None]:
+    async def _wait(self, ticket: str, timeout: float) -> Pushed | None:
         listeners: Any = self.listeners
         if self.runtime.blocking:
             return listeners.wait_for(ticket, timeout)  # type: ignore[no-any-return]
-        return listeners.wait(ticket, self.runtime.event(), timeout)  # type: ignore[no-any-return]
+        return await listeners.wait(ticket, self.runtime.event(), timeout)  # type: ignore[no-any-return]
 
     def notify_reset(self, call: Callable[[], None]) -> None:
         self._share.on_reset = call
@@ -196,7 +198,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                 for node in self.topology.nodes():
                     await self.listeners.listen(node)
             else:
-                names = list(locks) if many else list(locks)[:1]  # any name leads to the only server
+                names = locks if many else islice(locks, 1)  # any name leads to the only server
                 targets: list[Any] = [self.commands_for(name) for name in names]
                 targets += [self.pools.commands_for(name) for name in pools if many or not targets]
                 for commands in targets if many else targets[:1]:

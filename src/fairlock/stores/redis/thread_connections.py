@@ -35,7 +35,7 @@ SLOW = (BlockingIOError, TimeoutError)  # raised at the end of a tick, without T
 class ThreadConnection:
     """A connection that redis-py has made, with direct access to its socket."""
 
-    __slots__ = ("connection", "reader", "recv", "send", "sock", "timeout")
+    __slots__ = ("connection", "feed", "gets", "pending", "recv", "send", "sock", "timeout")
 
     def __init__(self, connection: Any, timeout: float) -> None:
         self.connection = connection  # kept: its socket is closed when it is forgotten
@@ -43,11 +43,13 @@ class ThreadConnection:
         self.timeout = timeout
         self.send = set_timeouts(sock, timeout, min(timeout, TICK))
         self.recv = sock.recv
-        self.reader = reader()
+        self.pending = getattr(sock, "pending", None)  # of TLS: how much it has read already
+        own = reader()
+        self.feed, self.gets = own.feed, own.gets
 
     def read(self) -> Any:
         """Read the next reply. Raises what the socket raises, and EOFError at its end."""
-        gets = self.reader.gets
+        gets = self.gets
         found = gets()
         while found is NOT_YET:
             try:
@@ -56,7 +58,7 @@ class ThreadConnection:
                 data = self.wait(CHUNK)
             if not data:
                 raise EOFError
-            self.reader.feed(data)
+            self.feed(data)
             found = gets()
         return found
 
@@ -102,7 +104,7 @@ class ThreadNode:
             if found[-2:] != END or found[:1] not in PLAIN:
                 if not found:
                     raise EOFError
-                connection.reader.feed(found)
+                connection.feed(found)
                 whole = connection.read()  # in pieces, perhaps
                 found = b":%d\r\n" % whole if type(whole) is int else b"_\r\n" if whole is None else b""
         except BaseException as error:
@@ -112,25 +114,32 @@ class ThreadNode:
             self._wake_next()
         return found
 
-    def request_one(self, payload: bytes) -> Any:
-        """Send one command without waiting for a connection, and return its reply. NOT_YET: nothing was sent."""
+    def request_one(self, payload: bytes, pings: bool = False) -> Any:
+        """Send one command without waiting for a connection, and return its reply. NOT_YET: nothing was sent.
+
+        pings: there is a PING before it, whose reply is ignored.
+        """
         try:
             connection = self._free.pop()
         except IndexError:
             return NOT_YET
         try:
-            connection.send(payload)
+            send, recv, gets = connection.send, connection.recv, connection.gets
+            send(payload)
             try:
-                data = connection.recv(SMALL)
+                data = recv(SMALL)
             except SLOW:
                 data = connection.wait(SMALL)
             if not data:
                 raise EOFError
-            reader = connection.reader
-            reader.feed(data)
-            found = reader.gets()
+            connection.feed(data)
+            found = gets()
+            if pings and found is not NOT_YET:
+                pings, found = False, gets()
             if found is NOT_YET:
                 found = connection.read()
+                if pings:
+                    found = connection.read()
         except BaseException as error:
             raise self._broken(connection, error) from None
         self._free.append(connection)
@@ -155,7 +164,7 @@ class ThreadNode:
         found: list[Any] = []
         try:
             connection.send(payload)
-            feed, gets = connection.reader.feed, connection.reader.gets
+            feed, gets = connection.feed, connection.gets
             size = USUAL if replies < 4 else CHUNK  # each read may wait for the other threads of the interpreter
             while len(found) < replies:
                 try:

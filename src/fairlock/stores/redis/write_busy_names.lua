@@ -10,7 +10,10 @@
 
 local call, dropped = redis.call, tonumber(ARGV[1])
 local now = call('TIME')[1]
-call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+local swept = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+if type(swept) == 'table' then -- of another type: another program has written it
+    call('DEL', KEYS[1])
+end
 for n = 2, dropped + 1 do
     call('ZREM', KEYS[1], ARGV[n])
 end

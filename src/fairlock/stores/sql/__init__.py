@@ -7,7 +7,7 @@ from ..cas import CasBackend
 from ..shared_connections import Share
 from .executor import Executor
 from .store import SqlStore, ThreadSqlStore
-from .url import read
+from .url import DRIVERS, read
 
 __all__ = ["SqlStore", "open_sql"]
 
@@ -17,7 +17,16 @@ def open_sql(target: object, runtime: Runtime, namespace: str, options: dict[str
     kind = ThreadSqlStore if runtime.blocking else SqlStore
     key = ("sql", target, tuple(sorted(options.items())))
     share = Share(runtime, key, lambda: _connections(target, runtime, options))
-    return CasBackend(kind(share, runtime), runtime, namespace)
+    backend = CasBackend(kind(share, runtime), runtime, namespace)
+    if not runtime.blocking and isinstance(target, str) and _has_driver_for_threads(target):
+        backend.open_blocking = lambda other: open_sql(target, other, namespace, options)
+    return backend
+
+
+def _has_driver_for_threads(url: str) -> bool:
+    """Return True if this URL for tasks names no driver, or one that is for threads, too."""
+    scheme, _, driver = url.partition("://")[0].partition("+")
+    return driver in ("", DRIVERS[scheme][0])
 
 
 def _connections(target: object, runtime: Runtime, options: dict[str, Any]) -> Executor:

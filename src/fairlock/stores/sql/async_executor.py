@@ -4,6 +4,10 @@ There may be thousands of tasks, and there are few connections. The tasks wait f
 as long as replies arrive: a crowd is no sign of a server that hangs. (The pool of SQLAlchemy fails each of them after
 the same time, however busy the server is.) A statement that may wait for a locked row leaves the last free connection
 to one that does not, and is passed by it.
+
+A further connection is opened only if a task has waited for PATIENCE: most statements are answered much sooner, and a
+connection costs as much as fifty of them. Those that are open are kept beside the pool of SQLAlchemy: to take one from
+there is a third of the cost of a statement, and a forgotten client could not give back a lent one.
 """
 
 import asyncio
@@ -20,19 +24,33 @@ from .executor import Executor, Result
 from .schema import Statement
 from .url import CONNECTIONS, RESERVED, Address
 
+PATIENCE = 0.03  # seconds
+
+
+class _Turn:
+    """A task that waits for a connection."""
+
+    __slots__ = ("come", "spared")
+
+    def __init__(self, spared: int) -> None:
+        self.spared = spared  # how many connections it leaves to others
+        self.come: asyncio.Future[bool]  # True: it may go on. False: it has waited for some time
+
 
 class AsyncExecutor(Executor):
-    _kept: Any = None
-
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        self._free = CONNECTIONS
-        self._queue: deque[tuple[asyncio.Future[None], int]] = deque()  # with how many connections it leaves to others
+        self._start()
         self._replies = 0
+
+    def _start(self) -> None:
+        self._free = CONNECTIONS
+        self._most = 2  # connections that are used at the same time
+        self._queue: deque[_Turn] = deque()
 
     async def run(self, statement: Statement, values: dict[str, Any]) -> Result:
         spared = RESERVED if statement.may_wait else 0
-        if self._free > spared:
+        if self._has_room(spared):
             self._free -= 1
         else:
             await self._wait_for_a_connection(spared)
@@ -44,39 +62,51 @@ class AsyncExecutor(Executor):
             self._replies += 1
             raise
         finally:
-            self._next()
+            self._free += 1
+            if self._queue:
+                self._next()
+
+    def _has_room(self, spared: int) -> bool:
+        return self._free > spared and CONNECTIONS - self._free < self._most
 
     async def _wait_for_a_connection(self, spared: int) -> None:
         """Wait until it is this task's turn. StoreError if no task got a reply for as long as a reply may take."""
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append((mine, spared))
+        loop = asyncio.get_running_loop()
+        me = _Turn(spared)
+        self._queue.append(me)
+        before, seconds, waited = self._replies, PATIENCE, False
         try:
-            while not mine.done():
-                before = self._replies
-                await asyncio.wait((mine,), timeout=max(left(self._timeout), 0))
-                if not mine.done() and (over() or self._replies == before):
-                    raise errors.cannot_connect(self.dialect, self.where, sa.exc.TimeoutError())
-        except BaseException:
-            if mine.done():
+            while True:
+                me.come = loop.create_future()
                 self._next()
+                alarm = loop.call_later(max(min(seconds, left(self._timeout)), 0), settle, me.come, False)
+                try:
+                    if await me.come:
+                        return
+                finally:
+                    alarm.cancel()
+                if over() or (waited and self._replies == before):
+                    raise errors.cannot_connect(self.dialect, self.where, sa.exc.TimeoutError())
+                self._most = min(self._most + 1, CONNECTIONS)
+                before, seconds, waited = self._replies, self._timeout, True
+        except BaseException:
+            if me in self._queue:
+                self._queue.remove(me)
             else:
-                mine.cancel()
+                self._free += 1  # its turn came in the same moment
+                self._next()
             raise
 
     def _next(self) -> None:
-        """A connection is free: it is the turn of the next task that waits and may use it."""
-        self._free += 1
-        passed: list[tuple[asyncio.Future[None], int]] = []
-        while self._queue and self._free:
-            heir, spared = self._queue.popleft()
-            if heir.done():
-                continue
-            if self._free > spared:
+        """A connection may be free: it is the turn of the next task that waits and may use it."""
+        if not self._has_room(0):
+            return
+        for turn in self._queue:
+            if not turn.come.done() and self._has_room(turn.spared):
                 self._free -= 1
-                heir.set_result(None)
-                break
-            passed.append((heir, spared))
-        self._queue.extendleft(reversed(passed))
+                self._queue.remove(turn)
+                turn.come.set_result(True)
+                return
 
     async def _run(self, statement: Statement, values: dict[str, Any]) -> Result:
         if self._uses_libpq and self._parked and values:
@@ -107,37 +137,28 @@ class AsyncExecutor(Executor):
         return AsyncLibpqExecutor
 
     def _put_back(self, lent: Any, cursor: Any) -> None:
-        """Keep one connection beside the pool: a forgotten client could not give back a lent one, and SQLAlchemy would
-        log an error."""
-        if self._kept is None:
+        if not lent.is_detached:
             lent.detach()
-            self._kept = lent
-        if lent is self._kept:
-            self._parked.append((lent, cursor))
-        else:
-            cursor.close()
-            lent.close()
-
-    def drop_idle(self) -> None:
-        if self._parked:
-            self._kept = None
-        super().drop_idle()
+        self._parked.append((lent, cursor))
 
     def discard(self, lent: Any) -> None:
         """Discard it later if that is possible: the pool would wait for a goodbye here, and log an error if the task is
         cancelled once more meanwhile."""
-        if lent is self._kept:
-            self._kept = None
         if self.engine.dialect.has_terminate:
             asyncio.get_running_loop().call_soon(lent.invalidate)
         else:
             lent.invalidate()
 
     def forked(self) -> None:
-        self._free = CONNECTIONS
-        self._queue.clear()
+        self._start()
         super().forked()
 
     async def close(self) -> None:
         await greenlet_spawn(self.drop_idle)
         self.abandon()
+
+
+def settle(future: "asyncio.Future[bool]", value: bool) -> None:
+    """Give it this result, unless it has one."""
+    if not future.done():
+        future.set_result(value)

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.util import await_only
 
 from ..deadline import left
+from ..task_futures import TaskFuture
 from .libpq_executor import LibpqExecutor, Rows
 from .schema import Statement
 
@@ -24,11 +25,11 @@ class AsyncLibpqExecutor(LibpqExecutor):
         try:
             while True:
                 room = next(steps)
-                ready: asyncio.Future[bool] = loop.create_future()
-                alarm = loop.call_at(end, _settle, ready, False)
-                loop.add_reader(socket, _settle, ready, True)
+                ready: TaskFuture[bool] = TaskFuture(loop=loop)
+                alarm = loop.call_at(end, ready.resume, False)
+                loop.add_reader(socket, ready.resume, True)
                 if room:
-                    loop.add_writer(socket, _settle, ready, True)
+                    loop.add_writer(socket, ready.resume, True)
                 try:
                     if not await ready:
                         raise TimeoutError("no reply in time")
@@ -40,8 +41,3 @@ class AsyncLibpqExecutor(LibpqExecutor):
         except StopIteration as done:
             rows: Rows = done.value
             return rows
-
-
-def _settle(ready: asyncio.Future[bool], value: bool) -> None:
-    if not ready.done():
-        ready.set_result(value)

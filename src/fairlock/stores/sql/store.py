@@ -33,7 +33,8 @@ class SqlStore(SqlRows):
         super().__init__(share, runtime)
         self.skew = self.address.skew
         # A row that shows our grant was read after the write that granted it. But such a grant must be confirmed
-        # within a second or two, and an event loop may be blocked for longer.
+        # within a second or two, and an event loop may be blocked for longer: then a thread must be able to do that
+        # (`open_blocking`).
         self.pushes_grants = runtime.blocking
         self._listener: NotifyListener | None = None
 

@@ -115,8 +115,6 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
         "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "pool_use_lifo": True,
         "pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2, "pool_timeout": timeout,
     }  # fmt: skip
-    if not blocking:
-        settings["max_overflow"] -= 1  # one more is kept beside the pool: see AsyncExecutor
     if scheme == "postgresql":
         settings["use_native_hstore"] = False  # or it queries the server about something that we do not use
     limited = _limited(timeout, blocking, scheme in ORACLE) if blocking or scheme in ORACLE else None

@@ -8,7 +8,7 @@ from ...rules.locks import Wakeup
 from .. import polling
 from ..base import Pushed, Runtime
 from ..polling import Ahead, pool_of, standing
-from ..wakeups import Waiter
+from ..wakeups import Waiter, WakeupInbox
 from .schema import LISTENER, ROW_CHANGED
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ async def listen(
     try:
         listener.start_waiting(me)
         while not me.woken and not listener.listening and (left := end - runtime.clock()) > 0:
-            found = await poll(store, key, ticket, min(left, UNREACHABLE))
+            found = await poll(store, key, ticket, min(left, UNREACHABLE), listener)
             if found is not None:
                 return found
-        # A wake-up that was sent before the process listened is lost. So all are woken when it begins to listen.
+        # A wake-up that was sent before the process listened is lost. So all are woken when it begins to listen, also
+        # those that poll.
         if not me.woken:
             await event.wait(max(end - runtime.clock(), 0))
         return listener.take(me)
@@ -41,9 +42,11 @@ async def listen(
         listener.stop_waiting(me)
 
 
-async def poll(store: "SqlStore", key: str, ticket: str, timeout: float) -> Pushed | None:
+async def poll(
+    store: "SqlStore", key: str, ticket: str, timeout: float, inbox: WakeupInbox | None = None
+) -> Pushed | None:
     look = partial(_look, store, key, ticket)
-    return await polling.poll(store.inbox, store.runtime, ticket, timeout, look, FIRST, NEXT, BEHIND)
+    return await polling.poll(inbox or store.inbox, store.runtime, ticket, timeout, look, FIRST, NEXT, BEHIND)
 
 
 async def _look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed | Ahead | None:

@@ -119,8 +119,16 @@ def settle(
         execute("COMMIT")
         return base
     except BaseException:
-        execute("ROLLBACK")
+        roll_back(execute)
         raise
+
+
+def roll_back(execute: Callable[..., sqlite3.Cursor]) -> None:
+    """End a transaction that has failed. On a full disk SQLite has done so: its complaint must not hide that reason."""
+    try:
+        execute("ROLLBACK")
+    except sqlite3.OperationalError:
+        pass
 
 
 def _known(execute: Callable[..., sqlite3.Cursor]) -> tuple[str, int] | None:

@@ -160,7 +160,7 @@ class Connection:
                 execute(f"PRAGMA user_version={SCHEMA}")
             execute("COMMIT")
         except BaseException:
-            execute("ROLLBACK")
+            clock.roll_back(execute)
             raise
 
     def close(self) -> None:

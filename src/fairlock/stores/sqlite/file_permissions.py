@@ -112,6 +112,11 @@ def strange(path: str, there: os.stat_result, own: Users, above: os.stat_result)
             f"files in {os.path.dirname(path)}. Remove it, and move the database to a directory that only its users "
             "may write."
         )
+    if stat.S_ISREG(there.st_mode) and there.st_nlink > 1:
+        return (
+            f"{path} has {there.st_nlink} names (hard links), so it may be a file of something else that would be "
+            "overwritten. Remove this name of it."
+        )
     if stat.S_ISDIR(there.st_mode) and outsiders_write(there, own):
         return (
             f"{path} may be written by users that may not write the database. Close it to them: "

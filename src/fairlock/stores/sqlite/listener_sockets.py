@@ -49,10 +49,11 @@ class WakeupSockets(ProcessDeaths):
         self.socket: socket.socket | None = None
         self._boot = boot
         self._sender: socket.socket | None = None
+        self._connected = ""  # the listener to which it is connected
         self._folder = -1
         self._prefix = ""
         self._inode = 0
-        self._making = threading.Lock()
+        self._guard = threading.Lock()
 
     @property
     def directory(self) -> str:
@@ -164,7 +165,7 @@ class WakeupSockets(ProcessDeaths):
 
     def in_child(self) -> None:
         """After a fork, in the child: the parent's listener is not ours, and our copy must not keep it alive."""
-        self._making = threading.Lock()
+        self._guard = threading.Lock()
         self.drop()
         self.problem = ""
 
@@ -174,7 +175,7 @@ class WakeupSockets(ProcessDeaths):
             if end is not None:
                 end.close()
         self.socket = self._sender = None
-        self.name = ""
+        self.name = self._connected = ""
         self.forget_unwatched(set())
         if self._folder >= 0:
             os.close(self._folder)
@@ -185,15 +186,30 @@ class WakeupSockets(ProcessDeaths):
     def send(self, listener: str, ticket: str) -> None:
         """Send a wake-up. It may not arrive."""
         sender = self._sender or self._open_sender()
-        if sender is not None and NAME.fullmatch(listener):
-            try:
-                fd = os.open(listener, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
-                try:
-                    sender.sendto(ticket.encode("utf-8", "surrogatepass"), f"{_THIS}{fd}")
-                finally:
-                    os.close(fd)
-            except OSError:
-                pass  # gone; or its buffer is full, and then it is awake and reads everything
+        if sender is None or not NAME.fullmatch(listener):
+            return
+        data = ticket.encode("utf-8", "surrogatepass")
+        with self._guard, suppress(OSError):  # gone; or its buffer is full, and then it is awake and reads everything
+            if self._connected == listener:  # `is_dead` was asked just before
+                with suppress(ConnectionRefusedError):  # else it may have bound a new socket: `heal`
+                    sender.send(data)
+                    return
+            if self._connect(sender, listener) is None:
+                sender.send(data)
+
+    def _connect(self, sender: socket.socket, listener: str) -> os.stat_result | None:
+        """Under the guard: connect the sender to this listener, and return None; if no socket answers at its name,
+        return what lies there. OSError if that is not possible; FileNotFoundError if nothing lies there."""
+        self._connected = ""
+        fd = os.open(listener, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
+        try:
+            sender.connect(f"{_THIS}{fd}")
+            self._connected = listener
+            return None
+        except ConnectionRefusedError:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
 
     def receive(self) -> list[str]:
         """Return the texts of all wake-ups that have arrived."""
@@ -215,36 +231,21 @@ class WakeupSockets(ProcessDeaths):
         if match is None or sender is None:
             return False  # not a name of ours: its lease decides
         try:
-            sender.connect(self._prefix + listener)
-            return False
-        except (ConnectionRefusedError, FileNotFoundError):
-            return self._is_proven(sender, listener, int(match[1]), match[2])
-        except OSError:
-            return False
-
-    def _is_proven(self, sender: socket.socket, listener: str, pid: int, inode: str) -> bool:
-        """No socket answers at this name: whether that proves the death of its process."""
-        fd = -1
-        try:
-            fd = os.open(listener, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folder)
-            sender.connect(f"{_THIS}{fd}")
-            return False
-        except ConnectionRefusedError:
-            there = os.fstat(fd)
-            if stat.S_ISSOCK(there.st_mode) and f"{there.st_ino:x}" == inode:  # what is no socket refuses as well
+            with self._guard:
+                there = self._connect(sender, listener)
+            if there is None:
+                return False
+            if stat.S_ISSOCK(there.st_mode) and f"{there.st_ino:x}" == match[2]:  # what is no socket refuses as well
                 return True
         except FileNotFoundError:
             pass
         except OSError:
             return False
-        finally:
-            if fd >= 0:
-                os.close(fd)
-        return self._is_there() and not runs(pid)
+        return self._is_there() and not runs(int(match[1]))
 
     def _open_sender(self) -> socket.socket | None:
         """Return an unbound socket for sending and probing. Open it, and the directory, if needed."""
-        with self._making, suppress(OSError):  # two threads may find at once that there is none
+        with self._guard, suppress(OSError):  # two threads may find at once that there is none
             if self._folder < 0:
                 self._set_folder(self._open_folder(make=False)[0])
             if self._sender is None:

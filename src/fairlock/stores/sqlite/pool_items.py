@@ -17,7 +17,7 @@ from ...rules.pools import AGO, STATES, ItemState, Take
 from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged
 from .connection import Connection
-from .item_checksums import SOUND, register, sealed, shown, unsealed
+from .item_checksums import SOUND, register, sealed, sealed_again, shown, unsealed
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -40,9 +40,9 @@ ITEMS = (
 COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
 FIRST = f"""SELECT rowid FROM fairlock_items WHERE pool=:pool AND score>=0 AND score<=:now AND {SOUND}
     ORDER BY score LIMIT 1"""
+RESEALED = sealed_again("pool", "key", ":until", "max(fence+1, :now)", ":ticket", ":lease", ":owner", ":note")
 TAKE = f"""UPDATE fairlock_items SET score=:until, fence=max(fence+1, :now), ticket=:ticket, lease=:lease, owner=:owner,
-    note=:note, body=fairlock_sealed(pool, key, :until, max(fence+1, :now), :ticket, :lease, :owner, :note, body)
-    WHERE rowid=({FIRST})"""
+    note=:note, body={RESEALED} WHERE rowid=({FIRST})"""
 TAKE_IF_NOBODY_WAITS = TAKE + " AND NOT EXISTS (SELECT 1 FROM fairlock_locks WHERE key=:queue AND score>0)"
 TOOK = f"SELECT {COLUMNS} FROM fairlock_items WHERE pool=:pool AND score=:until AND ticket=:ticket"
 NEW = "(?, ?, ?, 0, '', 0, '', '', ?)"

@@ -6,6 +6,8 @@ database to another one, or give a file away. Two rules prevent that:
 
 - If another user than root can replace something on the path, root opens, checkpoints and closes the database with the
   rights of its owner, in this thread only. So that user can do nothing through root that is not possible without it.
+  That includes a directory like /tmp: there the owner of the database can replace the log, by a hard link of a file of
+  root where the system permits that.
 - Only that owner, or a group that may write the database anyway, may be able to replace something there. All else is
   refused: a database of root below a directory of another user, a database of one user below another's.
 
@@ -45,9 +47,9 @@ def owner(path: str) -> Owner | None:
             there = os.lstat(folder)
             if others_move(there) and there.st_uid != _unmapped():
                 shared.append((folder, there))
-        if not shared:
-            return None
         above = os.lstat(os.path.dirname(path))
+        if not shared and (not above.st_mode & 0o022 or above.st_uid == _unmapped()):
+            return None
     except OSError as bad:
         raise refused(f"{folder} is exchanged while {path} is opened: {bad.strerror}. Try again.") from None
     try:
@@ -57,7 +59,7 @@ def owner(path: str) -> Owner | None:
     for folder, there in reversed(shared):
         if not database.st_uid or not _may_exchange(there, database):
             raise errors.exchangeable(path, database, folder, there)
-    return Owner(database.st_uid, database.st_gid)
+    return Owner(database.st_uid, database.st_gid) if database.st_uid else None
 
 
 def others_move(folder: os.stat_result) -> bool:

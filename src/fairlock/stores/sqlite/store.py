@@ -499,8 +499,11 @@ class SqliteStore(Store):
         return self._waiters.take_wakeups(tickets)
 
     def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-        dead = [e for e in listeners if self._listeners.is_dead(e)]
-        return NOBODY, frozenset(dead) if dead else NOBODY
+        dead = NOBODY
+        for e in listeners:
+            if self._listeners.is_dead(e):
+                dead |= {e}
+        return NOBODY, dead
 
     # -- maintenance and the end
 

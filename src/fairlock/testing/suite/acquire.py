@@ -28,7 +28,7 @@ class TestAcquiring(Behaviours):
         assert await rival.acquire(blocking=False) is None
         assert await rival.acquire(timeout=0) is None
         assert not rival.held
-        assert harness.time() - begun < 1
+        assert harness.time() - begun < 2.5  # a busy machine; three that waited would take three seconds and more
         assert (await harness.resource("x")).queue == ()
 
     async def test_what_is_taken_by_this_very_client_refuses_a_try(self, harness: Harness, kind: Kind) -> None:

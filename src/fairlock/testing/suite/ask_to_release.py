@@ -13,11 +13,11 @@ from .parametrize import Behaviours, take
 
 async def _asked(harness: Harness, lease: aio.Lease, reason: str) -> None:
     """Wait until this lease is asked for this reason: some stores notify its client, others are read once a second."""
-    for _ in range(16):
-        await harness.pass_time(0.25)
-        if lease.asked_to_release is not None and lease.asked_to_release.reason == reason:
-            return
-    raise AssertionError(f"not asked because of {reason!r}: {lease.asked_to_release}")
+
+    def check() -> bool:
+        return lease.asked_to_release is not None and lease.asked_to_release.reason == reason
+
+    await harness.until(check, f"{lease!r} is asked because of {reason!r}", within=1.5)
 
 
 class TestAsking(Behaviours):
@@ -67,12 +67,12 @@ class TestAsking(Behaviours):
         def fail(lease: aio.Lease) -> None:
             raise SystemExit("not even by this")
 
-        lease = await take(harness.connect(lease=1.0).lock("x", on_asked=fail))
+        lease = await take(harness.connect(lease=harness.short_lease).lock("x", on_asked=fail))
         logging.getLogger("fairlock").disabled = True
         try:
             await harness.connect().ask("x", reason="test")
             await _asked(harness, lease, "test")
-            await harness.pass_time(1.5)
+            await harness.pass_time(2)
         finally:
             logging.getLogger("fairlock").disabled = False
         assert lease.held
@@ -115,10 +115,7 @@ class TestAsking(Behaviours):
         await harness.connect().ask("x", reason="please")
         await _asked(harness, lease, "please")
         await harness.connect().evict("x", reason="no reply", at_once=True)
-        for _ in range(16):
-            await harness.pass_time(0.25)
-            if lease.lost:
-                break
+        await harness.until(lambda: lease.lost, "its loss is known", within=1.5)
         assert lease.reason == "evicted"
 
     async def test_nobody_is_asked_without_a_reason_or_where_nobody_holds_it(self, harness: Harness) -> None:

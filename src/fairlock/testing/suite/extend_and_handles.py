@@ -123,7 +123,8 @@ class TestHandles(Behaviours):
         """The holder gives up at the same moment: its Release is on its way, and arrives after the extension."""
         faults = Faults()
         other = harness.connect()
-        lease = await take(kind.mine(harness.connect(lease=0.6, faults=faults), "x", handle=SECRET, max_hold=0.1))
+        client = harness.connect(lease=harness.short_lease, faults=faults)
+        lease = await take(kind.mine(client, "x", handle=SECRET, max_hold=0.1))
         faults.hang = True
         for _ in range(100):
             await harness.pass_time(0.02)
@@ -131,7 +132,7 @@ class TestHandles(Behaviours):
                 break
         await other.extend("x", 5, handle=SECRET)
         faults.over()
-        await harness.pass_time(0.7)
+        await harness.pass_time(harness.short_lease + 0.1)
         assert await kind.rival(other, "x").acquire(False) is None
         assert await other.release("x", handle=SECRET)
 

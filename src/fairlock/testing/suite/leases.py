@@ -16,40 +16,40 @@ SHORT = 0.5  # the shortest lease there is
 @every_kind
 class TestRenewing(Behaviours):
     async def test_a_lease_renews_itself(self, harness: Harness, kind: Kind) -> None:
-        lease = await take(kind.mine(harness.connect(lease=SHORT), "x"))
-        await harness.pass_time(20 if harness.manual_clock else 1.2)
+        lease = await take(kind.mine(harness.connect(lease=harness.short_lease), "x"))
+        await harness.pass_time(20 if harness.manual_clock else 2.2)
         assert lease.held
         assert [e.fence for e in (await harness.resource("x")).holders] == [lease.fence]
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
     async def test_what_was_released_is_renewed_no_more(self, harness: Harness, kind: Kind) -> None:
         faults = Faults()
-        lock = kind.mine(harness.connect(lease=SHORT, faults=faults), "x")
+        lock = kind.mine(harness.connect(lease=harness.short_lease, faults=faults), "x")
         async with lock:
-            await harness.pass_time(0.3)
-        assert "Renew" in faults.sent
+            await harness.until(lambda: "Renew" in faults.sent, "it is renewed", within=0.3)
         faults.sent.clear()
-        await harness.pass_time(20 if harness.manual_clock else 0.6)
+        await harness.pass_time(20 if harness.manual_clock else 0.8)
         assert "Renew" not in faults.sent
 
     async def test_renewing_begins_again_after_a_rest(self, harness: Harness, kind: Kind) -> None:
-        lock = kind.mine(harness.connect(lease=SHORT), "x")
+        lock = kind.mine(harness.connect(lease=harness.short_lease), "x")
         async with lock:
             pass
         await harness.pass_time(5 if harness.manual_clock else 1.2)
         lease = await take(lock)
-        await harness.pass_time(20 if harness.manual_clock else 0.8)
+        await harness.pass_time(20 if harness.manual_clock else 2.2)
         assert lease.held
 
     async def test_a_short_silence_of_the_store_is_survived_and_reported(self, harness: Harness, kind: Kind) -> None:
         kinds: list[str] = []
         faults = Faults()
-        client = harness.connect(lease=1, faults=faults, on_event=lambda event: kinds.append(event.kind))
+        seconds = 1 if harness.manual_clock else 3
+        client = harness.connect(lease=seconds, faults=faults, on_event=lambda event: kinds.append(event.kind))
         lease = await take(kind.mine(client, "x"))
         faults.cut = True
-        await harness.pass_time(0.5)
+        await harness.until(lambda: "store_down" in kinds, "its silence is reported", within=0.5)
         faults.over()
-        await harness.pass_time(1.0)
+        await harness.until(lambda: "store_up" in kinds, "its return is reported", within=1.0)
         assert lease.held
         assert [kind for kind in kinds if kind.startswith("store")] == ["store_down", "store_up"]
 
@@ -59,9 +59,9 @@ class TestRenewing(Behaviours):
 
         logging.getLogger("fairlock").disabled = True
         try:
-            client = harness.connect(lease=SHORT, on_event=stumble)
+            client = harness.connect(lease=harness.short_lease, on_event=stumble)
             lease = await take(kind.mine(client, "x"))
-            await harness.pass_time(20 if harness.manual_clock else 0.8)
+            await harness.pass_time(20 if harness.manual_clock else 2.2)
         finally:
             logging.getLogger("fairlock").disabled = False
         assert lease.held
@@ -132,14 +132,19 @@ class TestLosing(Behaviours):
         faults.hang = True
         await harness.pass_time(0.6)
         faults.over()
-        await harness.pass_time(0.2)
+
+        async def renewed() -> bool:
+            return bool((await harness.resource("x")).holders)
+
+        await harness.until(renewed, "the store has renewed it", within=0.2)
+        await harness.pass_time(0.2)  # until its client knows: to ask the lease sooner would be to find it late
         assert lease.held
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
     async def test_a_renewal_never_creates_a_lease_that_the_store_has_lost(self, harness: Harness, kind: Kind) -> None:
-        lease = await take(kind.mine(harness.connect(lease=SHORT), "x"))
+        lease = await take(kind.mine(harness.connect(lease=harness.short_lease), "x"))
         await harness.forget("x")
-        await harness.pass_time(0.4)
+        await harness.until(lambda: lease.lost, "its loss is known", within=0.4)
         assert (await harness.resource("x")).holders == ()
         assert (lease.lost, lease.reason) == (True, "store_reset")
         later = await take(kind.rival(harness.connect(), "x"))

@@ -43,9 +43,9 @@ class TestFaults(Behaviours):
 
     async def test_on_renewal_nothing_is_lost(self, harness: Harness, kind: Kind, fault: str) -> None:
         faults = Faults(None, fault, fault, None, fault, on="Renew")
-        client = harness.connect(lease=1 if harness.manual_clock is None else 0.5, faults=faults)
+        client = harness.connect(lease=harness.short_lease, faults=faults)
         lease = await take(kind.mine(client, "x"))
-        await harness.pass_time(5 if harness.manual_clock else 1.2)
+        await harness.pass_time(5 if harness.manual_clock else 1.8)
         assert faults.made
         assert lease.held
         assert [e.fence for e in (await harness.resource("x")).holders] == [lease.fence]

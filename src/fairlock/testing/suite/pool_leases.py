@@ -13,10 +13,10 @@ from .parametrize import PoolBehaviours, get
 
 class TestItemLeases(PoolBehaviours):
     async def test_an_item_renews_itself(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.6)
+        jobs = harness.connect().pool("jobs", lease=1.5)
         await jobs.add("a")
         item = await get(jobs)
-        await harness.pass_time(2)
+        await harness.pass_time(2.5)
         assert item.held
         assert await harness.connect().pool("jobs").acquire(False) is None
         await item.done()
@@ -74,11 +74,11 @@ class TestItemLeases(PoolBehaviours):
                 await item.done()
 
     async def test_an_item_that_is_renewed_by_hand_is_kept(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.6)
+        jobs = harness.connect().pool("jobs", lease=harness.short_lease)
         await jobs.add("a")
         item = await get(jobs, renew=False)
         for number in range(4):
-            await harness.pass_time(0.3)
+            await harness.pass_time(harness.short_lease / 3)
             await (item.renew() if number % 2 else item.update(number))
         assert item.held
         await item.done()

@@ -57,10 +57,10 @@ class TestReleasing(Behaviours):
 
     async def test_a_forgotten_lease_is_kept(self, harness: Harness, kind: Kind) -> None:
         """`if locks.lock("x").acquire(False): …` must hold: what keeps it is the client, not the variable."""
-        client = harness.connect(lease=1)
+        client = harness.connect(lease=harness.short_lease)
         assert await kind.mine(client, "x").acquire(False)
         gc.collect()
-        await harness.pass_time(1.5)
+        await harness.pass_time(2)
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
     async def test_closing_a_client_releases_what_it_holds(self, harness: Harness, kind: Kind) -> None:

@@ -79,6 +79,17 @@ class TestInspecting(Behaviours):
         assert late.value.holders == ()
 
 
+    async def test_a_lock_that_was_only_kept_closed_is_idle_afterwards(self, harness: Harness, kind: Kind) -> None:
+        """It is no stale lease: its holder has released it."""
+        async with kind.mine(harness.connect(owner="gone"), "x", at_least=0.2):
+            pass
+        other = harness.connect()
+        await harness.pass_time(0.3)
+        assert (await other.snapshot()).resources == ()
+        (only,) = (await other.snapshot("x")).resources
+        assert (only.holders, only.expired, only.busy) == ((), (), False)
+
+
 class TestSnapshots(Behaviours):
     async def test_a_pattern_chooses_names(self, harness: Harness) -> None:
         client = harness.connect()
