@@ -25,7 +25,7 @@ def until(what: Callable[[], object], seconds: float = 15) -> float:
     began = time.monotonic()
     while not what():
         assert time.monotonic() - began < seconds, "it did not happen in time"
-        time.sleep(0.002)
+        time.sleep(0.01)
     return time.monotonic() - began
 
 

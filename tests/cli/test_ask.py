@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 
 import pytest
 
@@ -34,14 +35,27 @@ def test_asking_a_free_name_is_no_error(fairlock: Tool) -> None:
     assert json.loads(fairlock("ask", "x", "--reason", "test", "--json").stdout) == {"name": "x", "asked": []}
 
 
+def test_a_worker_that_holds_a_lock_of_its_own_is_asked_and_gives_its_item_back(fairlock: Tool) -> None:
+    fairlock("pool", "add", "jobs", "one")
+    worker = [sys.executable, "-m", "fairlock", "pool", "run", "jobs", "--", "sleep", "60"]
+    it = fairlock.start("run", "--on-asked", "term", "worker-7", "--", *worker)
+    until(lambda: json.loads(fairlock("pool", "ls", "jobs", "--json").stdout)["items"][0]["state"] == "taken")
+    assert fairlock("ask", "worker-7", "--reason", "drain this host").returncode == 0
+    assert it.wait(30) == 128 + 15
+    item = json.loads(fairlock("pool", "ls", "jobs", "--json").stdout)["items"][0]
+    assert item["state"] in ("resting", "free")
+    assert "no busy names" in fairlock("ls").stdout
+
+
 def test_the_items_of_a_pool_are_not_asked_for_and_the_cure_is_named(fairlock: Tool) -> None:
     fairlock("pool", "add", "my jobs", "one")
     it = fairlock.start("pool", "run", "my jobs", "--", "sleep", "60")
     until(lambda: json.loads(fairlock("pool", "ls", "my jobs", "--json").stdout)["items"][0]["state"] == "taken")
-    cure = "It is a pool: `fairlock pool rm 'my jobs' KEY --force` takes an item from its owner."
+    cure = "It is a pool: `fairlock pool rm 'my jobs' KEY --force` takes an item and deletes it."
+    polite = "A worker that holds a lock of its own, too, can be asked for that one."
     for words in (("ask", "my jobs", "--reason", "please"), ("evict", "my jobs", "--reason", "please", "-y")):
         done = fairlock(*words)
-        assert done.returncode == 0 and done.stderr.endswith(f". {cure}\n"), done.stderr
+        assert done.returncode == 0 and done.stderr.endswith(f". {cure} {polite}\n"), done.stderr
     it.kill()
     it.communicate()
     assert "It is a pool" not in fairlock("ask", "x", "--reason", "please").stderr

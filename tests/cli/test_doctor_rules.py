@@ -37,6 +37,38 @@ def test_promtool_accepts_the_rules(tmp_path: Path) -> None:
     assert "5 rules found" in checked.stdout
 
 
+ALERTS = """\
+rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - series: fairlock_lost_total{group="first", reason="expired", instance="a"}
+        values: '_x19 1x40'
+      - series: fairlock_lost_total{group="again", reason="expired", instance="a"}
+        values: '1x19 2x40'
+      - series: fairlock_lost_total{group="quiet", reason="expired", instance="a"}
+        values: '3x60'
+    alert_rule_test:
+      - {eval_time: 22m, alertname: FairlockLeaseLost, exp_alerts: [
+          {exp_labels: {group: first, reason: expired, severity: critical}},
+          {exp_labels: {group: again, reason: expired, severity: critical}}]}
+      - {eval_time: 40m, alertname: FairlockLeaseLost, exp_alerts: []}
+"""
+
+
+def test_the_first_loss_of_a_group_alerts_as_the_next_ones_do(tmp_path: Path) -> None:
+    """A counter appears with the first loss: before, `increase` saw no change from nothing to 1."""
+    promtool = programs.find("promtool") or lacking("This machine has no promtool.")
+    rules = re.sub(r" +annotations:\n +summary: .*\n +description: .*\n", "", RULES)  # exp_alerts would repeat them
+    (tmp_path / "rules.yml").write_text(rules)
+    (tmp_path / "alerts.yml").write_text(ALERTS)
+    tested = subprocess.run(
+        [promtool, "test", "rules", "alerts.yml"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
 def test_no_deadlock(fairlock: Tool) -> None:
     done = fairlock("doctor", "--deadlocks")
     assert done.returncode == 0

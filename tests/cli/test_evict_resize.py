@@ -1,6 +1,7 @@
 """The operator's commands: evict and resize."""
 
 import json
+import re
 
 from tests.cli.conftest import Tool
 
@@ -42,6 +43,20 @@ def test_evicting_a_free_name_is_no_error(fairlock: Tool) -> None:
     done = fairlock("evict", "x", "--reason", "just in case", "-y")
     assert done.returncode == 0
     assert "so nothing was changed" in done.stderr
+
+
+def test_what_is_only_kept_closed_has_no_holder_to_evict_and_is_opened_at_once(fairlock: Tool) -> None:
+    assert fairlock("run", "--at-least", "60s", "x", "true").returncode == 0
+    done = fairlock("evict", "x", "--reason", "too long", "-y")
+    assert done.returncode == 0
+    assert re.fullmatch(
+        r"fairlock: 'x' has no holder: it is kept closed for another \S+ \S+\. Add --at-once to open it now\.\n",
+        done.stderr,
+    )
+    assert json.loads(fairlock("evict", "x", "--reason", "r", "-y", "--json").stdout) == {"name": "x", "evicted": []}
+    assert fairlock("run", "-n", "x", "true").returncode == 75
+    assert fairlock("evict", "x", "--reason", "too long", "-y", "--at-once").stdout == "'x' is free now\n"
+    assert fairlock("run", "-n", "x", "true").returncode == 0
 
 
 def test_evict_by_pattern_affects_only_what_matches(fairlock: Tool) -> None:

@@ -270,6 +270,16 @@ def test_a_pool_is_listed_and_shown_with_its_owners_and_waiters(fairlock: Tool) 
     assert fairlock("top", "--once").stdout.splitlines()[1].split()[:3] == ["jobs", "1/2", "web-3"]
 
 
+def test_the_pools_of_all_namespaces_are_listed_at_once(fairlock: Tool) -> None:
+    for namespace, pool in (("", "jobs"), ("one", "jobs"), ("two", "more")):
+        assert fairlock("--namespace", namespace, "pool", "add", pool, "a").returncode == 0
+    head, *rows, _ = fairlock("--namespace", "*", "pool", "ls").stdout.splitlines()
+    assert head.split()[:3] == ["NAMESPACE", "POOL", "FREE"]
+    assert [row.split()[:2] for row in rows] == [["jobs", "1"], ["one", "jobs"], ["two", "more"]]
+    found = json.loads(fairlock("--namespace", "*", "pool", "ls", "--json").stdout)["pools"]
+    assert [(one["namespace"], one["name"]) for one in found] == [("", "jobs"), ("one", "jobs"), ("two", "more")]
+
+
 def test_without_a_name_pool_ls_lists_the_pools(fairlock: Tool) -> None:
     assert fairlock("pool", "ls").stdout == f"no pools in {fairlock.url}\n"
     fairlock("pool", "add", "jobs", "a", "b")

@@ -347,3 +347,13 @@ def test_watching(terminal: Terminal, fairlock: Tool) -> None:
     terminal.type(CTRL_C)
     terminal.expect("ready> ")
     assert terminal.do("echo code $?") == "code 0\n"
+
+
+def test_ctrl_c_ends_a_demo_with_one_sentence(terminal: Terminal, fairlock: Tool) -> None:
+    """Its workers are not in the session of the terminal: before, each of them answered Ctrl-C with a traceback."""
+    terminal.type(f"TMPDIR={fairlock.folder} fairlock demo --port 0 --no-browser; echo code $?\n")
+    terminal.expect("Ctrl-C ends all of it", 60)
+    terminal.type(CTRL_C)
+    said = terminal.expect("code 0\r\n", 60)
+    assert said.replace("\r", "").replace("^C", "").strip() == "the demo has ended; its workers and its folder are gone"
+    assert list(fairlock.folder.glob("fairlock-demo-*")) == []

@@ -1,13 +1,8 @@
 """`fairlock top` on a real terminal: it draws, sorts, filters, evicts, follows the window, and restores the screen."""
 
-import fcntl
 import json
-import os
 import re
-import select
 import signal
-import struct
-import subprocess
 import termios
 import threading
 import time
@@ -18,70 +13,11 @@ import pytest
 from fairlock import Locks, connect
 from fairlock.cli.terminal_screen import ENTER, LEAVE
 from fairlock.cli.top_view import HEAD
-from tests.cli.conftest import TOOL, Tool
+from tests.cli.conftest import Tool
 from tests.cli.test_terminal import CTRL_Z, Terminal
+from tests.cli.top_process import TopProcess
 
 UP, DOWN, ESC = "\x1b[A", "\x1b[B", "\x1b"
-
-
-class TopProcess:
-    """`fairlock top` on a pty. `lines` is the last frame that it has drawn."""
-
-    def __init__(self, tool: Tool, *args: str, columns: int = 80, rows: int = 24) -> None:
-        self.master, self.slave = os.openpty()
-        self.resize(columns, rows)
-        self.before = termios.tcgetattr(self.slave)
-        self.process = subprocess.Popen(
-            [*TOOL, *tool.always, "top", "--every", "0.2", *args], cwd=tool.folder, env={**tool.env, "TERM": "xterm"},
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )  # fmt: skip
-        self.seen = ""
-
-    def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while select.select([self.master], [], [], max(end - time.monotonic(), 0))[0]:
-            self.seen += os.read(self.master, 65536).decode()
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    @property
-    def lines(self) -> list[str]:
-        frames = self.seen.split("\x1b[H")
-        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frames[-1])
-        return [line.rstrip() for line in text.split("\r\n")]
-
-    def until(self, check: Callable[[list[str]], object], seconds: float = 20) -> list[str]:
-        """Wait until a frame is as it should be, and return it."""
-        end = time.monotonic() + seconds
-        while not check(self.lines):
-            assert time.monotonic() < end, "\n".join(self.lines)
-            self.read(0.05)
-        return self.lines
-
-    def names(self) -> list[str]:
-        """Return the first column of the table."""
-        head = next((n for n, line in enumerate(self.lines) if line.startswith("NAME")), None)
-        return [] if head is None else [line.split()[0] for line in self.lines[head + 1 : -1] if line]
-
-    def end(self) -> int:
-        """Wait for its end and return its exit code."""
-        end = time.monotonic() + 20
-        while self.process.poll() is None and time.monotonic() < end:
-            self.read(0.05)
-        self.read(0.05)
-        return self.process.wait(1)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
 
 
 Start = Callable[..., TopProcess]
@@ -235,7 +171,10 @@ def test_it_evicts_after_the_reason_and_the_typed_name(top: Start, crowd: Crowd,
     it = top()
     it.until(lambda _: it.names() == ["x"])
     it.type("E")
-    it.until(lambda lines: lines[-1].startswith("Reason to evict AT ONCE alice:1"))
+    lines = it.until(lambda lines: lines[-1] == "Reason (the holder reads it): _")
+    explained = " ".join(line for line in lines[-5:-1] if line)
+    assert explained.startswith("Evict from 'x' AT ONCE: alice:1, which has held it for ")
+    assert "It is free now; nobody waits for it. The holder is NOT stopped: two may work at the same" in explained
     it.type("it hangs\r")
     it.until(lambda lines: lines[-1] == "Type 'x' to evict AT ONCE: _")
     it.type("y\r")
@@ -250,6 +189,24 @@ def test_it_evicts_after_the_reason_and_the_typed_name(top: Start, crowd: Crowd,
     it.until(lambda lines: lines[-1] == "'x' is taken from its holder and is free now.")
     assert fairlock.holders("x") == []
     it.until(lambda lines: "nothing is held or waited for" in lines)
+
+
+def test_a_question_explains_what_happens_and_who_is_next(top: Start, crowd: Crowd) -> None:
+    fill(crowd)
+    it = top("--sort", "name")
+    it.until(lambda _: it.names()[:1] == ["busy"])
+    it.type("e")
+    lines = it.until(lambda lines: lines[-1] == "Reason (the holder reads it): _")
+    explained = " ".join(line for line in lines[-5:-1] if line)
+    assert explained.startswith("Evict from 'busy': bob:2 (long work), which has held it for ")
+    assert re.search(r"its lease not renewed: free in \d+ s at most; waiter:1 is next\. Esc cancels\.", explained)
+    it.type(ESC)
+    it.until(lambda lines: lines[-1].endswith("q quit") and lines[-2] == "")
+    it.type("a")
+    lines = it.until(lambda lines: lines[-1] == "Reason (the holder reads it): _")
+    explained = " ".join(line for line in lines[-5:-1] if line)
+    assert explained.startswith("Ask to release 'busy': bob:2 (long work), which has held it for ")
+    assert explained.endswith("The holder is notified and decides; nothing is taken from it. Esc cancels.")
 
 
 def test_it_evicts_only_the_holder_that_it_shows(top: Start, crowd: Crowd, fairlock: Tool) -> None:
@@ -270,15 +227,18 @@ def test_it_asks_the_holders_that_it_shows_for_a_reason(top: Start, crowd: Crowd
     it = top()
     it.until(lambda _: it.names() == ["x"])
     it.type("a")
-    it.until(lambda lines: lines[-1].startswith("Reason to ask alice:1"))
+    it.until(lambda lines: lines[-1].startswith("Reason (the holder"))
     it.type("\r")
     it.until(lambda lines: lines[-1].startswith("Nobody was asked: ask needs a reason"))
     it.type("aplease\r")
     it.until(lambda lines: lines[-1] == "Asked 1 holder to release 'x'.")
     (holder,) = fairlock.state("x")[0]
     assert holder.asked is not None and holder.asked.reason == "please"
+    it.until(lambda lines: any(line.split()[:3] == ["x", "(asked)", "alice:1"] for line in lines))
     it.type("\r")
     it.until(lambda lines: any("asked to release by" in line and line.endswith(": please") for line in lines))
+    lines = it.until(lambda lines: "audit" in lines)
+    assert any(re.match(r"  \S+ ago  asked .* alice:1 .* please$", line) for line in lines)
 
 
 def test_it_follows_the_size_of_the_window(top: Start, crowd: Crowd) -> None:
@@ -313,7 +273,11 @@ def test_a_deadlock_is_shown(top: Start, crowd: Crowd) -> None:
         threads[-1].start()
     it = top()
     lines = it.until(lambda lines: len(lines) > 2 and lines[2].startswith("DEADLOCK"))
-    assert re.fullmatch(r"DEADLOCK: (one \(b\) -> two \(a\) -> one|two \(a\) -> one \(b\) -> two)", lines[2])
+    assert re.fullmatch(
+        r"DEADLOCK: (one waits for b, held by two, which waits for a, held by one|"
+        r"two waits for a, held by one, which waits for b, held by two)\. Youngest: (one|two)",
+        f"{lines[2]} {lines[3]}",
+    )
     cancel.set()
     for thread in threads:
         thread.join(20)

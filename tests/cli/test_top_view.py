@@ -7,8 +7,9 @@ import pytest
 
 from fairlock.cli.terminal_screen import split_keys
 from fairlock.cli.top import Top
-from fairlock.cli.top_view import View, arrange, fit, widths
-from fairlock.engine.snapshots import Holder, Resource, Waiter
+from fairlock.cli.top_poller import Poller
+from fairlock.cli.top_view import View, arrange, char_width, fit, widths, wrap
+from fairlock.engine.snapshots import Holder, Resource, Snapshot, Waiter
 from fairlock.errors import StoreError
 from fairlock.rules.locks import EXCLUSIVE
 
@@ -68,6 +69,28 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     assert fit("a\x1b[2Jb\u202e\ud800", 30).rstrip() == "a\\x1b[2Jb\\u202e\\ud800"
 
 
+def test_a_long_line_is_broken_at_spaces_and_what_does_not_fit_is_cut() -> None:
+    assert wrap("", 10, 3) == []
+    assert [line.rstrip() for line in wrap("ab cd ef gh", 5, 9)] == ["ab cd", "ef gh"]
+    assert [line.rstrip() for line in wrap("abcdefgh ij", 5, 9)] == ["abcde", "fgh", "ij"]
+    assert [line.rstrip() for line in wrap("ab cd ef gh", 5, 1)] == ["ab c…"]
+    assert [line.rstrip() for line in wrap("a\x1bb", 40, 2)] == ["a\\x1bb"]
+    for width in range(1, 12):
+        for line in wrap("名前 is a name, 名前名前名前 another", width, 4):
+            assert sum(map(char_width, line)) <= width or width == 1
+
+
+def test_what_a_question_is_about_stands_above_it_and_the_table_keeps_its_head() -> None:
+    resources = [make(f"n{n:02}") for n in range(40)]
+    for rows in (1, 2, 5, 12, 24):
+        frame = View("name").frame(80, rows, "s", resources, (), "Reason: ", "", "word " * 60)
+        assert len(frame) == rows
+        assert frame[-1].startswith("Reason: ")
+        if rows >= 5:
+            assert "word word" in frame[-2]
+            assert "NAME" in frame[2]
+
+
 class Typist:
     """A screen that types these keys, one each time it has shown something, and keeps what was drawn."""
 
@@ -100,6 +123,34 @@ class Unreachable:
 def test_a_store_that_goes_away_is_reported_and_keys_still_work() -> None:
     screen = Typist("s", "e", "s", "q")
     Top(Unreachable(), screen, "*", "waiting", 0.1).run()  # type: ignore[arg-type]
-    assert any("redis://gone does not reply" in line for line in screen.frames[-1])
+    assert any("redis://gone does not reply What is shown is 0." in line for line in screen.frames[-1])
     assert "sorted by held" in screen.frames[-1][1]
     assert screen.keys == []
+
+
+def test_a_look_that_fails_is_shown_and_the_next_one_follows() -> None:
+    """Whatever it raises: before, the thread that looks ended, and the screen stood still."""
+    looks = [ValueError("a defect"), StoreError("It is down."), Snapshot("test://", 0.0, ())]
+    shown: list[str] = []
+    made, seen = threading.Event(), threading.Event()
+
+    class Client:
+        def snapshot(self, pattern: str, *, namespaces: bool) -> Snapshot:
+            made.wait(20)
+            look = looks.pop(0)
+            if isinstance(look, Exception):
+                raise look
+            return look
+
+    def wake() -> None:
+        shown.append(poller.error)
+        if len(shown) == 3:
+            poller.ended = True
+            seen.set()
+
+    poller = Poller(Client(), "*", 0.0, wake)  # type: ignore[arg-type]
+    made.set()
+    assert seen.wait(20)
+    assert [text.partition(" What is shown")[0] for text in shown] == [
+        "The last look failed (ValueError: a defect). It is tried again.", "It is down.", "",
+    ]  # fmt: skip

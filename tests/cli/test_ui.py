@@ -1,11 +1,14 @@
 """`fairlock ui` and `fairlock demo` as commands: what they print, what they refuse, and how they end."""
 
 import json
+import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -80,6 +83,33 @@ def test_the_demo_has_eight_workers_that_end_with_it(fairlock: Tool, end: signal
     assert err == ""
     assert [pid for pid in workers if alive(pid)] == []
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_any_moment_ends_a_demo_and_leaves_nothing(fairlock: Tool, end: signal.Signals) -> None:
+    for pause in (0.3, 0.5, 0.8, 1.2):
+        it = fairlock.start("demo", "--port", "0", "--no-browser", TMPDIR=str(fairlock.folder))
+        time.sleep(pause)
+        workers = [int(pid) for pid in children(it.pid)]
+        it.send_signal(end)
+        out, err = it.communicate(timeout=30)
+        if it.returncode not in (-end, 130):  # Python itself was still starting
+            assert (it.returncode, err) == (0, "")
+            assert out.endswith("the demo has ended; its workers and its folder are gone\n")
+        assert [pid for pid in workers if alive(pid)] == []
+        assert list(fairlock.folder.glob("fairlock-demo-*")) == []
+
+
+@pytest.mark.parametrize("words", [("ui",), ("demo", "--no-browser")])
+def test_a_closed_stdout_is_no_error(fairlock: Tool, words: tuple[str, ...]) -> None:
+    line = shlex.join([sys.executable, "-m", "fairlock", "-u", fairlock.url, *words, "--port", "0"])
+    env = {**os.environ, "TMPDIR": str(fairlock.folder)}
+    it = subprocess.Popen(f"exec {line} >&-", shell=True, stderr=subprocess.PIPE, text=True, env=env)
+    with pytest.raises(subprocess.TimeoutExpired):
+        it.wait(3)
+    it.terminate()
+    assert it.communicate(timeout=30)[1] == ""
+    assert it.returncode == 0
 
 
 def test_the_workers_of_a_demo_that_was_killed_end(fairlock: Tool) -> None:

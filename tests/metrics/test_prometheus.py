@@ -10,6 +10,7 @@ import pytest
 
 import fairlock
 from fairlock import Snapshot
+from fairlock.engine import release
 from fairlock.engine.find_deadlocks import Ring, RingMember
 from fairlock.metrics import measure_events
 from fairlock.metrics.prometheus import Metrics
@@ -87,6 +88,7 @@ def test_one_object_serves_many_threads_and_clients(
 ) -> None:
     turns, size = 400, 4
     monkeypatch.setattr(measure_events, "TOGETHER", 100)
+    monkeypatch.setattr(release, "MEASURED_TOGETHER", 100)
 
     def work() -> None:
         with fairlock.connect(url, on_event=metrics) as locks:
@@ -102,6 +104,39 @@ def test_one_object_serves_many_threads_and_clients(
     assert value(metrics, "fairlock_hold_duration_seconds_count", group="x", outcome="released") == size * turns
     assert value(metrics, "fairlock_held", group="x") == 0
     assert value(metrics, "fairlock_waiters", group="x") in (0, None)
+
+
+def test_a_thousand_releases_are_evaluated_together_and_no_more_is_kept() -> None:
+    metrics = Metrics(group=lambda name: name.partition(":")[0])
+    kept = metrics.fairlock_measured("a:2")
+    with fairlock.connect("memory://", on_event=metrics) as locks:
+        with locks.lock("b"):
+            pass
+        for number in range(release.MEASURED_TOGETHER):
+            assert len(kept.released) == number, "names of one group are kept together"
+            with locks.lock(f"a:{number % 3}"):
+                pass
+        assert (len(kept.acquired), len(kept.released)) == (0, 0)
+        assert len(metrics.fairlock_measured("b").released) == 1, "other groups wait for their turn"
+        with locks.lock("a:1"):
+            assert value(metrics, "fairlock_held", group="a") == 1
+    assert value(metrics, "fairlock_hold_duration_seconds_count", group="a", outcome="released") == 1001
+
+
+def test_a_lock_used_before_and_after_a_fork_counts_in_the_child_what_the_child_does(metrics: Metrics) -> None:
+    with fairlock.connect("memory://", on_event=metrics) as locks:
+        lock = locks.lock("x")
+        with lock:
+            pass
+        child = os.fork()
+        if not child:
+            value(metrics, "fairlock_held", group="x")
+            with lock:
+                held = value(metrics, "fairlock_held", group="x")
+            count = value(metrics, "fairlock_hold_duration_seconds_count", group="x", outcome="released")
+            os._exit(0 if (held, count) == (1, 1) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert value(metrics, "fairlock_hold_duration_seconds_count", group="x", outcome="released") == 1
 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])

@@ -52,4 +52,4 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.close()
-    assert problems == []
+    assert problems == [], problems

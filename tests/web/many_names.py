@@ -17,7 +17,7 @@ NAMES, CHANGING = 10_000, 300
 
 
 class ManyNames:
-    """Stands for a client of which `snapshot`, `pool` and `session` are used."""
+    """Stands for a client of which `snapshot`, `audit`, `pool` and `session` are used."""
 
     store = "test://many-names"
 
@@ -25,7 +25,7 @@ class ManyNames:
         self.begun = time.monotonic()
         self.looks = 0
         client = fairlock.connect("memory://")
-        self.pool, self.session = client.pool, client.session
+        self.audit, self.pool, self.session = client.audit, client.pool, client.session
 
     def snapshot(self, *, namespaces: bool = False) -> Snapshot:
         self.looks += 1

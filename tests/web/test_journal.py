@@ -13,7 +13,7 @@ import fairlock.web
 from fairlock import Holder, Resource, Snapshot, Waiter
 from fairlock.web.event_journal_file import KEPT, KEPT_IN_MEMORY, REPORTED, SEEN, Journal
 from fairlock.web.event_journal_writer import WriterLock
-from fairlock.web.events_from_snapshots import Happened, find_changes
+from fairlock.web.events_from_snapshots import Happened, find_changes, find_gone
 
 WALL = 1_000_000.0
 
@@ -54,6 +54,33 @@ def test_a_lease_that_ended_is_lost_at_its_end() -> None:
     assert kinds(before, still_there) == [("lost", "a", -0.5, 5.5)]
     assert [one for one in kinds(before, taken_by_another) if one[0] == "lost"] == [("lost", "a", -0.5, 5.5)]
     assert kinds(still_there, snapshot(102)) == []
+
+
+def test_a_lease_that_ended_before_its_time_is_lost_with_its_process() -> None:
+    before = snapshot(100, (holder("a", 5, 20),))
+    after = snapshot(101, expired=(holder("a", 6, 0.0),))
+    assert kinds(before, after) == [("lost", "a", 0, 6)]
+    assert [one.detail for one in find_changes(before, after, WALL)] == ["its process ended without a release"]
+
+
+def test_a_lease_that_began_and_ended_between_two_looks_is_seen_if_nobody_took_the_lock_since() -> None:
+    after = snapshot(101, expired=(holder("a", 0.75, -0.25),))
+    assert kinds(snapshot(100), after) == [("acquired", "a", -0.75, None), ("lost", "a", -0.25, 0.5)]
+    assert kinds(None, after) == [], "the first look cannot tell when it ended"
+    assert kinds(after, snapshot(102, expired=(holder("a", 1.75, -1.25),))) == []
+
+
+def test_a_holder_that_an_operator_evicted_has_not_released() -> None:
+    before = snapshot(100, (holder("a", 5), holder("c", 9)))
+    after = snapshot(101, (holder("b", 0.25, owner="web-2"),))
+    (name,) = {one.name for one in before.resources}
+    assert find_gone(before, after, 9) == [(name, "c"), (name, "a")], "the longest hold first"
+    assert find_gone(before, after, 1) == [(name, "c")]
+    assert find_gone(before, snapshot(101, (holder("a", 6),), expired=(holder("c", 10, -1),)), 9) == []
+    found = {one.ticket: one for one in find_changes(before, after, WALL, {(name, "a"): "by ops: stuck"})}
+    assert [(found[ticket].kind, found[ticket].detail) for ticket in "ac"] == [
+        ("evicted", "by ops: stuck"), ("released", ""),
+    ]  # fmt: skip
 
 
 def test_a_lease_that_was_late_and_renewed_is_no_event() -> None:

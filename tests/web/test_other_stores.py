@@ -7,7 +7,7 @@ import pytest
 
 import fairlock
 from tests.machine_load import within
-from tests.web.conftest import UI
+from tests.web.conftest import UI, until
 
 
 @pytest.mark.parametrize("store", ["redis_alone", "postgresql"])
@@ -30,6 +30,25 @@ def test_the_page_shows_a_store_by_its_url(store: str, tmp_path: Path, request: 
             if "released" in [event["kind"] for event in state["events"] if event["name"] == "orders:7"]:
                 break
         assert b'fairlock_held{group="orders:{n}"} 0.0' in ui.ask("/metrics").body, "it is 0, and not absent"
+    finally:
+        ui.end()
+
+
+def test_the_metrics_count_leases_that_were_lost_or_evicted_by_any_client(tmp_path: Path) -> None:
+    """Also of one that has died, which cannot count its own."""
+    ui = UI(tmp_path)
+    try:
+        stream = ui.stream()
+        next(stream)
+        assert b"fairlock_lost_total{" not in ui.ask("/metrics").body
+        dying = ui.holder("dying", "orders:8", lease=3)
+        dying.kill()
+        evicted = ui.locks.lock("orders:9").acquire()
+        until(lambda: "orders:9" in [event["name"] for event in next(stream)[0]["events"]])
+        ui.locks.evict("orders:9", reason="test", at_once=True)
+        until(lambda: b'fairlock_lost_total{group="orders:{n}",reason="expired"} 1.0' in ui.ask("/metrics").body, 30)
+        until(lambda: b'fairlock_lost_total{group="orders:{n}",reason="evicted"} 1.0' in ui.ask("/metrics").body, 30)
+        until(lambda: evicted.lost)
     finally:
         ui.end()
 

@@ -85,7 +85,7 @@ def test_the_bar_of_a_dead_holder_runs_out_and_the_next_chip_moves_up(ui: UI, op
     until(lambda: len(getattr(ui.resource("killed"), "queue", ())) == 2)
     chips = row(page, "killed").locator(".chip")
     page.wait_for_function("() => document.querySelectorAll('tr[data-name=killed] .chip').length === 2")
-    assert [text.split(" ")[:2] for text in chips.all_inner_texts()] == [["1.", "web-2:51"], ["2.", "web-3:52"]]
+    assert [text.split()[:2] for text in chips.all_inner_texts()] == [["1.", "web-2:51"], ["2.", "web-3:52"]]
     first.send_signal(signal.SIGSTOP)
     width = "() => document.querySelector('tr[data-name=killed] .bar span').getBoundingClientRect().width"
     widths = [page.evaluate(width)]
@@ -160,6 +160,7 @@ def test_a_ring_of_three_is_drawn_with_the_youngest_marked(ui: UI, open_page: Op
         assert page.locator("#figure-deadlock.bad b").inner_text() == "1"
         page.click("#figure-deadlock")
         page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 3")
+        assert page.locator("tbody .badge", has_text="deadlock").count() == 3
         page.locator(".ring .link", has_text="ring:b").first.click()
         assert page.locator("#panel .title").inner_text() == "ring:b"
     finally:

@@ -81,6 +81,9 @@ class Store:
             raise fairlock.StoreError("The store does not answer.")
         return self.locks.snapshot()
 
+    def audit(self, name: str) -> tuple[fairlock.AuditLine, ...]:
+        return self.locks.audit(name)
+
 
 async def state_of(poller: Poller, reader: Reader) -> tuple[Reader, dict[str, Any]]:
     reached, state = await poller.state_since(reader)
@@ -106,6 +109,86 @@ def test_a_store_that_is_down_is_shown_and_the_rows_stay() -> None:
         _, third = await state_of(poller, reader)
         assert (third["error"], [event["kind"] for event in third["events"]]) == ("", ["store_up"])
         await poller.stop()
+        poller.journal.close()
+        store.locks.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("broken", ["snapshot", "audit"])
+def test_a_defect_of_a_look_is_shown_and_the_next_look_follows(
+    broken: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before, the poller ended silently, and the page showed nothing new for as long as its server ran."""
+
+    async def scene() -> None:
+        monkeypatch.setattr("fairlock.web.snapshot_poller.EVERY", 0.02)
+        store = Store()
+        poller = Poller(store, event_journal_file.Journal())  # type: ignore[arg-type]
+        poller.readers = 1
+        lease = store.locks.lock("x").acquire()
+        poller.start()
+
+        async def until_shown(text: str) -> None:
+            async with asyncio.timeout(30):
+                while text not in poller.view.error or not (text or poller.view.snapshot):
+                    await poller.next_look.wait()
+
+        await until_shown("")
+        await poller.next_look.wait()
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, broken, None)
+            lease.release()  # so that the look asks for audit lines
+            await until_shown("The last look failed (TypeError: ")
+            _, state = await state_of(poller, Reader())
+            assert "is tried again" in state["error"]
+        async with asyncio.timeout(30):
+            while poller.view.error or poller.view.rows:
+                await poller.next_look.wait()
+        assert [one.levelname for one in caplog.records] == ["ERROR"], "it is logged once, with its traceback"
+        await poller.stop()
+        poller.journal.close()
+        store.locks.close()
+
+    asyncio.run(scene())
+
+
+def test_a_journal_that_fails_is_shown_and_the_table_goes_on(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = Store()
+        poller = Poller(store, event_journal_file.Journal(tmp_path / "journal.db"))  # type: ignore[arg-type]
+        (tmp_path / "journal.db-lock").mkdir()  # nor can the lock of its writer be made
+        with store.locks.lock("x"):
+            await poller._look()
+            reader, first = await state_of(poller, Reader())
+            assert [row["name"] for row in first["rows"]] == ["x"]
+        poller.journal._db.execute("DROP TABLE events")
+        poller.journal._db.execute("CREATE VIEW events AS SELECT 1 AS id, 2 AS at")
+        await poller._look()
+        _, second = await state_of(poller, reader)
+        assert second["error"].startswith("The journal cannot be ")
+        assert second["gone"] == ["x"]
+        await poller.stop()
+        poller.journal.close()
+        store.locks.close()
+
+    asyncio.run(scene())
+
+
+def test_a_slow_store_is_looked_at_less_often_and_one_that_is_down_as_often_as_before() -> None:
+    async def scene() -> None:
+        store = Store()
+        poller = Poller(store, event_journal_file.Journal())  # type: ignore[arg-type]
+        inner = store.snapshot
+
+        def slow(**options: Any) -> Any:
+            time.sleep(0.2)
+            return inner(**options)
+
+        store.snapshot = slow  # type: ignore[method-assign]
+        assert await poller._look() >= 0.2, "nine times as long is the pause"
+        store.down = True
+        assert await poller._look() == 0.0, "its timeout has been pause enough"
         poller.journal.close()
         store.locks.close()
 

@@ -7,13 +7,16 @@ holder that crashes and is restarted. Each worker is a process of its own, as in
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import fairlock
 
-from . import output
-from .demo_workers import WORKERS
+from . import exit_codes, output
+from .demo_workers import ENDS, WORKERS
 from .parse_arguments import Arguments
 from .serve_web_page import serve
 
@@ -22,31 +25,90 @@ if TYPE_CHECKING:
 
 
 def demo(args: Arguments) -> int:
+    from fairlock.web.serve import end_in_order
+
+    end_in_order()
+    folder = new_folder()  # known before it is made: an end at any moment removes it
+    workers: list[subprocess.Popen[bytes]] = []
+    code = 0
+    try:
+        code = compete(args, folder, workers)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        left = remove(folder, workers)
+    if left:
+        output.err(f"{folder} could not be removed: {left}. Remove it yourself.")
+    elif not args["json"]:
+        with suppress(OSError):  # its terminal was closed
+            output.out("the demo has ended; its workers and its folder are gone\n")
+    return code
+
+
+def compete(args: Arguments, folder: str, workers: list[subprocess.Popen[bytes]]) -> int:
+    """Start the workers, and serve the page until a signal ends it."""
     from fairlock.web.serve import require_extra
 
     require_extra()
+    try:
+        os.mkdir(folder, 0o700)
+    except OSError as error:
+        why = f"{folder} cannot be made: {error.strerror}. Set TMPDIR to a directory that you may write."
+        raise exit_codes.Exit(exit_codes.CONFIG, why) from None
+    url = f"sqlite:///{folder}/demo.db"
+    args.options.update(journal=f"{folder}/journal.db", quiet=True)
+    with fairlock.connect(url) as locks:
+        locks.ping()
+        for role in WORKERS:
+            with blocked():  # a worker that was started is in the list, or a signal would leave it behind
+                workers.append(start(role, url, folder))
+        return serve(args, locks, admin=True, ready=lambda page: announce(args, url, page, folder))
+
+
+@contextmanager
+def blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def new_folder() -> str:
+    import secrets
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="fairlock-demo-") as folder:
-        url = f"sqlite:///{folder}/demo.db"
-        args.options.update(journal=f"{folder}/journal.db", quiet=True)
-        with fairlock.connect(url) as locks:
-            locks.ping()
-            started = [start(role, url, folder) for role in WORKERS]
-            try:
-                return serve(args, locks, admin=True, ready=lambda page: announce(args, url, page, folder))
-            finally:
-                for each in started:
-                    each.kill()
-                for each in started:
-                    each.wait()
+    try:
+        return os.path.join(tempfile.gettempdir(), f"fairlock-demo-{secrets.token_hex(4)}")
+    except FileNotFoundError as error:
+        raise exit_codes.Exit(exit_codes.CONFIG, f"{error.strerror}. Set TMPDIR to one that you may write.") from None
+
+
+def remove(folder: str, workers: list[subprocess.Popen[bytes]]) -> str:
+    """End the workers and remove the folder, whatever signal comes. Return why it is still there; '' if it is not."""
+    import shutil
+
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    for each in workers:
+        each.kill()
+    for each in workers:
+        each.wait()
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def start(role: str, url: str, folder: str) -> subprocess.Popen[bytes]:
     import subprocess
 
     command = [sys.executable, "-m", "fairlock.cli.demo_workers", role, url, f"{folder}/journal.db", str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder, env=search_path())
+    # In a session of its own: Ctrl-C is for the demo, which ends its workers. They would answer it with tracebacks.
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder, env=search_path(), start_new_session=True)
 
 
 def search_path() -> dict[str, str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import fairlock
 
+ENDS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # the signals that end the demo
 Activity = Callable[[fairlock.Locks], None]
 
 
@@ -100,6 +101,7 @@ def work(role: str, url: str, journal: str, parent: str) -> None:
     from fairlock.web import journal as write_to
 
     end_with(int(parent))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)  # they were blocked while this process was started
     on_event = write_to(journal)
     worker = os.getpid()
     while role == "etl-1" and (child := os.fork()):  # the one that freezes is replaced after a while
@@ -133,4 +135,7 @@ def repeat(activity: Activity, locks: fairlock.Locks) -> None:
 
 
 if __name__ == "__main__":
-    work(*sys.argv[1:5])
+    try:
+        work(*sys.argv[1:5])
+    except (fairlock.LockError, OSError) as error:  # a full disk: the demo goes on with the others
+        sys.exit(f"fairlock: The worker {sys.argv[1]} of the demo has ended: {error}")

@@ -24,14 +24,16 @@ def about_pool(locks: "Locks", name: str) -> str:
         pool = make_client.look_at_pool(locks, name)
     except ConfigError:  # a store without pools
         return ""
-    return f" It is a pool: {take_item(name)}" if pool is not None and pool.holders else ""
+    if pool is None or not pool.holders:
+        return ""
+    return f" It is a pool: {take_item(name)} A worker that holds a lock of its own, too, can be asked for that one."
 
 
 def take_item(name: str) -> str:
     """Return the sentence for those who would ask or evict the owner of an item. It fits into a line of top."""
     from shlex import quote
 
-    return f"`fairlock pool rm {quote(name)} KEY --force` takes an item from its owner."
+    return f"`fairlock pool rm {quote(name)} KEY --force` takes an item and deletes it."
 
 
 def owner(one: "Holder | Waiter") -> str:
@@ -64,6 +66,25 @@ def describe_evicted(resource: "Resource") -> str:
     if len(holders) > 1:
         return names(holders)
     return f"{names(holders)}, which has held it for {output.duration(holders[0].held_for)}"
+
+
+def describe_request(resource: "Resource") -> str:
+    """Return what happens when its holders are asked to release."""
+    return (
+        f"Ask to release {resource.name!r}: {describe_evicted(resource)}. "
+        "The holder is notified and decides; nothing is taken from it. Esc cancels."
+    )
+
+
+def describe_eviction(resource: "Resource", at_once: bool) -> str:
+    """Return what happens when its holders are evicted."""
+    then = f"{resource.queue[0].owner} is next" if resource.queue else "nobody waits for it"
+    if at_once:
+        what = f"It is free now; {then}. The holder is NOT stopped: two may work at the same time."
+    else:
+        left = output.duration(max(one.expires_in for one in resource.holders))
+        what = f"The holder is notified and its lease not renewed: free in {left} at most; {then}."
+    return f"Evict from {resource.name!r}{' AT ONCE' * at_once}: {describe_evicted(resource)}. {what} Esc cancels."
 
 
 def asked(one: "Holder") -> str:

@@ -44,6 +44,14 @@ def evict_name(args: Arguments) -> int:
                 hint += " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
                 output.err(f"{name!r} has no holder in {locks.store}, so nothing was changed.{hint}")
             return 0
+        closed = not args["ticket"] and not any(one.owner for one in it.holders)
+        if closed and not args["at_once"]:  # nothing would change: it has no client that could be notified
+            if args["json"]:
+                output.json({"name": name, "evicted": []})
+            else:
+                why = f"it is {describe_holders.held_by(it)}. Add --at-once to open it now."
+                output.err(f"{name!r} has no holder: {why}")
+            return 0
         if not args["yes"]:
             ask_first(args, name, it)
         tickets = locks.evict(name, reason=args["reason"], ticket=args["ticket"], at_once=bool(args["at_once"]))
@@ -52,7 +60,8 @@ def evict_name(args: Arguments) -> int:
     elif not args["quiet"]:
         left = output.duration(max((one.expires_in for one in it.holders), default=0.0))
         when = "now" if args["at_once"] else f"when the lease ends, in {left} at most"
-        output.out(f"{name!r} is taken from its holder and is free {when}\n" if tickets else "no holder was evicted\n")
+        done = f"{name!r} is free now" if closed else f"{name!r} is taken from its holder and is free {when}"
+        output.out(f"{done}\n" if tickets else "no holder was evicted\n")
     return 0
 
 
@@ -60,6 +69,8 @@ def ask_first(args: Arguments, name: str, it: "Resource") -> None:
     """Explain what will happen, and require the name to be typed."""
     holder = f"the holder with ticket {args['ticket']}" if args["ticket"] else describe_holders.describe_evicted(it)
     text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
+    if not args["ticket"] and not any(one.owner for one in it.holders):
+        text = f"{name!r} has {describe_holders.describe_evicted(it)}. This opens it at once."
     confirm("evict", name, text, "nothing was changed")
 
 

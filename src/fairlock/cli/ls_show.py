@@ -82,7 +82,7 @@ def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
     holders, waiting = resource.holders, str(len(resource.queue) or "")
     slots = f" {len(holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
     kind = resource.kind + slots
-    shown = resource.expired if stale else holders
+    shown = resource.expired if stale else holders or resource.expired
     if not shown:
         return resource.name, kind, "", "", "", waiting, ""
     first = shown[0]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 EVERY_NAMESPACE = "*"
-LOOKS = ("ls", "top", "ui")  # what can show all namespaces at once
+LOOKS = ("ls", "top", "ui", "pool ls")  # what can show all namespaces at once
 
 
 def every_namespace(args: Arguments) -> bool:
@@ -28,8 +28,10 @@ def every_namespace(args: Arguments) -> bool:
     import os
 
     given = os.environ.get("FAIRLOCK_NAMESPACE") if args["namespace"] is None else args["namespace"]
-    if given == EVERY_NAMESPACE and args.command.name not in LOOKS:
-        raise exit_codes.Usage(f"--namespace '*' is for {', '.join(LOOKS)}, which only look. Name one namespace.")
+    name = args.command.name
+    if given == EVERY_NAMESPACE and (name not in LOOKS or (name == "pool ls" and args.operands)):
+        looks = f"{', '.join(LOOKS)} without a name"
+        raise exit_codes.Usage(f"--namespace '*' is for {looks}, which only look. Name one namespace.")
     return given == EVERY_NAMESPACE
 
 
@@ -100,8 +102,8 @@ def look_at_pool(locks: "Locks", name: str) -> "Resource | None":
     return run(locks.session.look_at_pool(name))
 
 
-def find_pools(locks: "Locks") -> "list[Resource]":
-    return sorted(run(locks.session.find_pools()), key=lambda one: one.name)
+def find_pools(locks: "Locks", namespaces: bool) -> "list[Resource]":
+    return sorted(run(locks.session.find_pools(namespaces)), key=lambda one: (one.namespace, one.name))
 
 
 def holders(locks: "Locks", pattern: str) -> "list[tuple[Resource, list[str]]]":

@@ -101,15 +101,19 @@ def ls_pools(args: Arguments, locks: "Locks") -> int:
     """List the pools that have items."""
     if args["state"]:
         raise exit_codes.Usage("--state is for the items of a pool: fairlock pool ls POOL --state STATE.")
-    found = make_client.find_pools(locks)
-    pools = [(one.name, one.items, len(one.queue)) for one in found if one.items is not None]
+    every = make_client.every_namespace(args)
+    pools = [(one, one.items) for one in make_client.find_pools(locks, every) if one.items is not None]
     if args["json"]:
-        rows = [{"name": name, "counts": counts._asdict(), "waiting": waiting} for name, counts, waiting in pools]
+        rows = [
+            {"namespace": one.namespace, "name": one.name, "counts": counts._asdict(), "waiting": len(one.queue)}
+            for one, counts in pools
+        ]
         output.json({"store": locks.store, "pools": rows})
         return 0
     if pools:
         head = ("POOL", "FREE", "RESTING", "TAKEN", "EXPIRED", "DONE", "WAITING")
-        output.out(output.table(head, [(name, *map(str, counts), str(waiting)) for name, counts, waiting in pools]))
+        cells = [(one.namespace, one.name, *map(str, counts), str(len(one.queue))) for one, counts in pools]
+        output.out(output.table(("NAMESPACE", *head) if every else head, [row if every else row[1:] for row in cells]))
     if not args["quiet"]:
         output.out(f"{len(pools) or 'no'} pool{'s' * (len(pools) != 1)} in {output.plain(locks.store)}\n")
     return 0

@@ -4,12 +4,17 @@ from collections.abc import Callable
 
 
 class Prompt:
-    """A question in the last line. `done` gets the answer; Esc ends it without one."""
+    """A question in the last line. `done` gets the answer; Esc ends it without one. `about` explains the question."""
 
     def __init__(
-        self, question: str, done: Callable[[str], None], changed: Callable[[str], None] | None = None
+        self,
+        question: str,
+        done: Callable[[str], None],
+        changed: Callable[[str], None] | None = None,
+        about: str = "",
     ) -> None:
         self.question = question
+        self.about = about
         self.text = ""
         self._done = done
         self._changed = changed

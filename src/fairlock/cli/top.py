@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from .terminal_screen import Screen
 
 KEYS = "up/down  Enter show  s sort  / filter  p pause  a ask  e evict  ? help  q quit"
+REASON = "Reason (the holder reads it): "
 HELP = """\
 up, down, j, k, PgUp, PgDn, Home, End   select a name
-Enter        show its holders and its queue; any key returns
+Enter        show its holders, its queue and what operators did; any key returns
 s            sort by waiting, queue, held, lease, name
 /            filter by name, owner or note; Enter keeps it, Esc clears it
 p, space     pause and go on
@@ -84,8 +85,6 @@ def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: 
         output.out(output.plain(summary(seen.store, seen.resources)) + "\n")
 
 
-
-
 class Top:
     def __init__(
         self, locks: "Locks", screen: "Screen", pattern: str, sort: str, every: float, namespaces: bool = False
@@ -126,7 +125,7 @@ class Top:
             return True
         self.message = ""
         if self.help or self.page:
-            self.help, self.page = False, ""
+            self.help, self.page, self.poller.shown = False, "", ""
             return True
         rows = max(self.screen.size()[1] - 5, 1)
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -rows, "page down": rows,
@@ -148,6 +147,8 @@ class Top:
             self.help = True
         elif key == "enter" and current is not None:
             self.page = current.name
+            self.poller.shown = "" if self.namespaces else current.name  # a client reads its own namespace
+            self.poller.hurry()
         elif key == "a" and current is not None:
             self._ask(current)
         elif key in ("e", "E") and current is not None:
@@ -157,15 +158,19 @@ class Top:
     def _filter(self, text: str) -> None:
         self.view.filter = text
 
+    def _has_no_holder(self, resource: "Resource", so: str) -> bool:
+        """Return True, with a message, for a pool and for a lock that nobody holds."""
+        if resource.kind == "pool":
+            self.message = describe_holders.take_item(resource.name)
+        elif not resource.holders:
+            self.message = f"{resource.name!r} has no holder, so there is {so}."
+        return resource.kind == "pool" or not resource.holders
+
     def _ask(self, resource: "Resource") -> None:
         if self.namespaces:
             self.message = "Nobody was asked: start top with one namespace."
             return
-        if resource.kind == "pool":
-            self.message = describe_holders.take_item(resource.name)
-            return
-        if not resource.holders:
-            self.message = f"{resource.name!r} has no holder, so there is nobody to ask."
+        if self._has_no_holder(resource, "nobody to ask"):
             return
 
         def act(reason: str) -> None:
@@ -176,8 +181,7 @@ class Top:
             self.message = self._do_ask(resource, reason)
             self.poller.hurry()
 
-        holder = describe_holders.describe_evicted(resource)
-        self.prompt = Prompt(f"Reason to ask {output.plain(holder)} to release: ", act)
+        self.prompt = Prompt(REASON, act, about=describe_holders.describe_request(resource))
 
     def _do_ask(self, resource: "Resource", reason: str) -> str:
         """Ask the holders that are shown, and none that came later."""
@@ -194,21 +198,18 @@ class Top:
         if self.namespaces:
             self.message = "Nothing was changed: to evict, start top with one namespace."
             return
-        if resource.kind == "pool":
-            self.message = describe_holders.take_item(resource.name)
-            return
-        if not resource.holders:
-            self.message = f"{resource.name!r} has no holder, so there is nothing to evict."
+        if self._has_no_holder(resource, "nothing to evict"):
             return
         name = resource.name
-        when = " AT ONCE" if at_once else ""
+        when, about = " AT ONCE" if at_once else "", describe_holders.describe_eviction(resource, at_once)
 
         def confirm(reason: str) -> None:
             if not reason.strip():
                 self.message = "Nothing was changed: evict needs a reason, which the holder gets."
                 self.prompt = None
                 return
-            self.prompt = Prompt(f"Type {output.plain(name)!r} to evict{when}: ", lambda typed: act(typed, reason))
+            question = f"Type {output.plain(name)!r} to evict{when}: "
+            self.prompt = Prompt(question, lambda typed: act(typed, reason), about=about)
 
         def act(typed: str, reason: str) -> None:
             self.prompt = None
@@ -218,8 +219,7 @@ class Top:
             self.message = self._do_evict(resource, reason, at_once)
             self.poller.hurry()
 
-        holder = describe_holders.describe_evicted(resource)
-        self.prompt = Prompt(f"Reason to evict{when} {output.plain(holder)}: ", confirm)
+        self.prompt = Prompt(REASON, confirm, about=about)
 
     def _do_evict(self, resource: "Resource", reason: str, at_once: bool) -> str:
         """Evict the holders that are shown, and none that came later."""
@@ -249,7 +249,8 @@ class Top:
             self.screen.draw(self.details(columns, rows, resources, store))
             return
         footer = self.prompt_line(columns) or self.message or KEYS
-        self.screen.draw(self.view.frame(columns, rows, store, resources, rings, footer, self.poller.error))
+        about = self.prompt.about if self.prompt is not None else ""
+        self.screen.draw(self.view.frame(columns, rows, store, resources, rings, footer, self.poller.error, about))
 
     def prompt_line(self, columns: int) -> str:
         """Return the question and the end of what was typed, so that the last character is seen."""
@@ -263,10 +264,13 @@ class Top:
         return f"{question}{text if len(text) <= space else '…' + text[-space + 1 :]}_"
 
     def details(self, columns: int, rows: int, resources: "tuple[Resource, ...]", store: str) -> list[str]:
-        from .ls_show import describe
+        from .ls_show import describe, describe_audit
 
         found = next((r for r in resources if r.name == self.page), None)
         text = describe(found, store) if found is not None else f"{self.page!r} is idle now\n"
+        name, audit = self.poller.audit
+        if name == self.page and self.seen is not None:
+            text += describe_audit(audit, self.seen[0].now)
         lines = [fit(line, columns) for line in text.splitlines()]
         if len(lines) > rows - 1:
             more = f"… {len(lines) - rows + 2} more lines: `fairlock show` prints them"

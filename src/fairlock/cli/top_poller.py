@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlock.engine.find_deadlocks import find_rings, in_both
-from fairlock.engine.snapshots import unique_names
-from fairlock.errors import LockError
+from fairlock.engine.snapshots import describe_failure, unique_names
+
+from . import output
 
 if TYPE_CHECKING:
-    from fairlock import Locks, Snapshot
+    from fairlock import AuditLine, Locks, Snapshot
     from fairlock.engine.find_deadlocks import Ring
 
 
@@ -21,7 +22,8 @@ def take_snapshot(locks: "Locks", pattern: str, every: bool) -> "Snapshot":
 
 
 class Poller:
-    """Reads the store again and again in a thread. `latest` is the last snapshot, with the rings that two looks saw."""
+    """Reads the store again and again in a thread. `latest` is the last snapshot, with the rings that two looks saw;
+    `audit` what operators did to the name `shown`, if it is not ''."""
 
     def __init__(
         self, locks: "Locks", pattern: str, every: float, wake: Callable[[], None], namespaces: bool = False
@@ -32,6 +34,9 @@ class Poller:
         self._before: tuple[Ring, ...] = ()
         self.latest: tuple[Snapshot, tuple[Ring, ...]] | None = None
         self.error = ""
+        self.shown = ""
+        self.audit: tuple[str, tuple[AuditLine, ...]] = "", ()
+        self._read_at = time.monotonic()
         self.ended = False
         threading.Thread(target=self._run, name="fairlock-top", daemon=True).start()
 
@@ -47,8 +52,12 @@ class Poller:
                 rings = find_rings(seen)
                 self.latest = seen, in_both(self._before, rings)
                 self._before, self.error = rings, ""
-            except LockError as error:
-                self.error = str(error)
+                self._read_at = began
+                if name := self.shown:
+                    self.audit = name, self._locks.audit(name)
+            except Exception as error:  # whatever fails, the screen shows it, and the next look follows
+                age = output.short_duration(time.monotonic() - self._read_at)
+                self.error = f"{describe_failure(error)} What is shown is {age} old."
             self._wake()
             self._at_once.wait(max(self._every - (time.monotonic() - began), 0.05))
             self._at_once.clear()

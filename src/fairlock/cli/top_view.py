@@ -62,10 +62,12 @@ def row(resource: "Resource") -> tuple[str, ...]:
         return resource.name, "damaged" if resource.kind == "damaged" else "", "", "", queue, waited, ""
     first = shown[0]
     slots = f"{len(resource.holders)}/{resource.capacity} " if resource.kind in ("semaphore", "pool") else ""
+    asked = "(asked) " if any(one.asked is not None for one in shown) else ""
     more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
     lease = output.short_duration(first.expires_in) if first.expires_in > 0 else "expired"
     held = output.short_duration(first.held_for)
-    return resource.name, f"{slots}{describe_holders.owner(first)}{more}", held, lease, queue, waited, first.note
+    owner = f"{slots}{asked}{describe_holders.owner(first)}{more}"
+    return resource.name, owner, held, lease, queue, waited, first.note
 
 
 def widths(columns: int) -> tuple[int, ...]:
@@ -101,6 +103,20 @@ def fit(text: str, width: int) -> str:
     return text + " " * (width - total)
 
 
+def wrap(text: str, width: int, most: int) -> list[str]:
+    """Return the text in lines of at most this width, broken at spaces; what does not fit into that many is cut."""
+    text, lines = output.plain(text), list[str]()
+    while text and len(lines) < most - 1 and sum(map(char_width, text)) > width:
+        size = room = 0
+        while room + char_width(text[size]) <= width:
+            room += char_width(text[size])
+            size += 1
+        size = text.rfind(" ", 1, size + 1) if " " in text[1 : size + 1] else max(size, 1)
+        lines.append(fit(text[:size], width))
+        text = text[size:].lstrip(" ")
+    return [*lines, fit(text, width)] if text else lines
+
+
 def char_width(char: str) -> int:
     if unicodedata.combining(char):
         return 0
@@ -117,15 +133,18 @@ def summary(store: str, resources: Sequence["Resource"]) -> str:
     return f"{', '.join(parts)} in {store}"
 
 
-def ring_line(rings: Sequence["Ring"]) -> str:
-    """Return one line about the first ring: 'DEADLOCK: a waits for b's 'x', …'; '' if there is none."""
+def describe_rings(rings: Sequence["Ring"]) -> str:
+    """Return the first ring: 'DEADLOCK: a waits for x, held by b, which waits for y, held by a. …'; '' without one."""
     if not rings:
         return ""
     ring = rings[0]
     title = "DEADLOCK" if ring.certain else "possible deadlock"
-    chain = " -> ".join(f"{one.owner} ({one.waits_for})" for one in ring.members)
     more = f" and {len(rings) - 1} more" if len(rings) > 1 else ""
-    return f"{title}{more}: {chain} -> {ring.members[0].owner}"
+    waits = ", which ".join(
+        f"waits for {one.waits_for}, held by {after.owner}"
+        for one, after in zip(ring.members, (*ring.members[1:], ring.members[0]), strict=True)
+    )
+    return f"{title}{more}: {ring.members[0].owner} {waits}. Youngest: {ring.youngest.owner}"
 
 
 class View:
@@ -157,8 +176,9 @@ class View:
         rings: Sequence["Ring"],
         footer: str,
         error: str = "",
+        explained: str = "",
     ) -> list[str]:
-        """Return the lines of the screen."""
+        """Return the lines of the screen. explained: what the question in the footer is about."""
         self.shown = arrange(resources, self.sort, self.filter)
         current = self.current()
         self.selected = current.name if current is not None else ""
@@ -169,13 +189,12 @@ class View:
             BOLD + fit("fairlock top: " + summary(store, resources), columns),
             fit(", ".join(state), columns),
         ]
-        ring = ring_line(rings)
-        if ring:
-            lines.append(RED + BOLD + fit(ring, columns))
-        if error:
-            lines.append(RED + fit(error, columns))
+        few = max(rows // 6, 1)  # lines for each of these, so that the table keeps its place
+        lines += [RED + BOLD + line for line in wrap(describe_rings(rings), columns, few)]
+        lines += [RED + line for line in wrap(error, columns, few)]
         lines.append(REVERSE + fit(cells(HEAD, columns), columns))
-        space = max(rows - len(lines) - 1, 1)
+        below = wrap(explained, columns, few)
+        space = max(rows - len(lines) - len(below) - 1, 1)
         at = next((n for n, r in enumerate(self.shown) if r.name == self.selected), 0)
         self.first = max(min(self.first, at, len(self.shown) - space), at - space + 1, 0)
         in_ring = {name for each in rings for name in each.names}
@@ -186,6 +205,7 @@ class View:
         if not self.shown:
             what = "no name matches the filter" if self.filter else "nothing is held or waited for"
             lines.append(DIM + fit(what, columns))
-        lines = lines[: rows - 1]
-        lines += [""] * (rows - 1 - len(lines))
-        return [*lines, fit(footer, columns)]
+        above = max(rows - 1 - len(below), 0)
+        lines = lines[:above]
+        lines += [""] * (above - len(lines))
+        return [*lines, *[BOLD + line for line in below[: rows - 1]], fit(footer, columns)]

@@ -5,7 +5,10 @@ groups:
   - name: fairlock
     rules:
       - alert: FairlockLeaseLost
-        expr: sum by (group, reason) (increase(fairlock_lost_total[10m])) > 0
+        # The counter of a group appears with its first loss, which `increase` does not see.
+        expr: |
+          sum by (group, reason) (
+            (increase(fairlock_lost_total[10m]) > 0) or (fairlock_lost_total unless fairlock_lost_total offset 10m)) > 0
         labels:
           severity: critical
         annotations:

@@ -2,15 +2,17 @@
 
 An acquire must not wait for its own measurement, so a call only keeps what counts of the event. It is evaluated when
 the values are read, or when many events have come together. The order of acquires and releases does not matter for
-sums, so each has a list of its own.
+sums, so each has values of its own. These are numbers in an array: an object for each would be memory that no cache
+has yet, which takes longer than everything else of a measurement.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict, deque
+from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from functools import partial
 from threading import Lock
 from typing import Literal
 
@@ -44,17 +46,16 @@ class Measure:
     def __init__(self, group: Callable[[str], str] | None = None) -> None:
         self._groups = Groups(group)
         self._events: deque[Event] = deque()
-        self._acquired: deque[tuple[str, float]] = deque()  # of locks that were free: most events
-        self._released: deque[tuple[str, float]] = deque()
-        self.fairlock_measured = Measured(self._acquired, self._released, TOGETHER, self.evaluate)
+        self._measured: dict[str, Measured] = {}  # by group, of locks that were free: most events
         self._mutex = Lock()
         self._reset()
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        for pending in (self._events, self._acquired, self._released):
-            pending.clear()
-        self._found: dict[tuple[str, str, str, bool], tuple[str, int, Record | None]] = {}
+        self._events.clear()
+        for one in self._measured.values():  # the requests for locks keep them, so they are emptied
+            del one.acquired[:], one.released[:]
+        self._found: dict[tuple[str, str, str, bool], tuple[int, Record | None]] = {}
         self.held: dict[str, int] = {}
         self.waiters: dict[str, int] = {}
         self.conflicts: dict[str, int] = {}
@@ -65,34 +66,55 @@ class Measure:
         if len(self._events) >= TOGETHER:
             self.evaluate()
 
+    def fairlock_measured(self, name: str) -> Measured:
+        """Return what is kept of the holds of this name."""
+        group = self._groups[name]
+        if (known := self._measured.get(group)) is None:
+            new = Measured(array("d"), array("d"), partial(self._evaluate_full, group))
+            known = self._measured.setdefault(group, new)
+        return known
+
     def evaluate(self) -> None:
         """Evaluate the events that have come since the last time."""
-        if self._pid != os.getpid():  # in the child of a fork, which holds nothing and has done nothing
-            self._mutex = Lock()
-            self._reset()
+        self._forget_parent()
         with self._mutex:
-            self._evaluate(self._acquired, "acquired", "acquired")
-            self._evaluate(self._released, "released", "released")
+            for group in list(self._measured):
+                self._evaluate_group(group)
             for _ in range(len(self._events)):
                 self._evaluate_event(self._events.popleft())
 
-    def _evaluate(self, pending: deque[tuple[str, float]], kind: str, outcome: str) -> None:
-        """Evaluate the acquires, or the releases, of locks that were free."""
-        by_name: defaultdict[str, list[float]] = defaultdict(list)
-        for name, seconds in list(map(deque.popleft, repeat(pending, len(pending)))):  # others append meanwhile
-            by_name[name].append(seconds)
-        for name, values in by_name.items():
-            group, change, record = self._find((kind, name, outcome, False))
+    def _evaluate_full(self, group: str) -> None:
+        """Evaluate the values of this group, because many have come together."""
+        self._forget_parent()
+        with self._mutex:
+            self._evaluate_group(group)
+
+    def _forget_parent(self) -> None:
+        if self._pid != os.getpid():  # in the child of a fork, which holds nothing and has done nothing
+            self._mutex = Lock()
+            self._reset()
+
+    def _evaluate_group(self, group: str) -> None:
+        """Evaluate the acquires and releases of locks that were free. The releases first: the acquire of each was noted
+        before, so that never more of them are counted."""
+        measured = self._measured[group]
+        self._evaluate("released", group, _take(measured.released))
+        self._evaluate("acquired", group, _take(measured.acquired))
+
+    def _evaluate(self, kind: Literal["acquired", "released"], group: str, values: Sequence[float]) -> None:
+        if values:
+            change, record = self._find(kind, group, kind, False)
             self.held[group] += change * len(values)
             assert record is not None
             record(values)
 
     def _evaluate_event(self, event: Event) -> None:
         kind, name, _, _, _, _, seconds, outcome, contended, place, margin, reason = event
-        found = self._find((kind, name, outcome, contended))
-        group, change, record = found
-        if change:
-            self.held[group] += change
+        if not name:
+            return  # store_down, store_up
+        group = self._groups[name]
+        change, record = self._find(kind, group, outcome, contended)
+        self.held[group] += change
         if record is not None:
             record((seconds,))
         if contended:
@@ -110,15 +132,12 @@ class Measure:
         if place:
             self.waiters[group] = self.waiters.get(group, 0) - 1
 
-    def _find(self, key: tuple[str, str, str, bool]) -> tuple[str, int, Record | None]:
-        """Return for this kind of event: its group, by how much it changes the holds, and what records its seconds."""
+    def _find(self, kind: str, group: str, outcome: str, contended: bool) -> tuple[int, Record | None]:
+        """Return for this kind of event by how much it changes the holds, and what records its seconds."""
+        key = kind, group, outcome, contended
         known = self._found.get(key)
         if known is not None:
             return known
-        kind, name, outcome, contended = key
-        if not name:
-            return "", 0, None  # store_down, store_up
-        group = self._groups[name]
         record = None
         if kind in ("acquired", "given_up"):
             record = self._series("acquire", (group, outcome, "true" if contended else "false"))
@@ -128,11 +147,16 @@ class Measure:
             record = self._series("renewal", (group,))
         self.held.setdefault(group, 0)
         change = 1 if kind in ("acquired", "attached") else -1 if kind in ENDS else 0
-        if len(self._found) >= 10_000:
-            self._found.clear()
-        found = self._found[key] = group, change, record
+        found = self._found[key] = change, record
         return found
 
     def _series(self, histogram: Histogram, labels: Labels) -> Record:
         """Return what records values of this time series."""
         raise NotImplementedError
+
+
+def _take(values: array[float]) -> array[float]:
+    """Return these values, and remove them. Others may append meanwhile."""
+    taken = values[:]
+    del values[: len(taken)]
+    return taken

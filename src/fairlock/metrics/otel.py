@@ -12,7 +12,7 @@ Each has lock.group; durations also have lock.outcome, and lock.acquire.duration
 a millisecond is a span, "lock.wait", in the trace of the thread or task that waited. Only it has the full name.
 
 A histogram of the SDK takes longer for one value than memory:// for a lock. So values are kept and given to the SDK
-when it collects, or when MOST have come together.
+when it collects; of more than MOST the oldest before that.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Metrics(Measure):
 
         def record(measured: Sequence[float]) -> None:
             self._values += [(instrument, seconds, attributes) for seconds in measured]
-            if len(self._values) >= MOST:
-                self._record()
+            if len(self._values) > MOST:  # as many as came: a release must not wait until all are recorded
+                self._record(len(measured))
 
         return record
 
@@ -100,10 +100,11 @@ class Metrics(Measure):
         """Give all values to the SDK now. It happens by itself when the SDK collects, and at its shutdown."""
         self.evaluate()
         with self._mutex:
-            self._record()
+            self._record(len(self._values))
 
-    def _record(self) -> None:
-        values, self._values = self._values, []
+    def _record(self, number: int) -> None:
+        values = self._values[:number]
+        del self._values[:number]
         for instrument, seconds, attributes in values:
             instrument.record(seconds, attributes)
 

@@ -8,8 +8,8 @@
     fairlock_lost_total                 leases that were lost: group, reason
     fairlock_conflicts_total            acquires that found it held by another: group
 
-A program that shows the state of a whole store, as the page does, calls `show(snapshot, rings)` besides: then held and
-waiters are those of all clients, and these are added:
+A program that shows the state of a whole store, as the page does, calls `show(snapshot, rings)` besides, and `add_lost`
+for what it sees lost: then held, waiters and lost are those of all clients, and these are added:
 
     fairlock_longest_wait_seconds       the longest wait now: group
     fairlock_expired                    leases that have ended and were not taken by another: group
@@ -74,6 +74,12 @@ class Metrics(Measure):
     def show(self, snapshot: Snapshot, rings: Iterable[Ring] = ()) -> None:
         """From here on report the state of the store as this snapshot has it."""
         self._shown = snapshot, tuple(rings)
+
+    def add_lost(self, name: str, reason: str) -> None:
+        """Count a lease of any client that was lost. A client that has died does not count its own."""
+        group = self._groups[name]
+        with self._mutex:
+            self.lost[group, reason] = self.lost.get((group, reason), 0) + 1
 
     def describe(self) -> Sequence[Metric]:
         """Return nothing: the registry must not collect to find the names."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
@@ -21,10 +22,11 @@ from starlette.routing import Route
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE
 from .access_control import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refusal, refuse_foreign
+from .call_client import call
 from .event_journal_file import REPORTED, Journal
 from .events_from_snapshots import Happened
 from .server_sent_events import MOST_READERS, EventStream
-from .snapshot_poller import Poller, Reader, call
+from .snapshot_poller import Poller, Reader
 from .snapshot_rows import Json
 
 if TYPE_CHECKING:
@@ -202,6 +204,7 @@ class Page:
 
         if self._metrics is None:
             self._metrics = Metrics()
+            self.poller.on_lost = self._metrics.add_lost
         if self.poller.view.snapshot is not None:
             self._metrics.show(self.poller.view.snapshot, self.poller.view.rings)
         return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE)
@@ -259,7 +262,8 @@ class Page:
         held = one.get("held_for") if kind == "evicted" else None
         owner, note, fence = one.get("owner", ""), one.get("note", ""), one.get("fence", 0)
         event = Happened(time.time(), kind, name, owner, note, ticket, fence, held, detail)
-        self.journal.add([event], REPORTED)
+        with suppress(sqlite3.Error):  # it is done, and the store has an audit line of it
+            self.journal.add([event], REPORTED)
 
 
 async def read_json(request: Request) -> Any:

@@ -110,10 +110,10 @@ class WriterLock:
         """Return True if this process is the writer; try to become it if there is none."""
         import fairlock
 
-        if self._locks is None:
-            self._locks = fairlock.connect(f"sqlite:///{self.file}-lock", lease=10)
         if self._lease is None or not self._lease.held:
             try:
+                if self._locks is None:
+                    self._locks = fairlock.connect(f"sqlite:///{self.file}-lock", lease=10)
                 self._lease = self._locks.lock("journal", note="writes the journal").acquire(blocking=False) or None
             except fairlock.LockError:
                 self._lease = None

@@ -3,10 +3,16 @@
 A snapshot has the time that each holder has held and each waiter has waited, so the beginning of a hold or a wait is
 exact even if nobody looked. Its end is known to one interval of looking. A hold that began and ended between two looks
 is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
+
+A holder that is gone has released the lock, or was evicted by an operator: the audit lines of the name show which.
+They are read for the few that have held it longest, because operators evict those, and a busy store has many others.
+On SQLite a process that is killed frees its locks at once; if another one has taken them by the next look, this is seen
+as a release.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..engine.snapshots import Holder, Resource, Snapshot
@@ -28,15 +34,36 @@ class Happened(NamedTuple):
     detail: str = ""
 
 
-def find_changes(before: Snapshot | None, after: Snapshot, wall: float) -> list[Happened]:
+Evicted = Mapping[tuple[str, str], str]
+"""The operator and the reason, for the name and the ticket of holders that were evicted."""
+
+
+def find_gone(before: Snapshot, after: Snapshot, most: int) -> list[tuple[str, str]]:
+    """Return the name and the ticket of holders of locks that are gone: those that have held it longest, at most that
+    many."""
+    now = {one.name: {each.ticket for each in (*one.holders, *one.expired)} for one in after.resources}
+    gone = [
+        (-each.held_for, one.name, each.ticket)
+        for one in before.resources
+        if one.kind != "pool"
+        for each in one.holders
+        if each.owner and each.ticket not in now.get(one.name, ())
+    ]
+    return [(name, ticket) for _, name, ticket in sorted(gone)[:most]]
+
+
+def find_changes(
+    before: Snapshot | None, after: Snapshot, wall: float, evicted: Evicted | None = None
+) -> list[Happened]:
     """Return what happened, oldest first. Without `before`: what began and still lasts."""
+    evicted = evicted or {}
     earlier = {resource.name: resource for resource in before.resources} if before else {}
     passed = after.now - before.now if before else 0.0
     found: list[Happened] = []
     for resource in after.resources:
-        found += compare(earlier.pop(resource.name, empty(resource)), resource, passed, wall)
+        found += compare(earlier.pop(resource.name, empty(resource)), resource, passed, wall, evicted)
     for resource in earlier.values():
-        found += compare(resource, empty(resource), passed, wall)
+        found += compare(resource, empty(resource), passed, wall, evicted)
     return sorted(found, key=lambda one: one.at)
 
 
@@ -44,7 +71,7 @@ def empty(resource: Resource) -> Resource:
     return Resource(resource.name, "lock", 0, 0, (), ())
 
 
-def compare(before: Resource, after: Resource, passed: float, wall: float) -> list[Happened]:
+def compare(before: Resource, after: Resource, passed: float, wall: float, evicted: Evicted) -> list[Happened]:
     if "damaged" in (before.kind, after.kind):
         return []
     name, found = after.name, []
@@ -62,17 +89,25 @@ def compare(before: Resource, after: Resource, passed: float, wall: float) -> li
             found.append(
                 Happened(wall - one.held_for, "acquired", name, one.owner, one.note, ticket, one.fence, waited)
             )
+    for ticket, one in expired_now.items():
+        if ticket not in held_before and ticket not in expired_before and one.expires_in > -passed:
+            begun, ended = wall - one.held_for, wall + one.expires_in
+            found.append(Happened(begun, "acquired", name, one.owner, one.note, ticket, one.fence))
+            held = one.held_for + one.expires_in
+            found.append(Happened(ended, "lost", name, one.owner, one.note, ticket, one.fence, held, ENDED))
     for ticket, one in held_before.items():
         if ticket in expired_now:
             late = expired_now[ticket]
-            held = late.held_for + late.expires_in
+            held, why = late.held_for + late.expires_in, ENDED if one.expires_in <= passed else DIED
             found.append(
-                Happened(wall + late.expires_in, "lost", name, one.owner, one.note, ticket, one.fence, held, ENDED)
+                Happened(wall + late.expires_in, "lost", name, one.owner, one.note, ticket, one.fence, held, why)
             )
         elif ticket not in held_now:
             lost = one.expires_in <= passed
             since = min(one.expires_in, passed) if lost else passed
             kind, why = ("lost", ENDED) if lost else ("released", "")
+            if (name, ticket) in evicted:
+                kind, why = "evicted", evicted[name, ticket]
             at, held = wall - passed + since, one.held_for + since
             found.append(Happened(at, kind, name, one.owner, one.note, ticket, one.fence, held, why))
     for ticket, waiter in waited_before.items():
@@ -84,6 +119,7 @@ def compare(before: Resource, after: Resource, passed: float, wall: float) -> li
 
 
 ENDED = "the lease ended without a renewal"
+DIED = "its process ended without a release"
 
 
 def by_ticket(holders: tuple[Holder, ...]) -> dict[str, Holder]:

@@ -13,28 +13,31 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..engine.events import stumbled
 from ..engine.find_deadlocks import Ring, find_rings, in_both
-from ..engine.snapshots import Holder, Resource, Snapshot, unique_names
+from ..engine.snapshots import Holder, Resource, Snapshot, describe_failure, unique_names
 from ..errors import LockError
+from .call_client import call
 from .event_journal_file import Journal
 from .event_journal_writer import WriterLock
-from .events_from_snapshots import Happened, find_changes
-from .snapshot_rows import CHIPS, Json, figures, identity, is_busy, make_row
+from .events_from_snapshots import Happened, find_changes, find_gone
+from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, is_busy, make_row, only, ring_as_json
 
 if TYPE_CHECKING:
-    from .. import Locks
+    from .. import AuditLine, Locks
     from ..aio import Locks as AsyncLocks
 
 EVERY, WHEN_NOBODY_LOOKS = 1.0, 10.0  # seconds
 EVERY_BY_INDEX = 0.6  # where clients write up to 1.2 s late what they hold: the page shows it within two seconds
-BUCKET, BUCKETS = 10.0, 60  # of a sparkline: ten minutes
+BUCKET = 10.0  # of a sparkline
 SHOWN_RINGS = 20  # the certain ones come first
 TAIL = 200  # events that a page gets at first
 FORGOTTEN = 5_000  # names that went away and are remembered for readers that reconnect
 HOUR = 3600.0
+ASKED_ABOUT = 10  # holders that are gone, of which a look finds out whether they were evicted
 
 
 class Row(NamedTuple):
@@ -90,13 +93,6 @@ class Reader(NamedTuple):
         return f"{self.epoch}.{self.look}.{self.event}"
 
 
-async def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a method of either client: one for asyncio here, one for threads in a thread."""
-    if iscoroutinefunction(function):
-        return await function(*args, **options)
-    return await asyncio.to_thread(function, *args, **options)
-
-
 class Poller:
     """Looks at the store while the application runs. `state_since` is what a reader gets."""
 
@@ -105,6 +101,7 @@ class Poller:
         self._namespaces = namespaces
         self.journal = journal
         self._every = EVERY_BY_INDEX if locks.session.backend.has_index else EVERY
+        self.on_lost: Callable[[str, str], None] | None = None  # gets name and reason of what a look finds lost
         self.readers = 0
         self.epoch = secrets.token_hex(4)
         self.view = View()
@@ -148,7 +145,8 @@ class Poller:
             took = await self._look()
             if begun - pruned > HOUR / 4:
                 pruned = begun
-                await asyncio.to_thread(self.journal.prune, time.time())
+                with suppress(sqlite3.Error):  # a look says so if the journal cannot be written
+                    await asyncio.to_thread(self.journal.prune, time.time())
             # A store that takes long is looked at less often: it spends at most a tenth of its time for us.
             pause = max((self._every if self.readers else WHEN_NOBODY_LOOKS) - (time.monotonic() - begun), 9 * took)
             try:
@@ -157,18 +155,26 @@ class Poller:
                 pass
 
     async def _look(self) -> float:
-        """Look once, and return how many seconds the store took."""
+        """Look once, and return how many seconds the store took; 0 if it could not be read, because nothing is spared
+        by waiting longer than its timeout, and the page must show soon that it is back. Whatever fails, the page shows
+        it, and the next look follows."""
         snapshot: Snapshot | None = None
         problem = ""
         begun = time.monotonic()
+        evicted: dict[tuple[str, str], str] = {}
         try:
             seen: Snapshot = await call(self.locks.snapshot, namespaces=self._namespaces)
             snapshot = seen._replace(resources=unique_names(seen.resources, self._namespaces))
-        except LockError as error:
-            problem = str(error) or type(error).__name__
+            evicted = await self._find_evicted(snapshot)
+        except Exception as error:
+            problem = self._failure(error)
         took = time.monotonic() - begun
-        # In a thread: ten thousand names cost half a second, in which pages must still be served.
-        view = await asyncio.to_thread(self._compare, self.view, snapshot, problem)
+        try:
+            # In a thread: ten thousand names cost half a second, in which pages must still be served.
+            view = await asyncio.to_thread(self._compare, self.view, snapshot, problem, evicted)
+        except Exception as error:
+            problem = self._failure(error)
+            view = self.view._replace(look=self.view.look + 1, error=problem)
         if len(view.gone) > FORGOTTEN:
             self.epoch = secrets.token_hex(4)  # a reader that missed one of them starts again
             view = view._replace(gone={})
@@ -176,9 +182,33 @@ class Poller:
         self._frames = {}
         self._next.set()
         self._next = asyncio.Event()
-        return took
+        return 0.0 if problem else took
 
-    def _compare(self, old: View, snapshot: Snapshot | None, problem: str) -> View:
+    def _failure(self, error: Exception) -> str:
+        """Return what the page shows. A defect, of ours or of a driver, is logged, too, when it is new."""
+        sentence = describe_failure(error)
+        if not isinstance(error, LockError) and sentence != self.view.error:
+            stumbled("The page cannot look at the store; it tries again")
+        return sentence
+
+    async def _find_evicted(self, snapshot: Snapshot) -> dict[tuple[str, str], str]:
+        """Return the operator and the reason of evictions since the last look, by name and ticket."""
+        before, found = self.view.snapshot, dict[tuple[str, str], str]()
+        if before is None or self._namespaces:  # a client reads the audit lines of its own namespace
+            return found
+        for name, ticket in await asyncio.to_thread(find_gone, before, snapshot, ASKED_ABOUT):
+            try:
+                lines: tuple[AuditLine, ...] = await call(self.locks.audit, name)
+            except LockError:
+                break  # the next look says so
+            for line in lines:
+                if line.kind == "evicted" and line.ticket == ticket:
+                    found[name, ticket] = f"by {line.by}: {line.reason}"
+        return found
+
+    def _compare(
+        self, old: View, snapshot: Snapshot | None, problem: str, evicted: dict[tuple[str, str], str]
+    ) -> View:
         """Return the next view: each row that changed gets the number of this look."""
         wall = time.time()
         view = old._replace(look=old.look + 1, error=problem)
@@ -188,7 +218,12 @@ class Poller:
             sparks = advance_sparks(old.sparks, bucket - old.bucket, snapshot)
             rows, leases = compare_rows(old, snapshot, view.look)
             changed = {name for name, row in rows.items() if row.changed == view.look} | (old.rows.keys() - rows.keys())
-            events = find_changes(old.snapshot and only(old.snapshot, changed), only(snapshot, changed), wall)
+            events = find_changes(
+                old.snapshot and only(old.snapshot, changed), only(snapshot, changed), wall, evicted
+            )
+            for one in events:
+                if self.on_lost is not None and one.kind in ("lost", "evicted"):
+                    self.on_lost(one.name, "expired" if one.kind == "lost" else "evicted")
             gone = {name: look for name, look in old.gone.items() if name not in rows}
             gone |= dict.fromkeys(old.rows.keys() - rows.keys(), view.look)
             found = find_rings(snapshot)
@@ -223,26 +258,26 @@ class Poller:
     def _make_state(self, view: View, reader: Reader) -> tuple[Reader, bytes]:
         whole = reader.epoch != self.epoch or not 0 <= reader.look <= view.look
         seen, known = (-1, 0) if whole else (reader.look, reader.event)
+        error, events = view.error, list[Json]()
+        try:
+            events = self.journal.after(known, TAIL) if view.event > known else []
+        except sqlite3.Error as problem:
+            error = error or f"The journal cannot be read: {problem}."
         state: Json = {
             "look": view.look,
             "whole": whole,
             "at": time.time(),
-            "age": round(time.monotonic() - view.looked_at, 3) if view.snapshot else 0,
+            "age": round(time.monotonic() - view.looked_at, 3) if view.snapshot else None,
             "rows": [view.as_json(name) for name, row in view.rows.items() if row.changed > seen],
             "gone": [] if whole else [name for name, number in view.gone.items() if number > seen],
             "figures": view.figures,
             "rings": [ring_as_json(ring) for ring in view.rings[:SHOWN_RINGS]],
             "deadlocks": len(view.rings),
-            "error": view.error,
-            "events": self.journal.after(known, TAIL) if view.event > known else [],
+            "error": error,
+            "events": events,
         }
-        reached = state["events"][-1]["id"] if state["events"] else known
+        reached = events[-1]["id"] if events else known
         return Reader(self.epoch, view.look, reached), json.dumps(state, separators=(",", ":")).encode()
-
-
-def only(snapshot: Snapshot, names: set[str]) -> Snapshot:
-    """Return the snapshot with these names alone: of the others nothing has changed."""
-    return snapshot._replace(resources=tuple(one for one in snapshot.resources if one.name in names))
 
 
 def compare_rows(
@@ -260,26 +295,3 @@ def compare_rows(
         was, same = old.rows.get(name), identity(resource, snapshot.now)
         rows[name] = Row(resource, same, was.changed if was is not None and was.identity == same else number)
     return rows, leases
-
-
-def advance_sparks(
-    sparks: dict[str, tuple[int, ...]], steps: int, snapshot: Snapshot
-) -> dict[str, tuple[int, ...]]:
-    """Keep the largest number of waiters in each ten seconds, for names that had any in the last ten minutes. Zeros at
-    the beginning are left out."""
-    moved = {}
-    for name, spark in sparks.items():
-        values = (*spark, *(0,) * min(steps, BUCKETS))[-BUCKETS:] if steps else spark
-        if any(values):
-            moved[name] = values
-    for resource in snapshot.resources:
-        if resource.queue:
-            *earlier, last = moved.get(resource.name, (0,))
-            if len(resource.queue) > last:
-                moved[resource.name] = (*earlier, len(resource.queue))
-    return moved
-
-
-def ring_as_json(ring: Ring) -> Json:
-    links = [one._asdict() for one in ring.members]
-    return {"possible": not ring.certain, "links": links, "youngest": ring.members.index(ring.youngest)}

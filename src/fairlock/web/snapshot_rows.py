@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..engine.find_deadlocks import Ring
 from ..engine.snapshots import Holder, Resource, Snapshot
 
+BUCKETS = 60  # of a sparkline: ten minutes
 CHIPS = 12  # waiters that a row shows; the panel asks for all
 SHOWN_HOLDERS = 12
 
@@ -68,3 +70,31 @@ def figures(snapshot: Snapshot) -> Json:
         "damaged": sum(resource.kind == "damaged" for resource in snapshot.resources),
         "names": len(snapshot.resources),
     }
+
+
+def only(snapshot: Snapshot, names: set[str]) -> Snapshot:
+    """Return the snapshot with these names alone: of the others nothing has changed."""
+    return snapshot._replace(resources=tuple(one for one in snapshot.resources if one.name in names))
+
+
+def ring_as_json(ring: Ring) -> Json:
+    links = [one._asdict() for one in ring.members]
+    return {"possible": not ring.certain, "links": links, "youngest": ring.members.index(ring.youngest)}
+
+
+def advance_sparks(
+    sparks: dict[str, tuple[int, ...]], steps: int, snapshot: Snapshot
+) -> dict[str, tuple[int, ...]]:
+    """Keep the largest number of waiters in each ten seconds, for names that had any in the last ten minutes. Zeros at
+    the beginning are left out."""
+    moved = {}
+    for name, spark in sparks.items():
+        values = (*spark, *(0,) * min(steps, BUCKETS))[-BUCKETS:] if steps else spark
+        if any(values):
+            moved[name] = values
+    for resource in snapshot.resources:
+        if resource.queue:
+            *earlier, last = moved.get(resource.name, (0,))
+            if len(resource.queue) > last:
+                moved[resource.name] = (*earlier, len(resource.queue))
+    return moved

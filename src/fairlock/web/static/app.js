@@ -3,10 +3,11 @@ import { Events, pause } from "./event_list.js";
 import { html, render, useLayoutEffect, useRef } from "./preact_html.js";
 import { Panel, refreshDetail } from "./name_panel.js";
 import { Rings } from "./deadlock_rings.js";
-import { choose, drawNow, onDraw, redraw, state } from "./page_state.js";
+import { choose, drawNow, isOld, onDraw, redraw, state } from "./page_state.js";
 import { start } from "./server_requests.js";
 import { Strip } from "./summary_figures.js";
 import { Table, move } from "./lock_table.js";
+import { Age } from "./live_counters.js";
 import { nextTheme } from "./theme_switch.js";
 import { Timeline, refreshHistory, zoom } from "./timeline.js";
 
@@ -14,6 +15,8 @@ const KEYS = [
   ["/", "filter"], ["j k", "next and previous name"], ["Enter", "go to the details"], ["Esc", "back, close"],
   ["+ −", "zoom the timeline"], ["p", "pause the events"], ["t", "theme: system, light, dark"], ["?", "these keys"],
 ];
+
+const NO_SERVER = "The server of this page does not reply. Has it ended? The page tries again.";
 
 function Help() {
   const dialog = useRef();
@@ -30,8 +33,9 @@ function Help() {
 function Page() {
   return html`<${Strip} />
     ${state.status === "refused" && html`<p class="banner bad-edge" role="alert">${state.refusal}</p>`}
-    ${state.error && html`<p class="banner bad-edge" role="alert">${state.error} The rows show the last state that was read.</p>`}
-    ${state.status !== "refused" && html`<div class=${state.error || ["offline", "late"].includes(state.status) ? "columns old" : "columns"}>
+    ${isOld() && html`<p class="banner bad-edge" role="alert">${["offline", "late"].includes(state.status) ? NO_SERVER : state.error}
+      ${state.readAt !== null && html` The rows show what was read <${Age} since=${state.readAt} /> ago; leases and waits are not counted on.`}</p>`}
+    ${state.status !== "refused" && html`<div class=${isOld() ? "columns old" : "columns"}>
       <main><${Table} /><${Timeline} /></main>
       <aside aria-label="Details and events"><${Panel} /><${Rings} /><${Events} /></aside>
     </div>`}

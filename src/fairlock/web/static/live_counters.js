@@ -1,10 +1,12 @@
 // Numbers and bars that change by themselves: no row is drawn again because time passes.
 import { ticking } from "./format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact_html.js";
-import { seconds } from "./page_state.js";
+import { isOld, seconds } from "./page_state.js";
 
+// They stand still while nothing new can be read: a lease that is renewed meanwhile must not be shown as expired.
 const shown = new Set();
 setInterval(() => {
+  if (isOld()) return;
   const now = seconds();
   for (const show of shown) show(now);
 }, 250);
@@ -40,6 +42,16 @@ export function Counter({ value, base, step = 1, ended = "", format = ticking })
     return () => shown.delete(show);
   }, [value, base, step, ended]);
   return html`<span class="counter" ref=${node}></span>`;
+}
+
+// How long ago that was; it counts also while the others stand still.
+export function Age({ since }) {
+  const [, count] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => count((before) => before + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<span class="counter">${ticking(seconds() - since)}</span>`;
 }
 
 // The bar of a lease: full when it was renewed, empty when it ends. It moves by whole pixels: an animation of each bar

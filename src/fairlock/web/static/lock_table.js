@@ -1,16 +1,18 @@
 // The table: one row for each name that is held, waited for or stale.
 import { plain, plural } from "./format.js";
 import { html, memo, useEffect, useRef } from "./preact_html.js";
-import { SORTS, choose, chosenNames, label, redraw, seconds, select, state, view } from "./page_state.js";
+import { SORTS, choose, chosenNames, label, namesInRings, redraw, seconds, select, state, view } from "./page_state.js";
 import { Counter, LeaseBar, useTens } from "./live_counters.js";
 
 const MORE = 60;
+const CHIPS = 8; // of a row: a long queue must not push the other locks out of sight
 
 export function Table() {
   const names = chosenNames();
   const listed = names.slice(0, state.limit);
   const end = useRef();
   const longer = names.length > listed.length;
+  const inRings = namesInRings();
   useEffect(() => {
     if (!end.current) return undefined;
     const seen = new IntersectionObserver((entries) => {
@@ -27,12 +29,12 @@ export function Table() {
     <table role="table" aria-rowcount=${names.length}>
       <thead role="rowgroup"><tr role="row">
         <${Head} sort="name">lock<//>
-        <${Head} sort="held">holders · lease left<//>
+        <${Head} sort="held">holders · held for · lease left<//>
         <${Head} sort="waiting">waiters, next first<//>
         <${Head} sort="pain" title="sort by the waiting that a lock causes">waiting, 10 min<//>
       </tr></thead>
       <tbody role="rowgroup">${listed.map((name) => html`<${Row} key=${name} name=${name} row=${state.rows.get(name)}
-        chosen=${view.name === name} exclusive=${state.hello?.exclusive} />`)}</tbody>
+        chosen=${view.name === name} exclusive=${state.hello?.exclusive} ring=${inRings.has(name)} />`)}</tbody>
     </table>
     ${longer && html`<p class="soft more" ref=${end}>${names.length - listed.length} more…</p>`}
     ${!names.length && html`<p class="empty">${emptyText()}</p>`}
@@ -53,19 +55,19 @@ function Head({ sort, title, children }) {
     <button type="button" title=${title ?? `sort by ${SORTS[sort]}`} onClick=${() => choose({ sort })}>${children}<span aria-hidden="true">${chosen ? " ▾" : ""}</span></button></th>`;
 }
 
-const Row = memo(({ name, row, chosen, exclusive }) => {
+const Row = memo(({ name, row, chosen, exclusive, ring }) => {
   const classes = [chosen && "chosen", !row && "free", row?.expired.length && "stale", row?.kind === "damaged" && "stale"];
   return html`<tr role="row" class=${classes.filter(Boolean).join(" ")} data-name=${name} onClick=${() => select(name)}>
-    <th role="rowheader" scope="row"><button type="button" class="name" aria-pressed=${chosen} onClick=${(event) => {
+    <th role="rowheader" scope="row"><button type="button" class="name" aria-pressed=${chosen} title=${plain(name)} onClick=${(event) => {
       event.stopPropagation();
       select(name);
     }}>${plain(name)}</button>
-      <div class="badges">${badges(row)}</div></th>
+      <div class="badges">${badges(row)}${ring && html`<span class="badge bad">deadlock</span>`}</div></th>
     <td role="cell">${row ? holders(row) : html`<span class="soft">free</span>`}</td>
     <td role="cell">${row ? queue(row, exclusive) : null}</td>
     <td role="cell" class="spark">${row?.spark.length ? html`<${Spark} row=${row} />` : null}</td>
   </tr>`;
-}, "name", "row", "chosen", "exclusive");
+}, "name", "row", "chosen", "exclusive", "ring");
 
 export function badges(row) {
   if (!row) return null;
@@ -76,17 +78,19 @@ export function badges(row) {
 function holders(row) {
   const more = row.held - row.holders.length;
   return html`<ul class="holders">
-    ${row.holders.map((one) => html`<li key=${one.ticket}><${HolderLine} one=${one} row=${row} /></li>`)}
+    ${row.holders.map((one) => html`<li key=${one.ticket}><${HolderLine} one=${one} row=${row} held=${true} /></li>`)}
     ${row.expired.map((one) => html`<li key=${one.ticket}><${HolderLine} one=${one} row=${row} /></li>`)}
     ${more > 0 && html`<li class="soft">+${more} more</li>`}
     ${!row.holders.length && !row.expired.length && html`<li class="soft">${row.kind === "damaged" ? "cannot be read" : "nobody"}</li>`}
   </ul>`;
 }
 
-export function HolderLine({ one, row }) {
+// held: show how long it has been held.
+export function HolderLine({ one, row, held = false }) {
   const reader = row.kind === "rwlock" && one.weight === 1;
   const late = one.expires_in <= 0;
-  return html`<span class="who"><b>${label(one)}</b>${one.asked && html` <span class="badge warn" title=${`asked to release: ${plain(one.asked.reason)}`}>asked</span>`}${one.item && html` has <code>${plain(one.item)}</code>`}${one.note && html` <span class="soft">${plain(one.note)}</span>`}${reader && html` <span class="soft">· read</span>`}</span>
+  return html`<span class="who" title=${plain(`${label(one)} ${one.note}`)}><b>${label(one)}</b>${one.asked && html` <span class="badge warn" title=${`asked to release: ${plain(one.asked.reason)}`}>asked</span>`}${one.item && html` has <code>${plain(one.item)}</code>`}${one.note && html` <span class="soft">${plain(one.note)}</span>`}${reader && html` <span class="soft">· read</span>`}</span>
+    ${held && html`<span class="soft for"><span class="sr">held for </span><${Counter} value=${one.held_for} base=${row.base} /></span>`}
     <${LeaseBar} left=${one.expires_in} lease=${one.lease || 1} base=${row.base} />
     <span class=${late ? "left bad" : "left"}><span class="sr">lease left </span>${late
       ? html`expired <${Counter} value=${-one.expires_in} base=${row.base} /> ago`
@@ -95,12 +99,12 @@ export function HolderLine({ one, row }) {
 
 function queue(row, exclusive) {
   if (!row.waiting) return html`<span class="soft"><span aria-hidden="true">–</span><span class="sr">nobody waits</span></span>`;
-  const more = row.waiting - row.queue.length;
-  return html`<ol class="chips">${row.queue.map((one, place) => {
+  const more = row.waiting - Math.min(row.queue.length, CHIPS);
+  return html`<ol class="chips">${row.queue.slice(0, CHIPS).map((one, place) => {
     const writer = row.kind === "rwlock" && one.weight === exclusive;
-    return html`<li key=${one.ticket} class=${writer ? "chip writer" : "chip"} title=${writer ? `writer ${plain(one.note)}` : plain(one.note)}>
-      ${place + 1}. ${plain(one.owner)}${writer && html` <abbr title="writer">W</abbr>`} <span class="soft"><${Counter} value=${one.waited} base=${row.base} /></span></li>`;
-  })}${more > 0 && html`<li class="soft">+${more}</li>`}</ol>`;
+    return html`<li key=${one.ticket} class=${writer ? "chip writer" : "chip"} title=${[plain(one.owner), writer && "writer", plain(one.note)].filter(Boolean).join(" · ")}>
+      <span class="chip-owner">${place + 1}. ${plain(one.owner)}</span>${writer && html` <abbr title="writer">W</abbr>`} <span class="soft"><${Counter} value=${one.waited} base=${row.base} /></span></li>`;
+  })}${more > 0 && html`<li class="soft" title="the details list all of them">+${more}</li>`}</ol>`;
 }
 
 // Sixty values of ten seconds each. Zeros at the beginning are not sent, and since a row was sent nothing has changed.

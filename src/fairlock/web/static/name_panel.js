@@ -77,7 +77,7 @@ function HolderCard({ one, row, detail }) {
     ${may && row.kind !== "pool" && (detail?.ask || detail?.evict) ? html`<p class="buttons">
       ${detail.ask && html`<button type="button" class="polite" onClick=${show("ask")}>Ask to release…</button>`}
       ${detail.evict && html`<button type="button" class="danger" onClick=${show("evict")}>Evict…</button>`}</p>` : null}
-    ${one.item && row.kind === "pool" && (detail?.ask || detail?.evict) ? html`<p class="soft">An item has no ask or evict. To take it from its owner: <${CommandLine} words=${["fairlock", "pool", "rm", row.name, one.item, "--force"]} /></p>` : null}
+    ${one.item && row.kind === "pool" && (detail?.ask || detail?.evict) ? html`<p class="soft">An item cannot be asked for or evicted; a worker that holds a lock of its own, too, can be asked for that one. This takes it from its owner <em>and deletes it</em>; <code>pool add</code> adds it again: <${CommandLine} words=${["fairlock", "pool", "rm", row.name, one.item, "--force"]} /></p>` : null}
     ${detail?.ask && open("ask") ? html`<${AskForm} one=${one} row=${row} />` : null}
     ${detail?.evict && open("evict") ? html`<${EvictForm} one=${one} row=${row} />` : null}
   </div>`;

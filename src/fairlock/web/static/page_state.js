@@ -11,6 +11,7 @@ export const state = {
   error: "",
   status: "connecting", // connecting, live, late, offline, refused, hidden
   refusal: "",
+  readAt: null, // seconds() of the last look at the store
   detail: null, // of the chosen name
   paused: null, // the events that are shown while the tail is paused
   help: false,
@@ -32,7 +33,7 @@ function readView() {
   for (const key of Object.keys(DEFAULTS)) {
     if (given.has(key)) found[key] = NUMBERS.has(key) ? Number(given.get(key)) || DEFAULTS[key] : given.get(key);
   }
-  if (!(found.sort in SORTS)) found.sort = DEFAULTS.sort;
+  if (!Object.hasOwn(SORTS, found.sort)) found.sort = DEFAULTS.sort; // not `in`: the address may say __proto__
   found.span = Math.min(Math.max(found.span, 5), 7 * 86400);
   if (!(found.end > 0 && found.end < 4e9)) found.end = 0;
   if (!["name", "owner", "heat"].includes(found.lanes)) found.lanes = "name";
@@ -107,6 +108,7 @@ export function receive(message) {
   state.rings = message.rings;
   state.deadlocks = message.deadlocks;
   state.error = message.error;
+  state.readAt = message.age === null ? null : base;
   if (message.events.length) state.events = [...state.events, ...message.events].slice(-KEPT_EVENTS);
   state.touched = new Set([...message.rows.map((row) => row.name), ...message.gone, ...message.events.map((e) => e.name)]);
   arrange(message.rows);
@@ -135,7 +137,7 @@ let known = new Set();
 
 export function arrange(changed = []) {
   const now = seconds();
-  if (now - arranged < STEADY) {
+  if (order.length && now - arranged < STEADY) {
     for (const { name } of changed) {
       if (!known.has(name)) {
         known.add(name);
@@ -177,9 +179,19 @@ export function chosenNames() {
     const lost = Object.keys(state.figures?.lost ?? {});
     names = [...names.filter((name) => lost.includes(name)), ...lost.filter((name) => !known.has(name))];
   } else if (view.only) {
-    names = names.filter((name) => ONLY[view.only]?.(state.rows.get(name), name) ?? true);
+    const wants = Object.hasOwn(ONLY, view.only) ? ONLY[view.only] : () => true;
+    names = names.filter((name) => wants(state.rows.get(name), name));
   }
   return wanted ? names.filter((name) => wanted(state.rows.get(name), name)) : names;
+}
+
+export function namesInRings() {
+  return new Set(state.rings.flatMap((ring) => ring.links.flatMap((link) => [link.holds, link.waits_for])));
+}
+
+// What is shown is not what the store has now: it cannot be read, or its server does not reply.
+export function isOld() {
+  return Boolean(state.error) || ["offline", "late"].includes(state.status);
 }
 
 const ONLY = {
@@ -187,7 +199,7 @@ const ONLY = {
   waiting: (row) => row?.waiting > 0,
   stale: (row) => row?.expired.length > 0,
   damaged: (row) => row?.kind === "damaged",
-  deadlock: (row, name) => state.rings.some((ring) => ring.links.some((link) => link.holds === name || link.waits_for === name)),
+  deadlock: (row, name) => namesInRings().has(name),
 };
 
 // Words that all must match: text in name, owner or note; or name:…, owner:…, kind:….

@@ -53,7 +53,7 @@ export function Strip() {
         onClick=${() => { state.help = true; choose({}); }}>?</button>
     </div>
     <p class="where" role="status">
-      <span class=${`dot ${state.status}`} aria-hidden="true"></span>${STATUS[state.status]}
+      <span class=${`dot ${state.error && state.status === "live" ? "offline" : state.status}`} aria-hidden="true"></span>${state.error && state.status === "live" ? "the store cannot be read" : STATUS[state.status]}
       <span class="soft"> · <span class="store" title=${state.hello?.store}>${plain(state.hello?.store ?? "")}</span> · ${state.hello?.admin ? "may ask and evict" : "read-only"}</span></p>
   </header>`;
 }
