@@ -5,7 +5,7 @@
 Every round measures every contender once, one right after the other and each time in another order. A round is so short
 that most of them are not interrupted by other programs: the tenth of the rounds with the smallest figures counts, and
 their median is printed. "off again" is the same as "off" and shows how exact the others are. The last two are what
-reading the metrics costs, for one cycle: values are evaluated only then, here after every thousand cycles. Without
+reading the metrics costs, for one cycle: values are evaluated only then, here after every 500 cycles. Without
 --url: memory://, a file of SQLite, and a redis-server.
 """
 
@@ -26,7 +26,7 @@ import fairlock
 EVALUATED, RECORDED = "at a scrape of Prometheus", "when OpenTelemetry's SDK collects"
 ROUNDS = 400
 CYCLES = 50
-READ_AFTER = 20  # rounds
+READ_AFTER = 10  # rounds
 
 
 def nothing() -> None:

@@ -238,7 +238,7 @@ def test_a_uv_that_fails_is_replaced_by_pip(
     monkeypatch.setattr(module.shutil, "which", lambda name: str(checkout / "bin" / name))
     module.install(["pytest"])
     assert "no such index" in capsys.readouterr().err
-    assert "-m pip install -q --disable-pip-version-check pytest" in (checkout / "log").read_text()
+    assert "-m pip install -q --disable-pip-version-check --no-compile pytest" in (checkout / "log").read_text()
 
 
 def test_uv_is_told_what_pip_was_told(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,9 +322,54 @@ def test_tests_are_started_without_any_server_and_fetch_what_they_need(
     env = module.surroundings_of_tests()
     assert fetched == []
     assert env["FAIRLOCK_DEV"] == str(checkout / "dev")
-    module.DEV.mkdir()
     assert module.fetch(["less"]) == 0
     assert (capsys.readouterr().out, fetched) == (f"{checkout}/bin\n", ["less"])
+
+
+def test_a_server_that_was_fetched_does_not_wait_for_another_that_is_being_fetched(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = load(checkout)
+    folder = checkout / "bin"
+    folder.mkdir()
+    fetched: list[str] = []
+    monkeypatch.setattr(module, "PROGRAMS", {"less": lambda: fetched.append("less") or folder})
+    assert module.fetch(["less"]) == 0
+    with module.alone("packages"):
+        assert module.fetch(["less"]) == 0
+    assert (capsys.readouterr().out, fetched) == (f"{folder}\n" * 2, ["less"])
+    folder.rmdir()
+    assert module.fetch(["less"]) == 0
+    assert fetched == ["less"] * 2
+
+
+def test_the_servers_that_the_machine_lacks_are_fetched_while_the_environment_is_made(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load(checkout)
+    started: list[list[str]] = []
+    monkeypatch.setattr(module.subprocess, "Popen", lambda command, **_: started.append(command))
+    monkeypatch.setattr(module.shutil, "which", lambda name: "/bin/less" if name == "less" else None)
+    monkeypatch.setattr(module, "environment", lambda: started.append(["environment"]))
+    monkeypatch.setattr(module, "COMMANDS", {"test": lambda args: 0})
+    for args in (["test"], ["test", "tests/engine"]):
+        monkeypatch.setattr(module.sys, "argv", ["dev", *args])
+        assert module.main() == 0
+    fetch, *rest = started
+    assert (rest, fetch[2]) == ([["environment"]] * 2, "fetch")
+    assert {*fetch[3:]} == {*module.PROGRAMS} - {"less", "frameworks"}  # these need pip, which is not there yet
+
+
+def test_on_a_new_machine_one_process_compiles_the_tests_first(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load(checkout)
+    ran: list[tuple[str, ...]] = []
+    monkeypatch.setattr(module, "run", lambda *args, **_: ran.append(args))
+    module.compile_tests({})
+    (checkout / "tests" / "__pycache__").mkdir(parents=True)
+    module.compile_tests({})
+    assert ran == [("-m", "pytest", "--collect-only", "-q")]
 
 
 @pytest.mark.parametrize("failed, code", [(3, 0), (4, 1)])

@@ -18,7 +18,7 @@ from tests.project_rules.tree import SRC, imports, modules, name_of
 # Under stores/: one part for each store, one for what a client may know of a store, and one for what stores share.
 STORES = {"memory", "sqlite", "redis", "sql", "cassandra", "oci_nosql"}
 BASE = {"base", "deadline", "damaged_records", "jitter"}
-ASYNC_BASE = {"async_deadline"}
+ASYNC_BASE = {"async_deadline", "task_futures"}
 
 BOTH = {"rules.checksum", "rules.json_text", "rules.wakeup_message"}  # of locks and of pools
 RULES = {"rules", "rules.locks", "rules.pools"} | BOTH

@@ -17,8 +17,12 @@ SUITE = ROOT / "src" / "fairlock" / "testing" / "suite"
 def missing_paths(root: Path) -> list[str]:
     """Return the folders and files that tests/conftest.py names and that do not exist."""
     folders = [f"tests/{name}" for name in conftest.SHARE_NOTHING]
+    folders += [path for path in conftest.CALM if path.endswith("/")]
     files = [f"tests/cassandra/test_{name}.py" for name in conftest.ONE_NODE]
-    files += [*conftest.FILES_OF_SLOW_SERVERS, *conftest.PROGRAMS]
+    files += [*conftest.FILES_OF_SLOW_SERVERS, *conftest.PROGRAMS, *conftest.NEMESES]
+    files += [test.partition("::")[0] for test in conftest.TESTS_OF_SLOW_SERVERS]
+    files += [group for group in conftest.LONGEST if group.startswith("tests/")]
+    files += [path for path in conftest.CALM if path.endswith(".py")]
     return [path for path in folders if not (root / path).is_dir()] + [
         path for path in files if not (root / path).is_file()
     ]
@@ -37,6 +41,16 @@ def test_every_file_and_folder_that_is_listed_exists() -> None:
 def test_every_slow_server_is_a_store_of_the_contract() -> None:
     text = CONTRACT.read_text()
     assert [name for name in conftest.SLOW_SERVERS if f'"{name}":' not in text] == []
+
+
+def test_what_begins_first_are_groups() -> None:
+    tests = [f"{path}::test[{number}]" for path in conftest.NEMESES for number in range(20)]
+    two = {conftest.shared_by(test) for test in tests}
+    assert two == {"nemesis 0", "nemesis 1"}
+    named = {group for group in conftest.LONGEST if not group.startswith("tests/")}
+    assert named <= {*two, *conftest.SLOW_SERVERS}
+    assert conftest.shared_by("tests/faults/test_nemesis.py::test_a[cassandra-1]") == "cassandra"
+    assert conftest.shared_by("tests/engine/test_prune.py::test_a[tasks-cassandra]") == "cassandra"
 
 
 def test_every_test_that_the_contract_lists_exists() -> None:

@@ -30,7 +30,7 @@ AT_HOME = {
     "fairlock.web": EXPENSIVE,
     "fairlock.integrations.mcp_server": {"asyncio"},
     "fairlock.stores.redis.async_connection": {"asyncio"}, "fairlock.stores.redis.async_listener": {"asyncio"},
-    "fairlock.stores.redis.async_batching": {"asyncio"}, "fairlock.stores.async_deadline": {"asyncio"},
+    "fairlock.stores.task_futures": {"asyncio"}, "fairlock.stores.async_deadline": {"asyncio"},
     "fairlock.stores.sql.async_executor": {"asyncio"}, "fairlock.stores.sql.async_libpq_executor": {"asyncio"},
 }  # fmt: skip
 

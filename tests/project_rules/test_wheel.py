@@ -1,9 +1,9 @@
 """The wheel installs into an empty environment of each Python that was tried, and works there.
 
-Pythons are looked for on PATH and where pyenv and uv keep theirs. One that this machine lacks is skipped with its name.
-The tests that run there are those of the kit in the wheel itself, on the store in memory: the contract of one kind of
-lock, for threads and for asyncio. Nothing is downloaded: pytest is pure Python and is borrowed from the environment
-of this run.
+Pythons are looked for on PATH, where pyenv and uv keep theirs, and beside the one that runs this. One that this machine
+lacks is skipped with its name. The tests that run there are those of the kit in the wheel itself, on the store in
+memory: the contract of one kind of lock, for threads and for asyncio. Nothing is downloaded: pytest is pure Python and
+is borrowed from the environment of this run.
 """
 
 import importlib.metadata
@@ -30,7 +30,8 @@ harness = matrix({"memory": MemorySite})
 
 def find_python(version: str) -> str | None:
     """Return a Python of this version that starts, from PATH, pyenv or uv."""
-    kept = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"]
+    kept = [Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python",
+            Path(sys.base_prefix).parent]  # the last one also if HOME is another  # fmt: skip
     below = [str(path) for folder in kept for path in sorted(folder.glob(f"*{version}*/bin/python{version}"))]
     for each in [shutil.which(f"python{version}"), *below]:
         code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"

@@ -30,6 +30,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
@@ -126,16 +127,26 @@ def sql_program(name: str, driver: str) -> str:
     return program
 
 
+# Even while they do nothing, these take a hundredth of a core and more: they end if no test has used them for a minute.
+BUSY_ALONE = ("redis_sentinel", "redis_cluster", "cassandra", "oracle")
+UNUSED = 60.0
+
+
 class ItemStore:
     """The servers of this run: made once each, ended in the reverse order."""
 
     def __init__(self) -> None:
         self._made: dict[str, Shared] = {}
+        self._used: dict[str, float] = {}
 
     def get(self, name: str, make: Callable[[], S]) -> S:
         """The server of this name, whole and empty."""
         if name not in self._made:
             self._made[name] = make()
+        self._used[name] = time.monotonic()
+        for other in BUSY_ALONE:
+            if other != name and other in self._made and self._used[name] - self._used[other] > UNUSED:
+                self._made.pop(other).end()
         found = self._made[name]
         found.heal()
         found.forget_everything()
@@ -189,7 +200,12 @@ def valkey(servers: ItemStore) -> Server:
 
 
 @pytest.fixture
-def cassandra(servers: ItemStore) -> Ring:
+def cassandra(servers: ItemStore, request: pytest.FixtureRequest) -> Ring:
+    """One for the whole run: a second one, in another process, would take half a minute of a core."""
+    from tests.conftest import shared_by
+
+    test = request.node.nodeid
+    assert shared_by(test) == "cassandra", f"tests/conftest.py does not know that {test} uses Cassandra"
     return servers.get("cassandra", lambda: _ring(1, secured=True))
 
 

@@ -259,7 +259,8 @@ class MariaDB(Database):
     def _basics(self) -> list[str]:
         as_root = [] if os.geteuid() else ["--user=root"]
         return [
-            self.program, "--no-defaults", f"--datadir={self.data}", f"--lc-messages-dir={self.share}", *as_root,
+            self.program, "--no-defaults", f"--datadir={self.data}", f"--tmpdir={self.folder}", *as_root,
+            f"--lc-messages-dir={self.share}",
             f"--character-sets-dir={self.share}/charsets", "--innodb-flush-log-at-trx-commit=2",
             "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M", "--skip-log-bin", "--innodb-fast-shutdown=2",
         ]  # fmt: skip

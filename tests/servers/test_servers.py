@@ -40,6 +40,32 @@ def test_each_test_finds_it_whole_and_empty(servers: fixtures.ItemStore) -> None
     assert len(made) == 1
 
 
+def test_what_takes_a_core_even_unused_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    class Fake:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def heal(self) -> None: ...
+
+        def forget_everything(self) -> None: ...
+
+        def end(self) -> None:
+            ended.append(self.name)
+
+    made = fixtures.ItemStore()
+    for name in ("redis_cluster", "postgresql", "cassandra"):
+        made.get(name, lambda name=name: Fake(name))  # type: ignore[misc]
+    assert ended == []
+    monkeypatch.setattr(fixtures, "UNUSED", -1.0)
+    made.get("redis_alone", lambda: Fake("redis_alone"))
+    assert sorted(ended) == ["cassandra", "redis_cluster"]
+    assert made.get("redis_cluster", lambda: Fake("another")).name == "another"
+    made.end_all()
+    assert len(ended) == 5
+
+
 def test_a_durable_one_keeps_what_it_has_confirmed(redis_durable: Server) -> None:
     redis_durable.call("SET", "x", "1")
     before = redis_durable.pid
@@ -89,7 +115,9 @@ def test_sentinels_promote_the_replica(redis_sentinel: Sentinels) -> None:
     old.kill()
     until(lambda: redis_sentinel.master is new, "the replica is promoted")
     redis_sentinel.heal()
-    assert (redis_sentinel.master, redis_sentinel.replica) == (new, old)
+    # On a busy machine a master may be silent for a second, and then the roles change once more.
+    assert {redis_sentinel.master, redis_sentinel.replica} == {new, old}
+    assert redis_sentinel.ready()
 
 
 def test_a_cluster_goes_on_without_a_master(redis_cluster: Cluster) -> None:
@@ -98,7 +126,8 @@ def test_a_cluster_goes_on_without_a_master(redis_cluster: Cluster) -> None:
     old.kill()
     until(lambda: redis_cluster.owner_of("x") is new and new.call("SET", "x", "1"), "the replica is promoted")
     redis_cluster.heal()
-    assert redis_cluster.replica_of(new) is old
+    owner = redis_cluster.owner_of("x")
+    assert {owner, redis_cluster.replica_of(owner)} == {new, old}  # a busy machine may change the roles once more
     assert len(redis_cluster.masters) == 3
 
 
