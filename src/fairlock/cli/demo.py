@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 def demo(args: Arguments) -> int:
     from fairlock.web.serve import end_in_order
 
-    end_in_order()
-    folder = new_folder()  # known before it is made: an end at any moment removes it
+    folder = ""
     workers: list[subprocess.Popen[bytes]] = []
     code = 0
     try:
+        end_in_order()
+        folder = new_folder()  # known before it is made: an end at any moment removes it
         code = compete(args, folder, workers)
     except KeyboardInterrupt:
         pass
