@@ -29,7 +29,7 @@ def public_address(remote: str) -> str | None:
     return f"https://{found[1]}/{found[2]}"
 
 
-def address_of(root: Path) -> str | None:
+def find_address(root: Path) -> str | None:
     """Return the address of this checkout, or of the one that this source distribution was made from."""
     if (root / "PKG-INFO").exists():
         known = HeaderParser().parsestr((root / "PKG-INFO").read_text(encoding="utf-8")).get_all("Project-URL", [])
@@ -52,7 +52,7 @@ def for_index(readme: str, address: str | None) -> str:
 
 class IndexHook(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
-        address = address_of(Path(self.root))
+        address = find_address(Path(self.root))
         text = for_index((Path(self.root) / "README.md").read_text(encoding="utf-8"), address)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
         metadata["urls"] = {} if address is None else {

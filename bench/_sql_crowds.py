@@ -15,7 +15,7 @@ import sqlalchemy.ext.asyncio  # noqa: F401  # here, and not in each child while
 
 import fairlock
 import fairlock.aio
-from fairlock.testing.request_count import requests_of
+from fairlock.testing.request_count import count_requests
 
 SLOTS, INSIDE = 10, 0.03
 FACES = ("threads", "tasks")
@@ -46,7 +46,7 @@ def spend(url: str, face: str, processes: int, each: int, times: int) -> Spent:
     def by_threads(me: int) -> None:
         with fairlock.connect(url) as client:
             client.ping()
-            count = requests_of(client)
+            count = count_requests(client)
 
             def work() -> None:
                 for _ in range(times):
@@ -65,7 +65,7 @@ def spend(url: str, face: str, processes: int, each: int, times: int) -> Spent:
     async def by_tasks(me: int) -> None:
         async with fairlock.aio.connect(url) as client:
             await client.ping()
-            count = requests_of(client)
+            count = count_requests(client)
 
             async def work() -> None:
                 for _ in range(times):

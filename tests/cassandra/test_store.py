@@ -89,8 +89,8 @@ def test_items_are_spread_over_buckets_and_each_is_had_once(cassandra: Ring) -> 
         had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
         assert sorted(had) == sorted(keys)
         for bucket in range(pool_items.BUCKETS):  # within a bucket: first come, first served
-            mine = [key for key in had if pool_items.bucket_of(key) == bucket]
-            assert mine == [key for key in keys if pool_items.bucket_of(key) == bucket]
+            mine = [key for key in had if pool_items.bucket_for(key) == bucket]
+            assert mine == [key for key in keys if pool_items.bucket_for(key) == bucket]
 
 
 def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_however_many_there_are_they_come_in_order(cassandra: Ring, monkeypatch:
         pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(pool_items.AHEAD + 20)]
         insert = cassandra.session().prepare(cql.ADD.format(keyspace="fairlock").removesuffix(" IF NOT EXISTS"))
         null = partial(encode_body, "null", "jobs")
-        rows = [("jobs", pool_items.bucket_of(key), key, number, null(key)) for number, key in enumerate(keys)]
+        rows = [("jobs", pool_items.bucket_for(key), key, number, null(key)) for number, key in enumerate(keys)]
         execute_concurrent_with_args(cassandra.session(), insert, rows)  # at once, for this is not about adding
         for number, key in enumerate(keys[: pool_items.AHEAD + 5]):
             item = pool.acquire(blocking=False)
@@ -127,8 +127,8 @@ def test_in_a_crowd_items_come_in_the_order_of_their_bucket(
         had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
         assert had != keys, "at random"
         for bucket in range(pool_items.BUCKETS):
-            assert [key for key in had if pool_items.bucket_of(key) == bucket] == [
-                key for key in keys if pool_items.bucket_of(key) == bucket
+            assert [key for key in had if pool_items.bucket_for(key) == bucket] == [
+                key for key in keys if pool_items.bucket_for(key) == bucket
             ]
 
 

@@ -168,9 +168,9 @@ class CassandraSite(Site):
 
     def damage(self, name: str, item: str) -> bool:
         if item:
-            from fairlock.stores.cassandra.pool_items import bucket_of
+            from fairlock.stores.cassandra.pool_items import bucket_for
 
-            where = f"pool='{name}' AND bucket={bucket_of(item)} AND key='{item}'"
+            where = f"pool='{name}' AND bucket={bucket_for(item)} AND key='{item}'"
             self.ring.session().execute(f"UPDATE fairlock.fairlock_items SET body='x' WHERE {where} IF EXISTS")
         return item != ""
 

@@ -46,7 +46,7 @@ def seen(hold: Lease, session: Session) -> dict[str, Any]:
     for word in ("_since", "fence", "_released", "_reason", "_watched"):
         found[word] = getattr(hold, word)
     found["home"] = None if hold._home is None else len(hold._home)
-    for word in ("heard", "down", "wake_at", "watch_at"):
+    for word in ("last_reply", "down", "wake_at", "watch_at"):
         found[f"session {word}"] = getattr(session, word)
     return found | {"filed": len(session.grants), "pending": len(session.pending_releases)}
 

@@ -55,4 +55,4 @@ def test_an_error_while_wakeups_are_read_ends_no_renewal(caplog: pytest.LogCaptu
             time.sleep(0.01)
             assert lease.held
     assert not failures[0]
-    assert "the keeper stumbled" in caplog.text
+    assert "the keeper failed" in caplog.text

@@ -107,7 +107,7 @@ def same(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, tidy(printed), re.DOTALL) is not None
 
 
-def surroundings(folder: Path) -> dict[str, str]:
+def variables(folder: Path) -> dict[str, str]:
     """Make the environment of a newcomer: an empty HOME, no settings, the tool on PATH, ./dev in the current folder."""
     programs = {
         "bin/fairlock": f'exec "{sys.executable}" -m fairlock "$@"',
@@ -130,7 +130,7 @@ def surroundings(folder: Path) -> dict[str, str]:
 
 def call(arguments: list[str], folder: Path, timeout: float) -> tuple[int, str]:
     """Run a program to its end, with everything that it started. Return its exit code and its output."""
-    env = surroundings(folder)
+    env = variables(folder)
     process = subprocess.Popen(
         arguments, cwd=folder / "work", env=env, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -104,8 +104,8 @@ def made(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> "tuple[ModuleType, 
 
 def test_an_environment_is_made_once(made: "tuple[ModuleType, list[list[str]]]") -> None:
     module, notes = made
-    module.environment()
-    module.environment()
+    module.make_venv()
+    module.make_venv()
     assert len(notes) == 1
     assert any(each.startswith("pytest") for each in notes[0])
 
@@ -114,13 +114,13 @@ def test_an_environment_is_made_anew_when_what_it_needs_has_changed(
     made: "tuple[ModuleType, list[list[str]]]", checkout: Path
 ) -> None:
     module, notes = made
-    module.environment()
+    module.make_venv()
     project = checkout / "pyproject.toml"
     project.write_text(project.read_text() + "\n[tool.somebody]\nelse = 1\n")
-    module.environment()
+    module.make_venv()
     assert len(notes) == 1  # what it is made from has not changed
     project.write_text(project.read_text().replace('dev = [\n', 'dev = [\n    "one-more",\n'))
-    module.environment()
+    module.make_venv()
     assert len(notes) == 2
     assert "one-more" in notes[1]
 
@@ -137,18 +137,18 @@ def test_a_half_made_environment_is_thrown_away(
 
     monkeypatch.setattr(module, "install", fails)
     with pytest.raises(module.CannotDo):
-        module.environment()
+        module.make_venv()
     monkeypatch.setattr(module, "install", whole)
-    module.environment()
+    module.make_venv()
     assert len(notes) == 2
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew(made: "tuple[ModuleType, list[list[str]]]") -> None:
     module, notes = made
-    module.environment()
+    module.make_venv()
     (module.VENV / "bin" / "python").unlink()
     (module.VENV / "bin" / "python").symlink_to("/no/such/python")
-    module.environment()
+    module.make_venv()
     assert len(notes) == 2
 
 
@@ -259,9 +259,9 @@ def test_a_step_that_fails_is_shown_with_what_it_said(checkout: Path, tmp_path: 
     script(checkout / "bin", "python", 'echo "the disk is full"; exit 3')
     module = load(checkout)
     with pytest.raises(module.CannotDo, match=r"(?s)ended with 3.*the disk is full"):
-        module.do(str(checkout / "bin" / "python"), "-m", "venv")
+        module.run_step(str(checkout / "bin" / "python"), "-m", "venv")
     with pytest.raises(module.CannotDo, match="No such file"):
-        module.do("/no/such/program")
+        module.run_step("/no/such/program")
 
 
 # CPython's own tests of locks
@@ -280,7 +280,7 @@ def test_debians_lock_tests_join_the_rest_of_the_package(checkout: Path, monkeyp
 
 
 @pytest.mark.parametrize("ci", ["true", ""])
-def test_missing_lock_tests_fail_in_ci_and_are_told_at_home(
+def test_missing_lock_tests_fail_in_ci_and_are_reported_at_home(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
 ) -> None:
     module = load(checkout)
@@ -305,10 +305,10 @@ def test_a_program_comes_after_those_that_the_machine_has(checkout: Path, monkey
     monkeypatch.setattr(module, "from_debian", lambda package, pattern: checkout / ".dev" / package / pattern)
     monkeypatch.setattr(module, "java", lambda: None)
     monkeypatch.setenv("PATH", "/no/programs")
-    assert module.surroundings_of_benches()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
+    assert module.variables_for_benches()["PATH"] == f"/no/programs:{checkout}/.dev/less/usr/bin"
     script(checkout / "bin", "less", "")
     monkeypatch.setenv("PATH", str(checkout / "bin"))
-    assert module.surroundings_of_benches()["PATH"] == str(checkout / "bin")
+    assert module.variables_for_benches()["PATH"] == str(checkout / "bin")
 
 
 def test_tests_are_started_without_any_server_and_fetch_what_they_need(
@@ -319,7 +319,7 @@ def test_tests_are_started_without_any_server_and_fetch_what_they_need(
     monkeypatch.setattr(module, "cpython_tests", list)
     monkeypatch.setattr(module, "PROGRAMS", {"less": lambda: fetched.append("less") or checkout / "bin"})
     monkeypatch.setenv("CI", "")
-    env = module.surroundings_of_tests()
+    env = module.variables_for_tests()
     assert fetched == []
     assert env["FAIRLOCK_DEV"] == str(checkout / "dev")
     assert module.fetch(["less"]) == 0
@@ -335,7 +335,7 @@ def test_a_server_that_was_fetched_does_not_wait_for_another_that_is_being_fetch
     fetched: list[str] = []
     monkeypatch.setattr(module, "PROGRAMS", {"less": lambda: fetched.append("less") or folder})
     assert module.fetch(["less"]) == 0
-    with module.alone("packages"):
+    with module.fetching("packages"):
         assert module.fetch(["less"]) == 0
     assert (capsys.readouterr().out, fetched) == (f"{folder}\n" * 2, ["less"])
     folder.rmdir()
@@ -350,7 +350,7 @@ def test_the_servers_that_the_machine_lacks_are_fetched_while_the_environment_is
     started: list[list[str]] = []
     monkeypatch.setattr(module.subprocess, "Popen", lambda command, **_: started.append(command))
     monkeypatch.setattr(module.shutil, "which", lambda name: "/bin/less" if name == "less" else None)
-    monkeypatch.setattr(module, "environment", lambda: started.append(["environment"]))
+    monkeypatch.setattr(module, "make_venv", lambda: started.append(["environment"]))
     monkeypatch.setattr(module, "COMMANDS", {"test": lambda args: 0})
     for args in (["test"], ["test", "tests/engine"]):
         monkeypatch.setattr(module.sys, "argv", ["dev", *args])
@@ -389,7 +389,7 @@ def test_at_most_three_failures_are_run_again(
         return 1
 
     monkeypatch.setattr(module, "run", run)
-    assert module.play(env={}) == code
+    assert module.run_tests(env={}) == code
     printed = capsys.readouterr().err
     assert all(f"tests/test_a.py::test_{number}" in printed for number in range(failed))
     assert f"{failed} replayed, 0 failed again" in printed if code == 0 else "at most 3" in printed
@@ -425,7 +425,7 @@ def unpacked(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_debians_redis_is_started_with_the_libraries_that_the_machine_lacks(
     checkout: Path, unpacked: ModuleType
 ) -> None:
-    path = unpacked.surroundings_of_benches()["PATH"]
+    path = unpacked.variables_for_benches()["PATH"]
     assert path == f"{checkout}/bin:{checkout}/.dev/bin/redis"
     for name in ("redis-server", "redis-cli"):
         done = subprocess.run([checkout / ".dev/bin/redis" / name, "--port", "0"], capture_output=True, text=True)
@@ -436,11 +436,11 @@ def test_a_redis_that_the_machine_has_is_used(
     checkout: Path, unpacked: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacked.shutil, "which", lambda name, path=None: name)
-    assert unpacked.surroundings_of_benches()["PATH"] == f"{checkout}/bin"
+    assert unpacked.variables_for_benches()["PATH"] == f"{checkout}/bin"
 
 
 @pytest.mark.parametrize("ci", ["true", ""])
-def test_a_redis_whose_libraries_cannot_be_had_fails_in_ci_and_is_told_at_home(
+def test_a_redis_whose_libraries_cannot_be_had_fails_in_ci_and_is_reported_at_home(
     checkout: Path, unpacked: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
 ) -> None:
     monkeypatch.setenv("CI", ci)

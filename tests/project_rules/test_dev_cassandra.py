@@ -29,7 +29,7 @@ def test_jars_come_by_maven_and_only_once(checkout: Path, tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("ci", ["true", ""])
-def test_a_machine_without_maven_fails_in_ci_and_is_told_at_home(
+def test_a_machine_without_maven_fails_in_ci_and_is_reported_at_home(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str
 ) -> None:
     module = load(checkout)
@@ -50,6 +50,6 @@ def test_links_of_an_unpacked_package_stay_inside_it(checkout: Path, tmp_path: P
     (root / "etc" / "settings").write_text("ours")
     (root / "conf").symlink_to("/etc/settings")
     (root / "else").symlink_to("/etc/hostname")
-    load(checkout).at_home(root)
+    load(checkout).relocate_links(root)
     assert (root / "conf").read_text() == "ours"
     assert (root / "else").readlink() == Path("/etc/hostname")

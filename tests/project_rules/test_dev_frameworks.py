@@ -15,7 +15,7 @@ def test_they_are_fetched_once_into_a_folder_of_their_own(
 ) -> None:
     module = load(checkout)
     installed: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(module, "into", lambda name, wanted: installed.append((name, wanted)))
+    monkeypatch.setattr(module, "install_into", lambda name, wanted: installed.append((name, wanted)))
     monkeypatch.setenv("CI", "")
     module.DEV.mkdir()
     assert module.fetch(["frameworks"]) == 0
@@ -29,7 +29,7 @@ def test_they_are_fetched_once_into_a_folder_of_their_own(
 def test_a_list_that_has_changed_is_fetched_again(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = load(checkout)
     installed: list[list[str]] = []
-    monkeypatch.setattr(module, "into", lambda name, wanted: installed.append(wanted))
+    monkeypatch.setattr(module, "install_into", lambda name, wanted: installed.append(wanted))
     module.DEV.mkdir()
     module.frameworks()
     (checkout / ".dev" / "frameworks" / "made-from").write_text(json.dumps([["django==1"], "3.11"]))
@@ -46,7 +46,7 @@ def test_without_a_network_they_fail_in_ci_and_are_reported_at_home(
     def refuse(name: str, wanted: list[str]) -> None:
         raise module.CannotDo("no network")
 
-    monkeypatch.setattr(module, "into", refuse)
+    monkeypatch.setattr(module, "install_into", refuse)
     monkeypatch.setenv("CI", ci)
     module.DEV.mkdir()
     if ci:

@@ -22,7 +22,7 @@ OF_LIBC = 1 << 31 | 1 << 32  # its own two signals, which its posix_spawn ignore
 def furnished(checkout: Path, made: "tuple[ModuleType, list[list[str]]]") -> Path:
     """A checkout on a machine that has all the programs, whose Python shows the signals that pytest is started with."""
     module, _ = made
-    module.environment()
+    module.make_venv()
     (checkout / ".venv" / "bin" / "python").unlink()
     shown = "grep -E '^Sig(Blk|Ign)' /proc/self/status; echo $$ > pid; while [ -e wait ]; do sleep 0.02; done; echo end"
     script(checkout / ".venv" / "bin", "python", f'case "$*" in *pytest*) {shown} ;; esac')

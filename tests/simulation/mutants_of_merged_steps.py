@@ -109,7 +109,7 @@ MUTANTS = [
     Mutant(
         "a follower is answered from what was read before it came",
         turns.a_refusal_rests_on_what_was_read_after_it_was_asked_for, CAS,
-        "                fresh = False  # what was read before they came says nothing about their moment\n",
+        "                fresh = False  # what was read before they came may be older than their call\n",
         "                pass\n",
     ),
     Mutant(

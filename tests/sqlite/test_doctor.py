@@ -175,14 +175,14 @@ def test_a_store_that_cannot_be_opened(client: Client, tmp_path: Path) -> None:
 
 
 def test_a_network_file_system(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount("nfs4", "/mnt"))
+    monkeypatch.setattr(location, "find_mount", lambda path: location.Mount("nfs4", "/mnt"))
     assert "error:" in (text := said(client()))
     assert "network file system" in text
 
 
 def test_a_made_up_boot_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     boot = "/proc/sys/kernel/random/boot_id"
-    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount("tmpfs", boot if path == boot else "/"))
+    monkeypatch.setattr(location, "find_mount", lambda path: location.Mount("tmpfs", boot if path == boot else "/"))
     assert "made-up boot id" in said(client())
 
 
@@ -219,5 +219,5 @@ def test_memory(client: Client) -> None:
         run(store.close())
     finally:
         shutil.rmtree(folder)
-    mount = location.mount_of("/dev/shm/x")
+    mount = location.find_mount("/dev/shm/x")
     assert mount is None or mount.kind != "tmpfs" or "That is memory" in text

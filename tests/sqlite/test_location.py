@@ -267,7 +267,7 @@ TABLE = r"""22 28 0:21 / / rw shared:7 - ext4 /dev/sda rw
 def test_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, path: str, kind: str) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(TABLE)
-    found = location.mount_of(path, str(table))
+    found = location.find_mount(path, str(table))
     assert found is not None
     assert found.kind == kind
 
@@ -279,7 +279,7 @@ def test_the_device_decides_where_the_path_misleads(tmp_path: Path) -> None:
         f"22 28 0:9999 / / rw - ext4 /dev/sda rw\n"
         f"23 28 {os.major(there)}:{os.minor(there)} / /elsewhere rw - nfs server:/ rw\n"
     )
-    found = location.mount_of(str(tmp_path / "x.db"), str(table))
+    found = location.find_mount(str(tmp_path / "x.db"), str(table))
     assert found is not None
     assert found.kind == "nfs"
 
@@ -290,7 +290,7 @@ def test_the_device_decides_where_the_path_misleads(tmp_path: Path) -> None:
      "drvfs", "fuse.sshfs", "fuse.s3fs", "fuse.anything"],
 )  # fmt: skip
 def test_network_file_systems_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount(kind, "/mnt"))
+    monkeypatch.setattr(location, "find_mount", lambda path: location.Mount(kind, "/mnt"))
     store = store_at(path)
     with pytest.raises(ConfigError, match=rf"network file system \({kind} at /mnt\)"):
         put(store, "k")
@@ -301,14 +301,14 @@ def test_network_file_systems_are_refused(path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuse.fuse-overlayfs", "f2fs"])
 def test_local_file_systems_are_not(client: Client, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(location, "mount_of", lambda path: location.Mount(kind, "/mnt"))
+    monkeypatch.setattr(location, "find_mount", lambda path: location.Mount(kind, "/mnt"))
     put(client(), "k")
 
 
 def test_a_real_tmpfs_and_this_disk_are_recognised(tmp_path: Path) -> None:
-    found = location.mount_of("/dev/shm/x.db")
+    found = location.find_mount("/dev/shm/x.db")
     assert found is None or found.kind in ("tmpfs", "overlay", "ext4")
-    here = location.mount_of(str(tmp_path / "x.db"))
+    here = location.find_mount(str(tmp_path / "x.db"))
     assert here is not None
     wanted = subprocess.run(
         ["findmnt", "-n", "-o", "FSTYPE", "-T", str(tmp_path)], capture_output=True, text=True, check=False
@@ -317,7 +317,7 @@ def test_a_real_tmpfs_and_this_disk_are_recognised(tmp_path: Path) -> None:
 
 
 def test_a_system_that_tells_nothing_about_mounts_is_trusted(path: Path, tmp_path: Path) -> None:
-    assert location.mount_of(str(path), str(tmp_path / "missing")) is None
+    assert location.find_mount(str(path), str(tmp_path / "missing")) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")

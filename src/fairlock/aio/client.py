@@ -138,7 +138,7 @@ class Locks(
         lease: Seconds | None = None,
     ) -> Once:
         """One execution per tick of the store's clock over all machines, as a decorator or a `async with` block, which
-        enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
+        enters with None if this process is not to execute it. A crash frees the tick for `tries` executions in all."""
         from ..recipes.aio.once_per_tick import Once
 
         return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
@@ -243,7 +243,7 @@ class Locks(
         """Release what is held and close the store. It may be called again."""
         running_loop()
         await close(self._session)
-        self._runtime.no_longer_guarded()
+        self._runtime.drop_guard()
 
     async def __aenter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from typing import Any, Self
 from ..engine import events, lease_ops, validate, with_block
 from ..engine.accept_batch import accept_releases
 from ..engine.ask_to_release import ReleaseRequest
-from ..engine.events import tell_released
+from ..engine.events import report_released
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD, RELEASING
 from ..engine.release import begin_release, plain_release, release
@@ -39,7 +39,7 @@ class Held(LeaseBase):
             with session.mutex:
                 session.watch(grant.end())
 
-    def _told_lost(self) -> None:
+    def _notice_loss(self) -> None:
         task: asyncio.Task[Any] | None = getattr(self, "_task", None)
         if task is not None and not self._released:
             try:
@@ -106,7 +106,7 @@ class Held(LeaseBase):
                     raise
                 if message is None:
                     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-                        tell_released(session, self)
+                        report_released(session, self)
                 else:
                     message = plain_release(self)
         if not self._released:
@@ -152,7 +152,7 @@ class Lease(Held):
 
     async def seal(self, transaction: object) -> None:
         """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
-        nobody else acquires the lock before it has ended.
+        no other client acquires the lock before it has ended.
 
         It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
         of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError

@@ -11,7 +11,7 @@ from ..engine import cancel_event, events, snapshots, with_block
 from ..engine.accept_batch import accept_grants
 from ..engine.acquire import begin_acquire
 from ..engine.cancel_event import Cancel
-from ..engine.events import tell_acquired
+from ..engine.events import report_acquired
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
 from ..engine.request import LockRequest
 from ..engine.validate import OWN, Seconds
@@ -126,7 +126,7 @@ class Lock(LockBase, Generic[T]):
                     pass  # it may have arrived: it is repeated with the same ticket
             if had:
                 if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-                    tell_acquired(session, lease)
+                    report_acquired(session, lease)
             elif not await (
                 with_block.get(session, lease, limit, True) if self._reentrant
                 else with_block.wait(session, lease, until, limit == 0)

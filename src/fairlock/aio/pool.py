@@ -58,7 +58,7 @@ class Item(ItemBase, Held):
         await self._give_back(False)
 
     async def done(self, body: Any = KEEP) -> None:
-        """Mark it as done: it stays in the pool, and nobody acquires it again. NotHeld if it was released."""
+        """Mark it as done: it stays in the pool, and no worker acquires it again. NotHeld if it was released."""
         self._ends_by(Finish(self._grant.ticket, self.fence, None if body is KEEP else body_text(body)))
         await self._give_back(False)
 

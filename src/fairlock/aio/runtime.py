@@ -43,7 +43,7 @@ class TaskEvent:
     async def wait(self, timeout: float | None) -> bool:
         if self._is_set:
             return True
-        loop = self._runtime.loop()  # known from here on, or who sets it from another thread could not wake it
+        loop = self._runtime.loop()  # known from here on: a thread that sets the event wakes this loop
         if timeout is not None and timeout <= 0:
             return False
         waiter: asyncio.Future[bool] = loop.create_future()
@@ -94,14 +94,14 @@ class TaskRuntime:
             self._loop = running_loop()
             self._thread = get_ident()
             if self.at_end is not None:
-                self._guard = _until_the_end(self.at_end)
+                self._guard = _guard_end(self.at_end)
                 _step(self._guard.__anext__())
         return self._loop
 
-    def no_longer_guarded(self) -> None:
+    def drop_guard(self) -> None:
         """There is nothing left to be done when the loop ends."""
         guard, self._guard, self.at_end = self._guard, None, None
-        if guard is not None and self.at_home():
+        if guard is not None and self.is_in_own_loop():
             _step(guard.aclose())
 
     def check_loop(self) -> None:
@@ -121,7 +121,7 @@ class TaskRuntime:
         self.check_loop()
         return asyncio.current_task()
 
-    def at_home(self) -> bool:
+    def is_in_own_loop(self) -> bool:
         """Return whether this is the loop of this client, or it has none yet."""
         try:
             return self._loop in (None, asyncio.get_running_loop())
@@ -155,7 +155,7 @@ class TaskRuntime:
             reply = loop.run_in_executor(None, partial(copy_context().run, fn, *args))
         except RuntimeError as error:
             if "shutdown" in str(error):
-                return fn(*args)  # the interpreter ends: nothing is started any more, and nobody minds a wait
+                return fn(*args)  # the interpreter ends: nothing is started any more, and a wait does no harm
             raise LockError(f"The client needs a worker thread, and it cannot be started: {error}.") from None
         return await reply
 
@@ -211,9 +211,9 @@ class TaskRuntime:
         elif self._loop.is_running():
             asyncio.run_coroutine_threadsafe(work, self._loop).result(FINISH)
         else:
-            self._loop.run_until_complete(self._to_the_last_task(work))
+            self._loop.run_until_complete(self._finish_with_tasks(work))
 
-    async def _to_the_last_task(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _finish_with_tasks(self, work: Coroutine[Any, Any, None]) -> None:
         await work
         await self.end_tasks()
 
@@ -223,7 +223,7 @@ class TaskRuntime:
             await asyncio.wait(self._tasks, timeout=FINISH)
 
 
-async def _until_the_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+async def _guard_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
     """A loop that ends closes its generators last, after its tasks, and waits for that."""
     try:
         yield

@@ -45,7 +45,7 @@ def acquire(args: Arguments, locks: "Locks", lock: "Lock") -> "Lease":
                 sentence = f"{lock.name!r} is held by a `fairlock run` around this one; waiting would never end."
                 raise Exit(code, sentence, expected=True)
         lease = lock.hold(timeout=timeout).__enter__()
-        if lease.remaining() * 2 < make_client.lease_of(locks):
+        if lease.remaining() * 2 < make_client.default_lease(locks):
             lease.renew()  # the grant is provisional; the command needs the full lease
         return lease
     except LockTimeout as late:

@@ -1,6 +1,6 @@
 """`fairlock demo`: eight workers compete for locks on an SQLite store in a temporary folder, with the page open.
 
-They show what an operator meets: contention on a lock, a semaphore, readers and a writer, a pool, a deadlock, and a
+They show what an operator sees: contention on a lock, a semaphore, readers and a writer, a pool, a deadlock, and a
 holder that crashes and is restarted. Each worker is a process of its own, as in production.
 """
 

@@ -30,7 +30,7 @@ def about_pool(locks: "Locks", name: str) -> str:
 
 
 def take_item(name: str) -> str:
-    """Return the sentence for those who would ask or evict the owner of an item. It fits into a line of top."""
+    """Return the sentence for an operator that would ask or evict the owner of an item. It fits into a line of top."""
     from shlex import quote
 
     return f"`fairlock pool rm {quote(name)} KEY --force` takes an item and deletes it."

@@ -52,7 +52,7 @@ def acquire(args: Arguments) -> int:
         if args["ticket"] is not None:
             make_client.choose_ticket(locks, args["ticket"])
         lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
-        fence, length = lease.fence, make_client.lease_of(locks)
+        fence, length = lease.fence, make_client.default_lease(locks)
         ticket = lease.detach(length)
     if args["json"]:
         output.json({"name": name, "ticket": ticket, "fence": fence, "lease": length})

@@ -53,7 +53,7 @@ def acquire_for(args: Arguments, pid: int) -> int:
     with make_client.client(args) as locks:
         make_client.choose_ticket(locks, PREFIX + os.urandom(16).hex())
         lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
-        fence, length = lease.fence, make_client.lease_of(locks)
+        fence, length = lease.fence, make_client.default_lease(locks)
         ticket = lease.detach(length)
         os.write(to_keeper, ticket.encode())
         os.close(to_keeper)

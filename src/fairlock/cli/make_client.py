@@ -73,7 +73,7 @@ def liveness_fd(locks: "Locks") -> int | None:
     return locks.session.backend.liveness_fd()
 
 
-def lease_of(locks: "Locks") -> float:
+def default_lease(locks: "Locks") -> float:
     return locks.session.default_lease
 
 

@@ -53,7 +53,7 @@ class PoolRun(Run):
     def acquire(self) -> "Item":  # type: ignore[override]
         args = self.args
         self.locks = make_client.client(args, self.on_event)
-        pool = self.locks.pool(self.name, lease=make_client.lease_of(self.locks))
+        pool = self.locks.pool(self.name, lease=make_client.default_lease(self.locks))
         try:
             item = pool.hold(timeout=0.0 if args["nonblock"] else args["wait"], key=args["key"]).__enter__()
         except LockTimeout as late:

@@ -134,7 +134,7 @@ class Run:
 
     def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
-        watchdog, length = self.watchdog, make_client.lease_of(self.locks)
+        watchdog, length = self.watchdog, make_client.default_lease(self.locks)
         remaining = self.make_remaining(lease, length)
         grace = GRACE if self.args["grace"] is None else self.args["grace"]
         early = min(grace, min(length, self.args["max_hold"] or length) / 3)

@@ -14,11 +14,11 @@ def print_completion(args: Arguments) -> int:
     return 0
 
 
-def options_of(command: Command | None) -> tuple[Option, ...]:
+def options_for(command: Command | None) -> tuple[Option, ...]:
     return (*(command.options if command is not None else ()), *GLOBAL, *HELP)
 
 
-def values_of(option: Option) -> tuple[str, ...]:
+def values_for(option: Option) -> tuple[str, ...]:
     return option.parse.allowed if isinstance(option.parse, Choice) else ()
 
 
@@ -49,18 +49,19 @@ def groups() -> list[str]:
 
 def with_value() -> list[str]:
     """Return the options that take a value, of any command."""
-    found = [o for command in (None, *COMMANDS.values()) for o in options_of(command) if o.value]
+    found = [o for command in (None, *COMMANDS.values()) for o in options_for(command) if o.value]
     return list(dict.fromkeys(name for option in found for name in option.names))
 
 
 def bash() -> str:
     options = "\n".join(
-        f'        {pattern(name)}) options="{" ".join(n for o in options_of(command) for n in o.names)}" ;;'
+        f'        {pattern(name)}) options="{" ".join(n for o in options_for(command) for n in o.names)}" ;;'
         for name, command in COMMANDS.items()
     )
     values = "\n".join(
-        f'        "{command.name} {name}") values="{" ".join(values_of(option))}" ;;'
-        for command in COMMANDS.values() for option in options_of(command) for name in option.names if values_of(option)
+        f'        "{command.name} {name}") values="{" ".join(values_for(option))}" ;;'
+        for command in COMMANDS.values()
+        for option in options_for(command) for name in option.names if values_for(option)
     )  # fmt: skip
     operands = "\n".join(
         f'        {pattern(command.name)}) values="{" ".join(command.operand.allowed)}" ;;'
@@ -95,7 +96,7 @@ _fairlock() {{
     if [[ $prev == skip ]]; then
         case "$command ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {values}
-        *" --scope") values="{" ".join(values_of(next(o for o in GLOBAL if o.key == "scope")))}" ;;
+        *" --scope") values="{" ".join(values_for(next(o for o in GLOBAL if o.key == "scope")))}" ;;
         *) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
         COMPREPLY=($(compgen -W "$values" -- "$cur"))
@@ -108,7 +109,7 @@ _fairlock() {{
     esac
     case "$command" in
 {options}
-        *) options="{" ".join(n for o in options_of(None) for n in o.names)}" ;;
+        *) options="{" ".join(n for o in options_for(None) for n in o.names)}" ;;
     esac
     case "$command" in
 {operands}
@@ -169,7 +170,7 @@ _fairlock() {{
     done
     if ((CURRENT <= 2)) || [[ ${{words[2]}} == -* ]]; then
         words_here=({zsh_pairs(first_words())})
-        _arguments -s {" ".join(map(zsh_option, options_of(None)))} ':command:->first' && return
+        _arguments -s {" ".join(map(zsh_option, options_for(None)))} ':command:->first' && return
         _describe command words_here
         return
     fi
@@ -201,7 +202,7 @@ def zsh_arguments(command: Command) -> list[str]:
     rest = "'*:::command:_fairlock_command'" if command.greedy else "'*:operand:'"
     if command.operand is not None:
         rest = quoted(f"1:operand:({' '.join(command.operand.allowed)})")
-    return [*map(zsh_option, options_of(command)), *(["'1:name:'"] if command.greedy else []), rest]
+    return [*map(zsh_option, options_for(command)), *(["'1:name:'"] if command.greedy else []), rest]
 
 
 def zsh_option(option: Option) -> str:
@@ -210,7 +211,7 @@ def zsh_option(option: Option) -> str:
     value = ""
     if option.value:
         free = "_files" if "FILE" in option.value else " "
-        allowed = f"({' '.join(values_of(option))})" if values_of(option) else free
+        allowed = f"({' '.join(values_for(option))})" if values_for(option) else free
         value = f":{option.value}:{allowed}"
     names = " ".join(option.names)
     return " ".join(quoted(f"({names}){name}[{help}]{value}") for name in option.names)
@@ -227,7 +228,7 @@ def fish() -> str:
     lines += [FISH_COMMAND, "complete -c fairlock -f"]
     lines += [fish_word(top, word, summary) for word, summary in first_words().items()]
     lines += [fish_word("__fish_seen_subcommand_from help", word, summary) for word, summary in helped().items()]
-    lines += [fish_option("", option) for option in options_of(None)]
+    lines += [fish_option("", option) for option in options_for(None)]
     for group in groups():
         these = members(group)
         seen = f"__fish_seen_subcommand_from {group}; and not __fish_seen_subcommand_from {' '.join(these)}"
@@ -282,7 +283,7 @@ def fish_option(condition: str, option: Option) -> str:
     value = " -x" if option.value else ""
     if option.value and "FILE" in option.value:
         value = " -r -F"
-    elif values_of(option):
-        value = f" -x -a {quoted(' '.join(values_of(option)))}"
+    elif values_for(option):
+        value = f" -x -a {quoted(' '.join(values_for(option)))}"
     when = f" -n {quoted(condition)}" if condition else ""
     return f"complete -c fairlock{when} {names}{value} -d {quoted(option.help)}"

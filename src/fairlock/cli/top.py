@@ -159,7 +159,7 @@ class Top:
         self.view.filter = text
 
     def _has_no_holder(self, resource: "Resource", so: str) -> bool:
-        """Return True, with a message, for a pool and for a lock that nobody holds."""
+        """Return True, with a message, for a pool and for a lock without a holder."""
         if resource.kind == "pool":
             self.message = describe_holders.take_item(resource.name)
         elif not resource.holders:

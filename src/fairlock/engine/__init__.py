@@ -1,7 +1,7 @@
 """The client's half of every call, written once for threads and asyncio, for locks and items, for any store.
 
 Every call has the same shape: `begin_…` is pure bookkeeping and returns the message to send; one exchange with the
-store; `finish_…` says what the reply means. The exchange is a plain call for a thread (`call_nowait`) and a future for
+store; `finish_…` handles the reply. The exchange is a plain call for a thread (`call_nowait`) and a future for
 a task (`acquire_soon`, `release_soon`). Only what has to wait is a coroutine.
 
 In reading order:

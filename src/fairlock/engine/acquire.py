@@ -26,10 +26,10 @@ from ..stores.base import Event, Pushed
 from . import events
 from .ask_to_release import note_request
 from .boot_clock import jitter
-from .events import tell_acquired, tell_given_up, tell_waiting, warn
+from .events import report_acquired, report_given_up, report_waiting, warn
 from .grant import NEVER, NOWHERE, Grant, LeaseBase
 from .grant_state import HELD, QUEUED
-from .local_queue import POLL_FOR, came_before, let_in, stand_by, wants_a_poll
+from .local_queue import POLL_FOR, came_before, give_to_readers, stand_by, wants_a_poll
 from .request import named
 from .session import SOON, Session
 from .withdraw_request import called, lead_again, move_out, stand_aside, step_down
@@ -96,7 +96,7 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
         stand_by(grant, hold, session.runtime.event(), session.clock())
         place = len(grant.queue or ()) or 1
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        tell_waiting(session, hold, place, "", "behind others of this client")
+        report_waiting(session, hold, place, "", "behind others of this client")
     else:
         hold._place = hold._place or place
     return NOWHERE
@@ -110,7 +110,7 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     reply, at, again = answer
     request = hold._request
     if not isinstance(reply, request.granted):
-        session.heard = at
+        session.last_reply = at
         if session.down:
             session.answered(at)
         return False
@@ -124,7 +124,7 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
         measured = request.measured
         if measured is None or hold._place or (events.quiet_levels.get(10, True) and "logging" in modules):
-            tell_acquired(session, hold, hold._detail)
+            report_acquired(session, hold, hold._detail)
         else:
             measured.acquired.append(clock - (hold._began or at))
     return True
@@ -135,7 +135,7 @@ def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float
     sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the caller."""
     grant, request, session = hold._grant, hold._request, hold._session
     backend = session.backend
-    session.heard = at
+    session.last_reply = at
     if session.down:
         session.answered(at)
     grant.fence = fence  # from here on the store knows it, whatever comes
@@ -161,7 +161,7 @@ def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float
     grant.state = HELD
     if request.together:
         with session.mutex:
-            let_in(grant, queued, clock)
+            give_to_readers(grant, queued, clock)
             session.set_apart(grant)
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
         session.occupied(grant)
@@ -256,7 +256,7 @@ async def acquire(
 
 def _given_up(session: Session, hold: LeaseBase) -> bool:
     """Report that this one was not acquired in time. Return False."""
-    tell_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
+    report_given_up(session, hold, "cancelled" if hold in session.called_off else "timeout")
     return False
 
 
@@ -266,7 +266,7 @@ def accept_pass(session: Session, hold: LeaseBase) -> None:
     if grant.renew_at < session.wake_at or grant.cap < session.wake_at or hold._watched:
         session.occupied(grant)
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        tell_acquired(session, hold, hold._detail)
+        report_acquired(session, hold, hold._detail)
 
 
 def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: bool) -> float:
@@ -282,12 +282,12 @@ def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: 
     before, grant.place = grant.place, (ahead, number)
     if before is None:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-            tell_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
+            report_waiting(session, hold, ahead + 1, grant.ticket, f"{ahead} ahead in the queue")
         else:
             hold._place = hold._place or ahead + 1
     elif number != before[1] and ahead > before[0]:
         detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
-        session.tell("place_lost", grant.name, grant.ticket, detail=detail)
+        session.report("place_lost", grant.name, grant.ticket, detail=detail)
     nap: float = min(due, sleep_span(ahead)) / 1e6
     if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
         nap += jitter() * min(SPREAD * ahead, 0.2)
@@ -316,7 +316,7 @@ def finish_wait(session: Session, hold: LeaseBase, pushed: Pushed, at: float, do
     if not accept_grant(hold, fence, window, at, clock, doubt):
         return False
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-        tell_acquired(session, hold, hold._detail)
+        report_acquired(session, hold, hold._detail)
     return True
 
 

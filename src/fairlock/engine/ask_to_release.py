@@ -1,7 +1,7 @@
 """Requests to release: an operator asks, the store keeps the request with the grant, the holder decides.
 
 A holder learns of it like of an eviction: the store wakes its keeper, which renews at once; the reply to every renewal
-says who asks and why. Where no wake-up comes, the keeper reads the state once a second.
+names the client that asks, and its reason. Where no wake-up comes, the keeper reads the state once a second.
 
 A grant that is asked for is not passed on any more inside this client: its release goes to the queue of the store, and
 those that wait here ask for a grant of their own. Rejected alternative: to pass it on. Then the next thread would hold
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..rules.locks import Why
-from .events import tell_asked
+from .events import report_asked
 from .grant import Grant
 from .grant_state import HELD
 from .session import Session
@@ -40,5 +40,5 @@ def note_request(session: Session, grant: Grant, asked: Why | None) -> None:
         session.release_requests = {**held, grant.ticket: request}
         holds = list(grant.holds)
     for hold in holds:
-        tell_asked(session, hold, request.by, request.reason)
+        report_asked(session, hold, request.by, request.reason)
         session.call_back(hold, "on_asked")

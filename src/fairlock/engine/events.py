@@ -1,6 +1,6 @@
 """Events: a client reports to `on_event` and to the logger `fairlock`. All of them go through one function: `deliver`.
 
-The functions `tell_…` below it describe what happened to one hold. Each hold has exactly one last event (given_up,
+The functions `report_…` below it describe what happened to one hold. Each hold has exactly one last event (given_up,
 released, lost, evicted or detached), and a "waiting" exactly if that event, or its "acquired", has a place. So a
 counter that reads the stream is never wrong by more than the events that are still to come.
 
@@ -106,7 +106,7 @@ quiet_levels: dict[int, bool] = {}
 _make = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
-def heeded(kind: str) -> Any:
+def is_logged(kind: str) -> Any:
     """Return True if events of this kind are logged. For a quiet kind alone `logging` is not imported."""
     global _logger, quiet_levels
     if _logger is None:
@@ -134,7 +134,7 @@ def emit(
     reason: LossReason | Literal[""] = "",
 ) -> None:
     """Make one event, if anything reads it."""
-    if session.on_event is not None or heeded(kind):
+    if session.on_event is not None or is_logged(kind):
         deliver(session, _make(Event, (
             kind, name, short(ticket), fence, detail, session.owner, seconds, outcome, contended, place, margin, reason,
         )))  # fmt: skip
@@ -142,7 +142,7 @@ def emit(
 
 def deliver(session: Session, event: Event) -> None:
     """Give one event to the logger and to `on_event`: everything that reads events reads them from here."""
-    if heeded(event[0]):
+    if is_logged(event[0]):
         log(event)
     on_event = session.on_event
     if on_event is not None:
@@ -151,13 +151,13 @@ def deliver(session: Session, event: Event) -> None:
         except KeyboardInterrupt:
             raise
         except BaseException:  # sys.exit() in it must not end the keeper, nor the acquire that it reports
-            stumbled("on_event raised; the lock goes on")
+            log_exception("on_event raised; the lock goes on")
 
 
 # -- what happened to one hold. Never under the session's mutex: `on_event` may use the client.
 
 
-def tell_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, detail: str) -> None:
+def report_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, detail: str) -> None:
     """Report that this hold waits. Only the first time: from one queue it may come into another."""
     if not hold._place:
         hold._place = place
@@ -165,10 +165,10 @@ def tell_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, det
             emit(session, "waiting", hold.name, ticket, detail=detail, contended=True, place=place)
 
 
-def tell_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
+def report_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
     grant, place = hold._grant, hold._place
     waited = hold._since - (hold._began or grant.asked)
-    logged = quiet_levels.get(10, True) and "logging" in sys.modules and heeded("acquired")
+    logged = quiet_levels.get(10, True) and "logging" in sys.modules and is_logged("acquired")
     if session.measured is not None and not place and not logged:
         measured = hold._request.measured = session.measured(hold._request.name)
         measured.acquired.append(waited)
@@ -179,7 +179,7 @@ def tell_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
         )))  # fmt: skip
 
 
-def tell_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
+def report_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
     """Report that this hold will not be acquired. Only once, and not for one that was acquired."""
     if not hold._ended and not hold._since:
         hold._ended = True
@@ -188,12 +188,12 @@ def tell_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
         emit(session, "given_up", hold.name, hold.ticket, 0, "", waited, outcome, refused, place)
 
 
-def tell_released(session: Session, hold: LeaseBase, detail: str = "", kind: EventKind = "released") -> None:
+def report_released(session: Session, hold: LeaseBase, detail: str = "", kind: EventKind = "released") -> None:
     """Report that this hold is over. Only once: a release may be repeated."""
     if not hold._ended:
         hold._ended = True
         grant = hold._grant
-        logged = quiet_levels.get(10, True) and "logging" in sys.modules and heeded(kind)
+        logged = quiet_levels.get(10, True) and "logging" in sys.modules and is_logged(kind)
         if session.measured is not None and kind == "released" and not logged:
             measured = session.measured(hold._request.name)
             measured.released.append(session.clock() - hold._since)
@@ -207,19 +207,19 @@ def tell_released(session: Session, hold: LeaseBase, detail: str = "", kind: Eve
             )))  # fmt: skip
 
 
-def tell_lost(session: Session, hold: LeaseBase, reason: LossReason, story: str) -> None:
+def report_lost(session: Session, hold: LeaseBase, reason: LossReason, detail: str) -> None:
     if not hold._ended:
         hold._ended = True
         held = session.clock() - hold._since
         how: Literal["evicted", "lost"] = "evicted" if reason == "evicted" else "lost"
-        emit(session, how, hold.name, hold.ticket, hold.fence, story, held, how, reason=reason)
+        emit(session, how, hold.name, hold.ticket, hold.fence, detail, held, how, reason=reason)
 
 
-def tell_asked(session: Session, hold: LeaseBase, by: str, reason: str) -> None:
+def report_asked(session: Session, hold: LeaseBase, by: str, reason: str) -> None:
     emit(session, "asked", hold.name, hold.ticket, hold.fence, f"{by or 'somebody'} asks to release it ({reason})")
 
 
-def tell_renewed(session: Session, grant: Grant, sent: float, deadline: float, detail: str = "") -> None:
+def report_renewed(session: Session, grant: Grant, sent: float, deadline: float, detail: str = "") -> None:
     """Report a renewal that was sent at this time, when the lease would have counted as lost at this deadline."""
     if session.on_event is None and not (quiet_levels.get(10, True) and "logging" in sys.modules):
         return
@@ -228,7 +228,7 @@ def tell_renewed(session: Session, grant: Grant, sent: float, deadline: float, d
     emit(session, "renewed", grant.name, grant.ticket, grant.fence, detail, took, margin=margin)
 
 
-def outcome_of(error: BaseException | None) -> Outcome:
+def outcome_for(error: BaseException | None) -> Outcome:
     """Return how a wait ended that this exception has ended: a cancelled task, Ctrl-C, or an error."""
     return "error" if error is None or isinstance(error, Exception) else "cancelled"
 
@@ -237,7 +237,7 @@ def outcome_of(error: BaseException | None) -> Outcome:
 
 
 def log(event: Event) -> None:
-    if heeded(event.kind):
+    if is_logged(event.kind):
         level = LEVELS.get(event.kind, 10)
         text = f"{event.name!r}: {event.kind}" if event.name else event.kind
         _logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
@@ -251,7 +251,7 @@ def warn(text: str) -> None:
     logging.getLogger("fairlock").warning("%s", text)
 
 
-def stumbled(text: str) -> None:
+def log_exception(text: str) -> None:
     """Log an exception that must not stop anything."""
     import logging
 

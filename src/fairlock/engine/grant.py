@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 class Loss(NamedTuple):
     reason: LossReason
-    story: str
+    detail: str
 
 
 class Grant:
@@ -41,7 +41,7 @@ class Grant:
         "renew_at", "request", "since", "state", "ticket", "weight",
     )  # fmt: skip
 
-    hears = True  # the store knows where to send its wake-ups
+    is_notified = True  # the store knows where to send its wake-ups
 
     def __init__(self, request: LockRequest, ticket: str, leader: LeaseBase | None = None) -> None:
         self.request = request
@@ -136,7 +136,7 @@ class Attached(Grant):
     """A grant that was attached by its ticket: in the store it has no listener."""
 
     __slots__ = ()
-    hears = False
+    is_notified = False
 
 
 NOWHERE = Grant(LockRequest("", 0, 1, 0.0), "")
@@ -285,11 +285,11 @@ class LeaseBase(NotPickled):
 
     def _loss(self) -> LeaseLost:
         loss = self._grant.loss
-        error = LeaseLost(f"The lease on {self._what} was lost: {loss.story if loss is not None else self._reason}.")
+        error = LeaseLost(f"The lease on {self._what} was lost: {loss.detail if loss is not None else self._reason}.")
         error.reason = self._reason or self._grant.reason or "expired"
         return error
 
-    def _told_lost(self) -> None:
+    def _notice_loss(self) -> None:
         """Called once, when the loss is noticed."""
 
     def __bool__(self) -> bool:

@@ -83,7 +83,7 @@ class KeeperGroup:
         self._bell = runtime.event()  # wakes the leader
         self._heap: list[tuple[float, int, _Member]] = []
         self._number = count()
-        self._members = 0  # those that a thread has met; a Ctrl-C never stops the counting halfway
+        self._members = 0  # those that a thread has begun to work for; a Ctrl-C never stops the counting halfway
         self._threads = 0
         self._leader: object = None
         self._busy_since = 0.0  # when the leader went to work; 0: it waits

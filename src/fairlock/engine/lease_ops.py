@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
 from .ask_to_release import note_request
-from .events import emit, tell_released
+from .events import emit, report_released
 from .grant import NEVER, Attached, LeaseBase
 from .grant_state import HELD, LOST, RELEASED
 from .release import over
@@ -47,7 +47,7 @@ async def extend(session: Session, hold: LeaseBase, seconds: float) -> None:
             grant.cap = max(grant.cap, session.clock() + seconds)
         longer = seconds if seconds > grant.lease else None
         if longer is not None and grant.weight == EXCLUSIVE:
-            session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
+            session.set_apart(grant)  # the passing on ends: the waiters did not ask for such a lease
     await renew_grant(session, grant, longer)
     hold.ensure_held()
 
@@ -61,14 +61,14 @@ async def downgrade(session: Session, hold: LeaseBase) -> None:
     grant = hold._grant
     with session.mutex:
         grant.weight = 1
-        session.set_apart(grant)  # the passing on ends: those who wait need a grant of their own
+        session.set_apart(grant)  # the passing on ends: the waiters need a grant of their own
     await renew_grant(session, grant)
     hold.ensure_held()
 
 
 async def seal(session: Session, hold: LeaseBase, transaction: object) -> None:
-    """Let this transaction of the user be committed only if the hold is still the current one, and let nobody else in
-    before it has ended. LeaseLost if it is not held, StoreError if the transaction fails.
+    """Let this transaction of the user be committed only if the hold is still the current one, and let no other client
+    acquire it before that has ended. LeaseLost if it is not held, StoreError if the transaction fails.
 
     What the store replies is not written, so it prolongs nothing. The passing on inside this process ends: it needs no
     step of the store, so the next holder would not wait for the end of the transaction.
@@ -104,7 +104,7 @@ async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
     grant.state = RELEASED
     session.drop_grant(grant)
     over(hold)
-    tell_released(session, hold, kind="detached")
+    report_released(session, hold, kind="detached")
     grant.holds = ()
     return grant.ticket
 

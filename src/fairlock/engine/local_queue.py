@@ -88,7 +88,7 @@ def wants_a_poll(hold: LeaseBase) -> bool:
         return True
 
 
-def let_in(grant: Grant, queued: float, clock: float) -> None:
+def give_to_readers(grant: Grant, queued: float, clock: float) -> None:
     """Give the grant to all readers that waited together; see `came_before`."""
     while grant.queue and came_before(grant.queue[0], queued):
         other = grant.queue[0]

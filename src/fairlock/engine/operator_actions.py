@@ -69,19 +69,19 @@ async def evict_tickets(
 ) -> tuple[str, ...]:
     """Evict the holders at the time of reading, by their tickets: repeated after an unknown outcome, `Evict(None)`
     would evict a client that was granted the lock in the meantime. kind: of the audit line."""
-    met: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
     if known is None:
         record, _ = await session.backend.look(name)
         known = record.holders
     for each in tickets:
         answer = await session.call(name, Evict(each, session.owner, reason, at_once))
         assert isinstance(answer.reply, Done)
-        met += answer.reply.tickets
+        evicted += answer.reply.tickets
         if answer.reply.tickets:
             about = next((e for e in known if e.ticket == each), None)
-            told = f"{reason} (at once)" if at_once and kind == "evicted" else reason
-            await record_audit(session, name, kind, told, about)
-    return met
+            text = f"{reason} (at once)" if at_once and kind == "evicted" else reason
+            await record_audit(session, name, kind, text, about)
+    return evicted
 
 
 async def resize(session: Session, name: str, capacity: int | None) -> None:

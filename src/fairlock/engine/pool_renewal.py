@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import ConfigError, StoreError
 from ..rules.pools import On, Touch, Touched
-from .events import tell_renewed
+from .events import report_renewed
 from .grant import NEVER, Grant, LeaseBase
 from .grant_state import HELD
 from .session import Session
@@ -28,8 +28,8 @@ async def extend(session: Session, hold: LeaseBase, seconds: float) -> None:
 
 
 async def seal(session: Session, hold: LeaseBase, transaction: object) -> None:
-    """Let this transaction of the user be committed only if the item is still held, and let nobody else take it before
-    that has ended. LeaseLost if it is not held, StoreError if the transaction fails. Prolongs nothing."""
+    """Let this transaction of the user be committed only if the item is still held, and let no other worker take it
+    before that has ended. LeaseLost if it is not held, StoreError if the transaction fails. Prolongs nothing."""
     hold.ensure_held()
     grant = hold._grant
     answer = await session.backend.seal_item(grant.name, renewal(grant), transaction, grant.lease)
@@ -71,7 +71,7 @@ def judge(session: Session, grant: Grant, reply: object, at: float, in_time: boo
             if grant.longer(reply.left):
                 grant.lengthen(at, reply.left)
             grant.confirm(at, reply.left, session.backend.skew)
-        tell_renewed(session, grant, at, deadline, grant.holds[0]._detail)
+        report_renewed(session, grant, at, deadline, grant.holds[0]._detail)
     elif in_time:
         session.lose(
             grant, "store_reset", "the store no longer knows it, or it was removed. Someone else may have it now"

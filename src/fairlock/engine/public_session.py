@@ -131,9 +131,9 @@ class ClientSession:
 
         return await lease_handles.extend_entry(self._session, name, entry, seconds)
 
-    def lose(self, lease: LeaseBase, story: str) -> None:
+    def lose(self, lease: LeaseBase, detail: str) -> None:
         """Count a lease of this client as lost, for a reason outside of the store; its grant is given up."""
-        self._session.lose(lease._grant, "store_reset", story)
+        self._session.lose(lease._grant, "store_reset", detail)
 
     async def set_end(self, lease: LeaseBase, seconds: float, more: bool = False) -> None:
         """Move the end of a lease of this client to this many seconds from now, or (more) after its present end."""
@@ -185,5 +185,5 @@ class ClientSession:
         if it had ended."""
         from . import operator_actions
 
-        met = await operator_actions.evict_tickets(self._session, name, [ticket], reason, True, kind="released")
-        return bool(met)
+        evicted = await operator_actions.evict_tickets(self._session, name, [ticket], reason, True, kind="released")
+        return bool(evicted)

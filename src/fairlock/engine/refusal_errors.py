@@ -1,4 +1,4 @@
-"""The exception for an Acquire that is refused for good: a sentence with the cure in it."""
+"""The exception for an Acquire that is refused finally: a sentence with the cure in it."""
 
 from __future__ import annotations
 

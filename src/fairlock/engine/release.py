@@ -18,7 +18,7 @@ from ..rules.locks import Release, Released
 from ..stores import deadline
 from ..stores.base import Answer, PoolAnswer, RowLocked
 from . import events
-from .events import MEASURED_TOGETHER, tell_lost, tell_released, warn
+from .events import MEASURED_TOGETHER, report_lost, report_released, warn
 from .grant import Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .local_queue import pass_on, passed_on
@@ -57,7 +57,7 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False, soon: 
                 return named(Release, (grant.ticket, doubt, hold.fence, None)) if doubt or not soon else True
     if not hold._reason:
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
-            tell_released(session, hold, hold._detail)
+            report_released(session, hold, hold._detail)
         return None
     over(hold)
     session.leave_soon(grant)
@@ -102,7 +102,7 @@ def finish_release(
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
             measured = request.measured
             if measured is None or hold._ended or (events.quiet_levels.get(10, True) and "logging" in modules):
-                tell_released(session, hold, hold._detail)
+                report_released(session, hold, hold._detail)
             else:
                 hold._ended = True
                 released = measured.released
@@ -113,7 +113,7 @@ def finish_release(
     if not noticed:
         hold._reason = "expired"
         grant.loss = Loss("expired", "it had ended before it was released. Someone else may have held it meanwhile")
-        tell_lost(session, hold, "expired", grant.loss.story)
+        report_lost(session, hold, "expired", grant.loss.detail)
     if not quiet:
         raise hold._loss()
 
@@ -122,7 +122,7 @@ def accept_release(hold: LeaseBase, at: float, kept: bool = True) -> bool:
     """The part of `finish_release` that ends the hold: kept: it was held until then. Return True if its loss was
     noticed while the request was under way. The reader of the replies to tasks calls it for each of them."""
     grant, request, session = hold._grant, hold._request, hold._session
-    session.heard = at
+    session.last_reply = at
     if session.down:
         session.answered(at)
     key = request.key or grant.ticket
@@ -178,7 +178,7 @@ async def release(
         if not quiet:
             raise
         over(hold)
-        tell_released(session, hold, "it did not reach the store and is tried again")
+        report_released(session, hold, "it did not reach the store and is tried again")
         warn(f"The release of {hold._what} did not reach the store ({error}); it is tried again until the lease ends.")
         return
     except BaseException:

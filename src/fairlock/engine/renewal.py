@@ -26,7 +26,7 @@ from ..rules.locks import ASKED
 from . import cancel_event
 from .boot_clock import jitter
 from .busy_name_index import HeldNames
-from .events import stumbled
+from .events import log_exception
 from .grant import NEVER, Grant, LeaseBase
 from .grant_state import HELD, RELEASING
 from .release import flush_release
@@ -154,7 +154,7 @@ async def _round(session: Session, names: HeldNames | None) -> float:
         shortest = min((s.lease for s in grants), default=10.0)
         return session.clock() + pause_after_failure(shortest)
     except Exception:
-        stumbled("the keeper stumbled; it goes on")
+        log_exception("the keeper failed; it goes on")
         return session.clock() + 0.25
     return 0.0
 
@@ -190,13 +190,13 @@ async def _attend(session: Session, names: HeldNames) -> None:
     names.collect(held, clock)
     if held:
         since = await session.backend.attend(names.locks, names.pools)
-        unheard = [s for s in held if (s.asked < since or not s.hears) and not s.request.pool]
+        unnotified = [s for s in held if (s.asked < since or not s.is_notified) and not s.request.pool]
         if since < NEVER:
-            for grant in [s for s in unheard if s.hears]:
+            for grant in [s for s in unnotified if s.is_notified]:
                 grant.renew_at = clock
-            unheard = [s for s in unheard if not s.hears]
-        if unheard:
-            await _glance(session, unheard, clock)
+            unnotified = [s for s in unnotified if not s.is_notified]
+        if unnotified:
+            await _glance(session, unnotified, clock)
     if session.backend.has_index:
         await session.backend.list_names(names.locks, names.pools)
 
@@ -269,4 +269,4 @@ async def call_user(hold: LeaseBase, what: str) -> None:
         if hasattr(result, "__await__"):
             await result
     except (Exception, SystemExit):
-        stumbled(f"{what} for {hold.name!r} raised")
+        log_exception(f"{what} for {hold.name!r} raised")

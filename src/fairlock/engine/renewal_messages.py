@@ -14,7 +14,7 @@ from ..errors import ConfigError, LockError, RecordDamaged, StoreError
 from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
 from ..stores.base import Answer, OutcomeUnknown, RowLocked
 from .ask_to_release import note_request
-from .events import tell_renewed
+from .events import report_renewed
 from .grant import Grant
 from .grant_state import HELD
 from .recheck_leases import look_up, suspect
@@ -181,10 +181,10 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
         with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
             if grant.longer(reply.left) and grant.state is HELD:
                 if grant.weight == EXCLUSIVE:
-                    session.set_apart(grant)  # the passing on ends: those who wait did not ask for such a lease
+                    session.set_apart(grant)  # the passing on ends: the waiters did not ask for such a lease
                 grant.lengthen(answer.at, reply.left)
             grant.confirm(answer.at, reply.left, session.backend.skew)
-        tell_renewed(session, grant, answer.at, deadline)
+        report_renewed(session, grant, answer.at, deadline)
         note_request(session, grant, reply.asked)
         return
     why = reply.why if isinstance(reply, NotHolder) else None

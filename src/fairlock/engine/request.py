@@ -108,7 +108,7 @@ class LockRequest:
             self.key = f" {weight} {lease} {name}"
             if weight == EXCLUSIVE:
                 self.block = BLOCK
-        self.together = self.key is not None and weight != EXCLUSIVE  # those who wait for it get it together
+        self.together = self.key is not None and weight != EXCLUSIVE  # its waiters are granted it together
         self.plain = max_hold is None and at_least is None and not self.together  # see accept_batch.py
         # The fields of the message that are the same each time: after the ticket, after `wait`, after the owner.
         self.before: tuple[Any, ...] = capacity, weight, self.lease_us

@@ -25,7 +25,7 @@ from ..stores.deadline import over
 from . import validate
 from .boot_clock import jitter
 from .default_owner import salt, this_process
-from .events import Event, EventKind, Measured, emit, stumbled, tell_lost
+from .events import Event, EventKind, Measured, emit, log_exception, report_lost
 from .grant import NEVER, Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .keeper_threads import keepers_for
@@ -84,7 +84,7 @@ class Session:
         self.closing = False  # nothing is acquired or passed on any more
         self.closed = False
         self.ended: base.Event | None = None  # set when an acquire ends while the client closes
-        self.heard = runtime.clock()
+        self.last_reply = runtime.clock()
         self.down = False
         self.keepers = keepers_for(self)  # the threads that run its keeper; None: it has one of its own
         self.bell = self._make_bell()
@@ -181,17 +181,17 @@ class Session:
         await self.runtime.sleep((0.5 + jitter() / 2) * min(0.005 * 3**turn, 0.25))
 
     def answered(self, at: float) -> None:
-        self.heard = at
+        self.last_reply = at
         if self.down:
             self.down = False
-            self.tell("store_up", detail=f"{self.backend.where} answers again")
+            self.report("store_up", detail=f"{self.backend.where} answers again")
 
     def set_down(self, detail: str) -> None:
         if not self.down:
             self.down = True
-            self.tell("store_down", detail=detail)
+            self.report("store_down", detail=detail)
 
-    def tell(self, kind: EventKind, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
+    def report(self, kind: EventKind, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
         """Report what belongs to no hold."""
         emit(self, kind, name, ticket, fence, detail)
 
@@ -300,15 +300,15 @@ class Session:
                 self.pending_releases[grant.ticket] = pending._replace(due=clock)
                 self.ring(clock)
 
-    def lose(self, grant: Grant, reason: LossReason | Literal[""] = "", story: str = "") -> None:
-        """Lose this grant, for all its holders, for good. Without a reason: its time is over."""
+    def lose(self, grant: Grant, reason: LossReason | Literal[""] = "", detail: str = "") -> None:
+        """Lose this grant, for all its holders, finally. Without a reason: its time is over."""
         with self.mutex:
             if grant.state is LOST or grant.state is RELEASED:
                 return
             clock = self.clock()
             if not reason:
-                reason, story = self._why(grant, clock)
-            grant.loss = Loss(reason, story)
+                reason, detail = self._why(grant, clock)
+            grant.loss = Loss(reason, detail)
             holds = list(grant.holds)
             for hold in holds:
                 hold._reason = reason
@@ -320,9 +320,9 @@ class Session:
             grant.state = LOST
         self.drop_grant(grant)
         for hold in holds:
-            tell_lost(self, hold, reason, story)
+            report_lost(self, hold, reason, detail)
         for hold in holds:
-            hold._told_lost()
+            hold._notice_loss()
             self.call_back(hold, "on_lost")
 
     def call_back(self, hold: LeaseBase, what: Literal["on_lost", "on_asked"]) -> None:
@@ -333,13 +333,13 @@ class Session:
             try:
                 self.start(call_user(hold, what), f"fairlock-{what.replace('_', '-')}")
             except LockError:
-                stumbled(f"{what} for {hold.name!r} could not be called")
+                log_exception(f"{what} for {hold.name!r} could not be called")
 
     def _why(self, grant: Grant, clock: float) -> tuple[LossReason, str]:
         if clock >= grant.cap:
             return "max_hold", "it was held longer than max_hold allows"
         if self.down:
-            silent = clock - self.heard
+            silent = clock - self.last_reply
             return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
         return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
 

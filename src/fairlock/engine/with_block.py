@@ -50,8 +50,8 @@ async def wait(
 async def _again(session: Session, hold: LeaseBase) -> bool:
     """Return True if this is one more hold on the grant that this thread or task has already.
 
-    To ask for it is a look at the clock: if its time is over, that is a loss, for good. The keeper might renew it yet,
-    and then its own holder would be refused by it; so the grant is given up first.
+    This reads the clock: if its time is over, that is a loss, and final. The keeper might renew it yet, and then its
+    own holder would be refused by it; so the grant is given up first.
     """
     request, who = hold._request, hold._who
     first = session.nested.get((request.name, who))

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
-from .events import Outcome, outcome_of, tell_given_up
+from .events import Outcome, outcome_for, report_given_up
 from .grant import Grant, LeaseBase
 from .grant_state import RELEASED, RELEASING
 from .local_queue import lead
@@ -86,7 +86,7 @@ def withdraw(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
 
     Call it where the exception is handled; what it returns may run in another task.
     """
-    return _withdraw(session, hold, outcome_of(sys.exception()))
+    return _withdraw(session, hold, outcome_for(sys.exception()))
 
 
 async def _withdraw(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
@@ -97,6 +97,6 @@ async def _withdraw(session: Session, hold: LeaseBase, outcome: Outcome) -> None
         await release(session, hold, quiet=True)
     else:
         await step_down(session, hold)
-        tell_given_up(session, hold, outcome)
+        report_given_up(session, hold, outcome)
     if session.ended is not None:
         session.ended.set()

@@ -15,7 +15,7 @@ from tooz import coordination, locking
 import fairlock
 from fairlock import Lease, LeaseLost, Locks, StoreError
 
-from .tooz_groups import Groups, name_of
+from .tooz_groups import Groups, as_text
 
 
 class FairlockDriver(Groups):
@@ -34,7 +34,7 @@ class FairlockDriver(Groups):
         self._url = f"{scheme}://{parsed_url.netloc}{parsed_url.path}{query}" if scheme else None
 
     def _start(self) -> None:
-        self._locks = fairlock.connect(self._url, owner=name_of(self._member_id))
+        self._locks = fairlock.connect(self._url, owner=as_text(self._member_id))
         try:
             self._locks.ping()
         except StoreError as down:
@@ -58,7 +58,7 @@ class FairlockLock(locking.Lock):
     def __init__(self, name: bytes, locks: Locks) -> None:
         super().__init__(name)
         self._locks = locks
-        self._resource = locks.rwlock(fairlock.safe_name(name_of(name)), local_handoff=False)
+        self._resource = locks.rwlock(fairlock.safe_name(as_text(name)), local_handoff=False)
         self._leases: list[Lease] = []
 
     @property

@@ -53,7 +53,7 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
 
     def create_group(self, group_id: bytes) -> Ready:
         def create() -> None:
-            if not self._groups().add(name_of(group_id)):
+            if not self._groups().add(as_text(group_id)):
                 raise coordination.GroupAlreadyExist(group_id)
 
         return Ready(create)
@@ -65,7 +65,7 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
         def delete() -> None:
             if self._living(group_id):
                 raise coordination.GroupNotEmpty(group_id)
-            if not self._groups().remove(name_of(group_id)):
+            if not self._groups().remove(as_text(group_id)):
                 raise coordination.GroupNotCreated(group_id)
 
         return Ready(delete)
@@ -73,14 +73,14 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
     def join_group(self, group_id: bytes, capabilities: Any = None) -> Ready:
         def join() -> None:
             self._living(group_id)  # or GroupNotCreated
-            pool, key = self._members(group_id), name_of(self._member_id)
+            pool, key = self._members(group_id), as_text(self._member_id)
             body = _encode(capabilities)
             pool.add(key, body)
             item = pool.acquire(blocking=False, key=key)  # also what a member of this name left when it died
             if item is None:
                 raise coordination.MemberAlreadyExist(group_id, self._member_id)
             item.update(body)
-            self._memberships[name_of(group_id)] = item
+            self._memberships[as_text(group_id)] = item
             self._joined_groups.add(group_id)
 
         return Ready(join)
@@ -88,11 +88,11 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
     def leave_group(self, group_id: bytes) -> Ready:
         def leave() -> None:
             self._living(group_id)  # or GroupNotCreated
-            item = self._memberships.pop(name_of(group_id), None)
+            item = self._memberships.pop(as_text(group_id), None)
             self._joined_groups.discard(group_id)
             if item is not None and item.held:
                 item.delete()
-            elif not self._members(group_id).remove(name_of(self._member_id), force=True):  # another coordinator's
+            elif not self._members(group_id).remove(as_text(self._member_id), force=True):  # another coordinator's
                 raise coordination.MemberNotJoined(group_id, self._member_id)
 
         return Ready(leave)
@@ -111,7 +111,7 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
 
     def update_capabilities(self, group_id: bytes, capabilities: Any) -> Ready:
         def update() -> None:
-            item = self._memberships.get(name_of(group_id))
+            item = self._memberships.get(as_text(group_id))
             if item is None:
                 self._living(group_id)  # or GroupNotCreated
                 raise coordination.MemberNotJoined(group_id, self._member_id)
@@ -128,15 +128,15 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
 
     def run_elect_coordinator(self) -> None:
         for group_id in list(self._hooks_elected_leader):
-            term = self._terms.get(name_of(group_id))
+            term = self._terms.get(as_text(group_id))
             if term is None or not term.held:
                 term = self._client().lock(leader_lock(group_id), local_handoff=False).acquire(blocking=False)
                 if term is not None:
-                    self._terms[name_of(group_id)] = term
+                    self._terms[as_text(group_id)] = term
                     self._hooks_elected_leader[group_id].run(coordination.LeaderElected(group_id, self._member_id))
 
     def stand_down_group_leader(self, group_id: bytes) -> bool:
-        term = self._terms.pop(name_of(group_id), None)
+        term = self._terms.pop(as_text(group_id), None)
         if term is None or not term.held:
             return False
         term.release()
@@ -157,26 +157,26 @@ class Groups(coordination.CoordinationDriverCachedRunWatchers):
 
     def _members(self, group_id: bytes) -> Pool:
         client = self._client()
-        return client.pool(fairlock.safe_name(f"tooz:members:{name_of(group_id)}"), lease=client.session.default_lease)
+        return client.pool(fairlock.safe_name(f"tooz:members:{as_text(group_id)}"), lease=client.session.default_lease)
 
     def _living(self, group_id: bytes) -> dict[str, Any]:
         """Return the members with their bodies. GroupNotCreated if there is no such group."""
-        if name_of(group_id) not in {item.key for item in self._groups().items()}:
+        if as_text(group_id) not in {item.key for item in self._groups().items()}:
             raise coordination.GroupNotCreated(group_id)
         return {item.key: item.body for item in self._members(group_id).items("taken")}
 
     def _capabilities(self, group_id: bytes, member_id: bytes) -> Any:
         members = self._living(group_id)
-        if name_of(member_id) not in members:
+        if as_text(member_id) not in members:
             raise coordination.MemberNotJoined(group_id, member_id)
-        return _decode(members[name_of(member_id)])
+        return _decode(members[as_text(member_id)])
 
 
 def leader_lock(group_id: bytes) -> str:
-    return fairlock.safe_name(f"tooz:leader:{name_of(group_id)}")
+    return fairlock.safe_name(f"tooz:leader:{as_text(group_id)}")
 
 
-def name_of(value: bytes | str) -> str:
+def as_text(value: bytes | str) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
 
 

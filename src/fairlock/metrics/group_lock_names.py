@@ -7,7 +7,7 @@ name would grow without a limit. The number of groups is limited, too: names are
 import re
 from collections.abc import Callable
 
-from ..engine.events import stumbled
+from ..engine.events import log_exception
 
 MOST = 1000
 OTHER = "(other)"
@@ -52,7 +52,7 @@ class Groups:
         try:
             group = str(self._group(name))
         except Exception:
-            stumbled(f"group= raised for {name!r}; it counts as {OTHER!r}")
+            log_exception(f"group= raised for {name!r}; it counts as {OTHER!r}")
             return OTHER
         if group not in self._groups:
             if len(self._groups) >= self._most:

@@ -19,7 +19,7 @@ from typing import Literal
 from ..engine.events import Event, Measured
 from .group_lock_names import Groups
 
-TOGETHER = 20_000  # events; more are not kept until somebody reads the values
+TOGETHER = 20_000  # events; more are not kept until the values are read
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 """The upper bounds of the histograms, in seconds."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _known: WeakKeyDictionary[Any, Locks] = WeakKeyDictionary()
 
 
-def locks_of(client: Redis | RedisCluster) -> Locks:
+def client_for(client: Redis | RedisCluster) -> Locks:
     """Return the client of fairlock. ConfigError if this is no client of redis-py, or one for asyncio."""
     pool = getattr(client, "connection_pool", client)
     found = _known.get(pool)

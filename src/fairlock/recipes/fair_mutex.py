@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..engine.validate import Seconds
 from ..sync import Lease, Lock
-from .client_per_redis_client import locks_of
+from .client_per_redis_client import client_for
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
@@ -30,7 +30,7 @@ class FairMutex(Lock):
     """
 
     def __init__(self, redis: Redis | RedisCluster, key: str, lock_time: Seconds = 30) -> None:
-        locks = locks_of(redis)
+        locks = client_for(redis)
         chosen = locks.lock(key, lease=lock_time, local_handoff=False)
         super().__init__(locks, chosen._request, timeout=None, reentrant=False)
 

@@ -69,7 +69,7 @@ class RemoteHolds:
         self, kind: str, resource_type: str, resource_id: int | str, ticket: str, timeout: Seconds
     ) -> bool:
         """A mutex, or one of the readers. False also if this ticket is in use."""
-        key = key_of(kind, resource_type, resource_id, ticket)
+        key = key_for(kind, resource_type, resource_id, ticket)
         with self._mutex:
             if key in self._acquiring or self._is_held(key):
                 return False
@@ -93,7 +93,7 @@ class RemoteHolds:
 
     async def _release(self, kind: str, resource_type: str, resource_id: int | str, ticket: str) -> bool:
         """Also what another process holds by this ticket."""
-        key = key_of(kind, resource_type, resource_id, ticket)
+        key = key_for(kind, resource_type, resource_id, ticket)
         with self._mutex:
             lease = self._held.pop(key, None)
         if lease is not None:
@@ -116,7 +116,7 @@ class RemoteHolds:
     # -- writers
 
     async def _write(self, resource_type: str, resource_id: int | str, ticket: str, timeout: Seconds) -> bool:
-        key = key_of(WRITER, resource_type, resource_id, ticket)
+        key = key_for(WRITER, resource_type, resource_id, ticket)
         wait = validate.seconds(timeout, "timeout") if timeout else 0.0
         token = deadline.begin(wait)
         try:
@@ -150,7 +150,7 @@ class RemoteHolds:
 
     async def _give_up(self, resource_type: str, resource_id: int | str, ticket: str) -> bool:
         """Release what a writer holds, and its place. False if there is neither."""
-        key = key_of(WRITER, resource_type, resource_id, ticket)
+        key = key_for(WRITER, resource_type, resource_id, ticket)
         with self._mutex:
             place = self._places.pop(key, None)
         if place is not None:
@@ -243,7 +243,7 @@ def stale_in(shot: Snapshot, seconds: float) -> list[StaleLock]:
     return sorted(found, key=lambda each: each.acquired_at)
 
 
-def key_of(kind: str, resource_type: str, resource_id: int | str, ticket: str) -> Key:
+def key_for(kind: str, resource_type: str, resource_id: int | str, ticket: str) -> Key:
     """Return the name of the lock and the note by which its holds are found. ConfigError for a bad argument."""
     if not ticket or not isinstance(ticket, str):
         raise ConfigError("A ticket is a text that is not empty.")

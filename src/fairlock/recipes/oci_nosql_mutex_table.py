@@ -75,12 +75,12 @@ class NoSQLTasks:
         if timeout_seconds <= 0:
             raise ConfigError(f"timeout_seconds must be more than 0, not {timeout_seconds}.")
         try:
-            from ..stores.oci_nosql import table_of
+            from ..stores.oci_nosql import open_table
         except ImportError:
             raise ConfigError("NoSQLTasks needs the driver: pip install 'fairlock[oci]'.") from None
         self.owner = owner
         self.timeout_seconds = timeout_seconds
-        self._table = table_of(client, table_name_or_id, compartment_id, ThreadRuntime())
+        self._table = open_table(client, table_name_or_id, compartment_id, ThreadRuntime())
 
     def create(self, lock_id: str, owner: str | None = None, body: Any = None) -> bool:
         """Create a free mutex. Return False if there is one of that name."""
@@ -186,7 +186,7 @@ class NoSQLTasks:
             if there is not None and there.etag != etag:
                 mine = (there.score, there.owner, there.body) == (value["score"], value["owner"], value["body"])
                 return (there.key, there.etag) if mine else None
-            # The row is unchanged: send it again. The lost request may still arrive, but meets another etag then.
+            # The row is unchanged: send it again. The lost request may still arrive, but the etag is another one then.
         raise StoreError(f"{self._table.where} does not reply: {value['key']!r} may or may not have been written.")
 
     def _before(self, now: int) -> int:

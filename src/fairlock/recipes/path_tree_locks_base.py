@@ -19,7 +19,7 @@ first waits until the other is gone and then leaves a mark that keeps new ones o
 - A reader reads the target, so no new writer enters the subtree. Then it takes NO_WRITERS of the subtree, for a moment:
   that fits as soon as no writer is below, however many readers are.
 
-Everybody acquires from the root downwards, the target of a node before its subtree, and waits at a node only for those
+All acquire from the root downwards, the target of a node before its subtree, and waits at a node only for those
 that already have it: they wait further down or not at all. So there is no ring of waits. tests/recipes/test_tree.py
 goes through all interleavings.
 

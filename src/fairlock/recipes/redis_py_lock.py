@@ -9,7 +9,7 @@ from typing import Literal, Self
 from ..engine.run_sync import run
 from ..sync import Lease, Locks
 from ..sync.lease import surely
-from .client_per_redis_client import locks_of
+from .client_per_redis_client import client_for
 from .redis_py_lock_base import RedisPyLockBase
 
 
@@ -110,7 +110,7 @@ class RedisPyLock(RedisPyLockBase):
 
     @property
     def _locks(self) -> Locks:
-        return locks_of(self.redis)
+        return client_for(self.redis)
 
     def __enter__(self) -> Self:
         before = self.local.token

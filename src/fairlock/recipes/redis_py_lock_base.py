@@ -113,7 +113,7 @@ class RedisPyLockBase:
         return token
 
     def _keep(self, lease: LeaseBase, chosen: str | bytes | None) -> None:
-        token = token_of(lease, chosen)
+        token = token_for(lease, chosen)
         self._leases[token] = lease
         self.local.token = token
 
@@ -132,7 +132,7 @@ class RedisPyLockBase:
             until = None if limit is None else self._locks.session.clock() + limit
             lease = await await_if_needed(lock.acquire(timeout=limit))
             if lease is not None and self._plain is not None:
-                held = token_of(lease, token)
+                held = token_for(lease, token)
                 if not await self._plain.acquire(self._locks.session, lease, held, until, self.sleep):
                     lease = None
             if lease is not None:
@@ -248,7 +248,7 @@ class RedisPyLockBase:
         return f"<{type(self).__module__}.{type(self).__name__} {self.name!r}>"
 
 
-def token_of(lease: LeaseBase, chosen: str | bytes | None) -> bytes:
+def token_for(lease: LeaseBase, chosen: str | bytes | None) -> bytes:
     """Return the token of this lease. It is unique: a ticket may be passed on, a fence is not."""
     return _text(chosen or f"{lease.ticket}:{lease.fence}").encode()
 

@@ -7,7 +7,7 @@ the window. The caller starts after that, so a process that is killed has either
 the slot stays closed a little longer than the window, by `slack`; and a caller that needed more than the slack (it was
 stopped, the store was slow) does not start but takes another slot. The slack then doubles, and shrinks again with each
 start that was quick enough: slowly, so that on a slow store about one start in thirty is repeated. A quicker return
-repeats one in eight, and each of those is a start that nobody makes.
+repeats one in eight, and each repetition is a start that is not used.
 
 Rejected alternatives: a counter for each window (twice the limit around its end), a token bucket (a burst of the limit,
 and then again the limit in the same window), a slot that is held while the caller works (a crash frees it at once).

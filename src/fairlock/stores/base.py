@@ -186,7 +186,7 @@ class Sample(NamedTuple):
 
 
 class StoreMaintenance(ABC):
-    """What Store and Backend share: maintenance, the end of a client, forks, and what the doctor says."""
+    """What Store and Backend share: maintenance, the end of a client, forks, and what the doctor reports."""
 
     where: str
     """Names the store to people, without credentials."""
@@ -250,7 +250,7 @@ class Store(StoreMaintenance):
     checks_time: bool = True
     """`write` refuses a `now` ahead of its clock. If False, no entry is dropped by a time from `now`."""
     backs_off: bool = False
-    """A refused write is expensive: newcomers that met others pause for a random time before they try again."""
+    """A refused write is expensive: newcomers that found others there pause for a random time before they try again."""
     shows_conflicts: bool = True
     """A refused write returns the current row by the same request. If not, a row with a long queue is read first."""
     shares_steps: bool = False
@@ -349,7 +349,7 @@ class Store(StoreMaintenance):
         return [each.version if isinstance(each, Written) else None for each in done]
 
     async def lock_row(self, key: str, transaction: UserTransaction, lease: float) -> RowSnapshot:
-        """Lock a row in a transaction of the user, so that nobody writes it before that ends, and return it.
+        """Lock a row in a transaction of the user, so that no other client writes it before that ends, and return it.
 
         ConfigError if this store has no transactions, or if this one is not in the store's database. `lease` is how
         many seconds the lease lasts that is sealed.

@@ -71,7 +71,7 @@ TRIES = 3  # of a step that is made at once
 WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
 GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
 SOON = 900_000  # microseconds: a write is refused if the time of its step is a second old
-NEAR = 2  # places in the queue whose owners give way to nobody: they may be let in at any moment
+NEAR = 2  # places in the queue whose owners give way to no other: they may be granted the lock at any moment
 LONG = 6  # waiters in a queue that is long: its row changes all the time, and a newcomer has time
 LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the current one
 # Seconds for which a newcomer waits at a long queue for another step of its client, and for each in the queue, or it
@@ -108,7 +108,7 @@ class CasBackend(Backend):
         self.namespace = namespace
         self.prefix = namespace + SEPARATOR if namespace else ""
         self._rows = store.row_cache
-        self._doubts: set[str] = set()  # keys with a write of ours of which nobody knows whether it was done
+        self._doubts: set[str] = set()  # keys with a write of ours whose outcome is unknown
         self.conflicts = 0
         self._pools: CasPools | None = None
         self._turns = Turns(runtime) if store.shares_steps else None
@@ -117,9 +117,9 @@ class CasBackend(Backend):
     def pools(self) -> "CasPools | None":
         """None if this store keeps none."""
         if self._pools is None:
-            from .cas_pools import pools_of
+            from .cas_pools import make_pools
 
-            self._pools = pools_of(self.store, self.runtime, self.prefix)
+            self._pools = make_pools(self.store, self.runtime, self.prefix)
         return self._pools
 
     # -- one step
@@ -204,7 +204,7 @@ class CasBackend(Backend):
         return turn.answer
 
     async def _make(self, key: str, batch: list[Turn]) -> None:
-        """Make the steps of these, and of those who join them meanwhile, with one write; each has its answer then."""
+        """Make the steps of these, and of those that join them meanwhile, with one write; each has its answer then."""
         store, turns = self.store, self._turns
         settle = key in self._doubts
         alone = turns is None or settle or not turns.has_waiters(key)
@@ -216,7 +216,7 @@ class CasBackend(Backend):
         patient_until = self.runtime.clock() + GIVES_WAY if store.backs_off else 0.0
         while True:
             if turns is not None and turns.join(key, batch):
-                fresh = False  # what was read before they came says nothing about their moment
+                fresh = False  # what was read before they came may be older than their call
             if start is None:
                 seen = await store.read(key, settle)
                 start, fresh = self._start(key, seen), True
@@ -265,7 +265,7 @@ class CasBackend(Backend):
             there = start[0]
             pause = min(0.0001 * conflicts, 0.002) if conflicts > 3 else 0.0
             if store.backs_off and _crowd(before, there, result, stale) and _can_wait(batch, there):
-                # Of all that try again at once but one fails. As long as nobody is in the queue there is no choice: a
+                # Of all that try again at once but one fails. As long as the queue is empty there is no choice: a
                 # client that is quick enough is in and out in the meantime, and one that pauses never gets a turn.
                 clock = self.runtime.clock()
                 pause = max(pause, min((clock - sent) * WAYS * conflicts, patient_until - clock))
@@ -413,7 +413,7 @@ class CasBackend(Backend):
         if not store.shows_conflicts and sample[1] - seen_at > LONG_TTL and len(state.queue) >= LONG:
             return None  # others write here all the time: a refused write and a read would cost one request more
         if not store.checks_time and lapsed(state, sample[0]):
-            return None  # somebody would be dropped by a time that no write checks: ask for it
+            return None  # an entry would be dropped by a time that no write checks: ask for it
         return state, version, sample[0], sample[1]
 
     def _step(self, name: str, record: LockState, command: Command, now: int) -> _Outcome:
@@ -523,10 +523,10 @@ class CasBackend(Backend):
         return pushed
 
     async def _granted(self, key: str, ticket: str) -> Pushed:
-        """A wake-up suggests a grant; only the row proves it, because anybody that reaches the socket can send one.
+        """A wake-up suggests a grant; only the row proves it, because any process that reaches the socket can send one.
 
         A row that this client has seen since it began to wait proves it as well: another step of it has made the grant,
-        or has met it. A read is not lost: a release that follows within `cache_ttl` writes from it, unless it is read
+        or has found it. A read is not lost: a release that follows within `cache_ttl` writes from it, unless it is read
         again because others wait (`reads_queues`).
         """
         known = self._rows.get(key)
@@ -671,7 +671,8 @@ class CasBackend(Backend):
             raise damaged(name, self.where, bad) from None
 
     async def _replace(self, row: Row, seen: RowSnapshot) -> None:
-        """Put this in the place of what was seen and cannot be read. Nobody else can write it, but may repair it."""
+        """Put this in the place of what was seen and cannot be read. Another client cannot write it, but may repair
+        it."""
         self._doubt(row.key)
         if not isinstance(await self._shown(self.store.replace(row, seen.version, seen.now, ())), Written):
             raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
@@ -684,8 +685,8 @@ class CasBackend(Backend):
             raise unanswered(self.where, doubt) from None
 
     def _living(self, record: LockState, now: int) -> LockState:
-        """With the leases of processes that are gone as ended, and without their waiters: anybody's next step drops
-        both, so nobody should read of them as holders. But a lease that nobody released is not forgotten before."""
+        """With the leases of processes that are gone as ended, and without their waiters: the next step of any client
+        drops both, so they are not shown as holders. But a lease that was not released is not forgotten before."""
         listeners = {e.listener for e in (*record.holders, *record.queue)} - {"", self.store.listener}
         gone = self.store.liveness(listeners)[1] if listeners else _NOBODY
         if not gone:
@@ -739,7 +740,7 @@ def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:
 
 
 def _crowd(before: LockState, there: LockState, shown: RowSnapshot, stale: bool) -> bool:
-    """Return True if a write was refused because of others that stand in the queue."""
+    """Return True if a write was refused because of others in the queue."""
     return bool(before.queue) if shown.row is None else bool(there.queue) and not stale
 
 

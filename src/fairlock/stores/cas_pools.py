@@ -76,7 +76,7 @@ REMEMBERED = 1024  # items that were taken
 SERVED = 16  # the first in the queue serves this many of those behind it in one step
 
 
-def pools_of(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
+def make_pools(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
     """The pools of this store; None if it keeps none."""
     item_store = store.items
     return CasPools(store, item_store, runtime, prefix) if item_store is not None else None
@@ -143,7 +143,7 @@ class CasPools(Pools):
                         self._mine[names[number]] = write.item
                 else:
                     pool, key = names[number]
-                    await self._stir(pool, {key}, isinstance(calls[number][1].command, Give))
+                    await self._wake_after_change(pool, {key}, isinstance(calls[number][1].command, Give))
             for number, pool in await self._sealed(missed) if missed and self.skips_locked else ():
                 outcomes[number] = RowLocked(f"A transaction has sealed {names[number][1]!r} of {pool!r}.")
         except (OutcomeUnknown, LockError) as error:
@@ -168,7 +168,7 @@ class CasPools(Pools):
             if type(order) is Seek:
                 if order.key or order.again:
                     return None
-                got = through(self._take_due(name, take_of(order), queue_key(name)))
+                got = through(self._take_due(name, take_for(order), queue_key(name)))
                 if got is None:
                     self._tried = order.ticket
                 return PoolAnswer(*got) if got is not None else None
@@ -228,7 +228,7 @@ class CasPools(Pools):
     async def _put(self, pool: str, order: Put) -> Added:
         new = await self.item_store.add(pool, order.rows, order.first)
         if new:
-            await self._stir(pool, {key for key, _ in order.rows})
+            await self._wake_after_change(pool, {key for key, _ in order.rows})
         return Added(new)
 
     async def _on(self, pool: str, key: str, command: Command) -> PoolAnswer:
@@ -238,7 +238,7 @@ class CasPools(Pools):
                 return done
         reply, at, again = await self._apply(pool, key, command)
         if isinstance(reply, Given | Finished | Removed) and isinstance(command, Give | Finish | Remove):
-            await self._stir(pool, {key}, isinstance(command, Give))
+            await self._wake_after_change(pool, {key}, isinstance(command, Give))
         return PoolAnswer(reply, at, again)
 
     async def _finish(self, pool: str, key: str, command: Finish) -> PoolAnswer | None:
@@ -292,7 +292,7 @@ class CasPools(Pools):
         raise self._crowded(pool, key)
 
     async def _take_due(self, pool: str, take: Take, queue: str = "") -> tuple[Taken, float] | None:
-        """Take what has been due for longest. With a line: only if nobody stands in it."""
+        """Take what has been due for longest. With a queue: only if it is empty."""
         seen = await self.item_store.take(pool, take, queue)
         if seen is None or seen.item is None:
             return None
@@ -303,7 +303,7 @@ class CasPools(Pools):
             self._mine[pool, item.key] = item
         return Taken(item.fence, item.score - seen.now, item.body, item.key), seen.at
 
-    # -- the line
+    # -- the queue
 
     async def _line(self, pool: str, settle: bool = False) -> tuple[WorkerQueue, RowSnapshot]:
         seen = await self.store.read(queue_key(pool), settle)
@@ -317,7 +317,7 @@ class CasPools(Pools):
             raise damaged(name, self.store.where, bad, f"The queue of the pool {name!r}") from None
 
     def _settled(self, queue: WorkerQueue, now: int, asker: str) -> WorkerQueue:
-        """Less the silent, and less those at its head whose process is gone: nobody else decides anything."""
+        """Return it without the silent workers, and without those at its head whose process has ended."""
         queue = queues.settle(queue, now, asker)
         while queue.workers and queue.workers[0].ticket != asker and self._is_dead(queue.workers[0].listener):
             queue = queue._replace(workers=queue.workers[1:])
@@ -354,8 +354,8 @@ class CasPools(Pools):
             await self._give_way(turn)
         await send_wakeups(self.store, served)
 
-    async def _stir(self, pool: str, keys: Collection[str], given: bool = True) -> None:
-        """Something has changed: wake the first in the queue who lives, and those who watch these items."""
+    async def _wake_after_change(self, pool: str, keys: Collection[str], given: bool = True) -> None:
+        """Something has changed: wake the first living worker in the queue, and the watchers of these items."""
         queue, seen = await self._line(pool)
         if not queue.workers and not queue.watchers:
             return
@@ -365,7 +365,7 @@ class CasPools(Pools):
     # -- seeking
 
     async def _seek(self, pool: str, seek: Seek) -> PoolAnswer:
-        take = take_of(seek)
+        take = take_for(seek)
         if not seek.again and seek.ticket != self._tried:
             got = await self._take_due(pool, take, queue_key(pool))
             if got is not None:
@@ -396,7 +396,7 @@ class CasPools(Pools):
                     await send_wakeups(self.store, queues.wakeups(before, stood, stood, asker=seek.ticket))
                     if stands or not queues.is_first(stood, seek.ticket):
                         return await self._wait(pool, stood, seek, seen)
-                    joined = True  # and now look again: something may have been added before anybody could see it wait
+                    joined = True  # and now look again: an item may have been added before any client could see it wait
                     continue
             except OutcomeUnknown:
                 if doubt:
@@ -439,7 +439,7 @@ class CasPools(Pools):
             )
 
     async def _seek_named(self, pool: str, seek: Seek) -> PoolAnswer:
-        take = take_of(seek)
+        take = take_for(seek)
         watched = False
         for turn in range(CONFLICTS):
             reply, at, again = await self._apply(pool, seek.key, take)
@@ -455,7 +455,7 @@ class CasPools(Pools):
             if await self._write_queue(pool, queues.stand(queue, seek, seen.now), seen):
                 if known:
                     return PoolAnswer(reply, at, again)
-                watched = True  # and now look again: it may have changed before anybody could see it wait
+                watched = True  # and now look again: it may have changed before any client could see it wait
             else:
                 await self._give_way(turn)
         raise self._crowded(pool, seek.key)
@@ -480,7 +480,7 @@ class CasPools(Pools):
         )
 
 
-def take_of(seek: Seek) -> Take:
+def take_for(seek: Seek) -> Take:
     return Take(seek.ticket, seek.lease, seek.owner, seek.note)
 
 

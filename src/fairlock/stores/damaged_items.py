@@ -20,7 +20,7 @@ def item_damaged(pool: str, key: object, where: str, why: object) -> RecordDamag
 
 
 def aside(key: str, fence: Any, left: object, now: int) -> ItemState:
-    """Return the item that a repair puts in its place: done, so that nobody works on it, with the rest of its data."""
+    """Return the item that a repair puts in its place: done, so that no worker takes it, with the rest of its data."""
     if isinstance(left, bytes):
         left = left.decode("utf-8", "replace")
     return ItemState(key, DONE, fence_after(fence, now), body=json.dumps({"damaged": str(left)[:1000]}))

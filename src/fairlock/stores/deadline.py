@@ -1,10 +1,10 @@
 """How long the caller still waits. A store that does not reply must not make it wait for longer.
 
-The faces set it around every call that has a timeout; what waits for a server reads it: the wires of Redis, and the
-code that decides whether a request is sent once more. It belongs to the thread or task that waits, so nobody has to
-pass it on.
+The faces set it around every call that has a timeout; what waits for a server reads it: the connections to Redis, and
+the code that decides whether a request is sent once more. It belongs to the thread or task that waits, so it is no
+argument of any call.
 
-A reply that comes a moment after the timeout is still used: it says how things stand, and then nothing is in doubt.
+A reply that comes a moment after the timeout is still used: with it nothing is in doubt.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class MemoryBackend(Backend):
             self.hub.audit[key] = add(self.hub.audit.get(key, []), line._replace(at=self.hub.now() / 1e6))
 
     async def repair(self, name: str) -> list[str]:
-        return []  # nobody else can write it
+        return []  # no other client can write it
 
     async def ping(self) -> None:
         pass
@@ -167,7 +167,7 @@ class Rack:
         self._changing = False
 
     def settle(self) -> None:
-        """Before each step: make good for one that was interrupted."""
+        """Before each step: complete one that was interrupted."""
         if self._changing:
             self._order = sorted((item.score, key) for key, item in self.items.items())
             self._tickets = {item.ticket: key for key, item in self.items.items() if item.ticket}

@@ -1,7 +1,7 @@
 """Steps of one client at the same row are made together: one reads and writes for all that have come meanwhile.
 
 Without this, the threads or tasks of one client refuse each other's writes: of 200 that want a slot of one semaphore at
-most one gets on with each round trip, and those that were refused read again. The first to come leads: it applies the
+most one succeeds in each round trip, and those that were refused read again. The first to come leads: it applies the
 commands of all that wait, in the order in which they came, writes once, and gives each its reply. When it has finished,
 the next one leads.
 
@@ -20,7 +20,7 @@ from .base import Answer, Event, OutcomeUnknown, Runtime
 from .deadline import over
 
 RETRY_FOR = 1.0  # seconds for which one waits to be served before it leads for itself
-LOST = 30.0  # seconds after which nobody will report the outcome of a command that another has sent
+LOST = 30.0  # seconds after which no leader will report the outcome of a command that it has sent for others
 MOST = 64  # commands in one write
 
 
@@ -53,7 +53,7 @@ class Turns:
         self._waiters: dict[str, int] = {}  # how many of this client wait for a wake-up; they make a step then
 
     def begin(self, key: str) -> bool:
-        """Be at this row if nobody is; then `end` it."""
+        """Lead at this row if no other does; then `end` it."""
         queue: list[Turn] = []
         return self._lines.setdefault(key, queue) is queue
 
@@ -137,14 +137,14 @@ class Turns:
             if not queue:
                 return False
             more = queue[: MOST - len(batch)]
-            batch += more  # first: a Ctrl-C after any of these lines leaves nobody out of both
+            batch += more  # first: after a Ctrl-C between any of these lines each is in one of both
             for turn in more:
                 turn.taken = True
             del queue[: len(more)]
         return bool(more)
 
     def failed(self, batch: Iterable[Turn], error: BaseException) -> None:
-        """The one that led did not get through: for the others it is the same, or nobody knows. If only its own time
+        """The leader failed: for the others the outcome is the same, or unknown. If only its own time
         was over, the others have theirs, and ask again."""
         from copy import copy
 

@@ -54,7 +54,7 @@ def standing(known: KnownRow, ticket: str) -> Pushed | Ahead:
     return Pushed(ticket, grant.place, grant.fence, until)
 
 
-def pool_of(queue_key: str) -> str:
+def pool_for_queue(queue_key: str) -> str:
     """Return the pool whose queue is kept under this key; the inverse of keys.queue_key."""
     namespace, _, name = queue_key.rpartition(SEPARATOR)
     return namespace + name

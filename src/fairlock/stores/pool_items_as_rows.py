@@ -11,10 +11,10 @@ from ..rules.pools.codec import decode_item, encode_item
 from .base import ItemSnapshot, Row, RowSnapshot, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
 from .keys import SEPARATOR, is_queue, queue_key
-from .polling import pool_of
+from .polling import pool_for_queue
 from .take_item_by_cas import TRIES, SwappedItems, count_states
 
-CANDIDATES = 16  # read at once; somebody new tries one of them at random
+CANDIDATES = 16  # read at once; a newcomer tries one of them at random
 
 
 class Rows(SwappedItems):
@@ -37,7 +37,7 @@ class Rows(SwappedItems):
             raise item_damaged(pool, key, self._store.where, bad) from None
 
     def _sound(self, pool: str, found: Sequence[RowSnapshot]) -> list[ItemSnapshot]:
-        """Those that can be read: one that is damaged costs nobody else anything."""
+        """Those that can be read: one that is damaged affects no other."""
         items = []
         for seen in found:
             try:
@@ -81,7 +81,7 @@ class Rows(SwappedItems):
             found = await self._due(pool, 0, await self._now(pool))
             if not found:
                 return None
-            # Somebody new may have any of them, and two who try the same one only get in each other's way.
+            # A newcomer may take any of them, and two that try the same one only conflict.
             one = found[os.urandom(1)[0] % len(found) if turn and queue else 0]
             took = await self._take(pool, one, take)
             if took is not None:
@@ -106,7 +106,7 @@ class Rows(SwappedItems):
 
     async def pools(self) -> list[str]:
         keys = [seen.row.key.rpartition(SEPARATOR)[0] for seen in await self._store.scan("") if seen.row is not None]
-        return sorted({pool_of(key) for key in keys if is_queue(key)})
+        return sorted({pool_for_queue(key) for key in keys if is_queue(key)})
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         found = [self._shown(pool, seen) for seen in await self._store.scan(self._prefix(pool))]

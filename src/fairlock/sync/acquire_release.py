@@ -92,7 +92,7 @@ def _was_woken(session: Session, hold: LeaseBase, until: float | None, answer: t
     """Wait in the queue of the store after this reply. Return True if a wake-up has granted it, False: `wait`."""
     reply, at, doubt = answer
     backend: Any = session.backend
-    hold._began = session.heard = at
+    hold._began = session.last_reply = at
     if session.down:
         session.answered(at)
     doubt = doubt or backend.may_duplicate

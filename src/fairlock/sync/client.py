@@ -125,7 +125,7 @@ class Locks(
         lease: Seconds | None = None,
     ) -> Once:
         """One execution per tick of the store's clock over all machines, as a decorator or a `with` block, which
-        enters with None if it is not this one's turn. A crash frees the tick for `tries` executions in all."""
+        enters with None if this process is not to execute it. A crash frees the tick for `tries` executions in all."""
         from ..recipes.once_per_tick import Once
 
         return Once(self, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)

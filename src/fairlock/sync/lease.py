@@ -57,7 +57,7 @@ class Lease(LeaseBase):
 
     def seal(self, transaction: object) -> None:
         """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
-        nobody else acquires the lock before it has ended.
+        no other client acquires the lock before it has ended.
 
         It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
         of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError
@@ -83,7 +83,7 @@ class Lease(LeaseBase):
             raise
 
 
-# The rest is not written where it is needed: a function with a lambda in it is dearer from its first line on.
+# The rest is not written where it is needed: a function with a lambda in it is slower from its first line on.
 
 
 def leave_again(lease: LeaseBase, error: BaseException | None) -> None:

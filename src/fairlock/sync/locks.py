@@ -171,7 +171,7 @@ class Lock(LockBase, Generic[T]):
             with_block.enter_instead(self._session, old, new)
             if old._reason:  # in the very moment of the wait: the `with` around it must learn of it
                 loss = old._grant.loss
-                self._session.lose(new._grant, old._reason, loss.story if loss is not None else "")
+                self._session.lose(new._grant, old._reason, loss.detail if loss is not None else "")
 
 
 class Holding(HoldingBase):

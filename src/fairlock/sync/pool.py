@@ -59,7 +59,7 @@ class Item(ItemBase):
         _let_go(self, Give(self._grant.ticket, self.fence, rest, None if body is KEEP else body_text(body)))
 
     def done(self, body: Any = KEEP) -> None:
-        """Mark it as done: it stays in the pool, and nobody acquires it again. NotHeld if it was released."""
+        """Mark it as done: it stays in the pool, and no worker acquires it again. NotHeld if it was released."""
         text = None if body is KEEP else body_text(body)
         _let_go(self, named(Finish, (self._grant.ticket, self.fence, text)))
 

@@ -9,7 +9,7 @@ from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
 
 
-def requests_of(*clients: Any) -> Callable[[], int]:
+def count_requests(*clients: Any) -> Callable[[], int]:
     """Return a function that counts the requests of these clients, without their adapters, since this call."""
     counts = {_counted(client._session.backend) for client in clients}
     before = sum(count() for count in counts)

@@ -51,13 +51,13 @@ class OnlyTheseHosts:
             await send(message)
 
         given = Headers(scope=scope).getlist("host")
-        if len(given) != 1 or host_of(given[0]) not in self.hosts:
+        if len(given) != 1 or host_without_port(given[0]) not in self.hosts:
             text = "This page does not reply to that host. Add it with --allow-host, or with hosts= in your program."
             return await PlainTextResponse(text, 421)(scope, receive, with_headers)
         await self.app(scope, receive, with_headers)
 
 
-def host_of(netloc: str) -> str:
+def host_without_port(netloc: str) -> str:
     """Return the host of 'host:port', in lower case."""
     host, colon, port = netloc.rpartition(":")
     return (host if colon and port.isdecimal() else netloc).lower()

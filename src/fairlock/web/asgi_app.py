@@ -243,18 +243,18 @@ class Page:
         options = {"reason": reason.strip() + suffix, "ticket": ticket}
         try:
             if action == "ask":
-                met: Any = await call(self.locks.ask, name, **options)
+                tickets: Any = await call(self.locks.ask, name, **options)
             else:
-                met = await call(self.locks.evict, name, **options, at_once=at_once)
+                tickets = await call(self.locks.evict, name, **options, at_once=at_once)
         except ConfigError as error:
             return refusal(400, str(error))
         except LockError as error:
             return refusal(502, str(error))
-        if met:
+        if tickets:
             kind = "asked" if action == "ask" else "evicted" if at_once else "evicting"
             await asyncio.to_thread(self._record, kind, name, ticket, f"by {user}: {reason.strip()}")
         self.poller.hurry()
-        return JSONResponse({"met": len(met)})
+        return JSONResponse({"count": len(tickets)})
 
     def _record(self, kind: str, name: str, ticket: str, detail: str) -> None:
         row = self.poller.view.as_json(name, None) or {"holders": []}

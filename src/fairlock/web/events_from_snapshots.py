@@ -1,8 +1,8 @@
 """What happened between two snapshots, as events.
 
 A snapshot has the time that each holder has held and each waiter has waited, so the beginning of a hold or a wait is
-exact even if nobody looked. Its end is known to one interval of looking. A hold that began and ended between two looks
-is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
+exact even if no look was made then. Its end is known to one interval of looking. A hold that began and ended between
+two looks is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
 
 A holder that is gone has released the lock, or was evicted by an operator: the audit lines of the name show which.
 They are read for the few that have held it longest, because operators evict those, and a busy store has many others.

@@ -47,7 +47,7 @@ class EventStream:
         headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send(send, b"event: hello\ndata: " + self.hello + b"\n\n")
-        if self.poller.is_old:  # nobody looked: what it knows is up to ten seconds old
+        if self.poller.is_old:  # there was no look: what it knows is up to ten seconds old
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.poller.next_look.wait(), PATIENCE)
         while True:

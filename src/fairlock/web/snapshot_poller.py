@@ -1,4 +1,4 @@
-"""One poller for all who look: it takes a snapshot every second, and knows what changed since a sequence number.
+"""One poller for all readers: it takes a snapshot every second, and knows what changed since a sequence number.
 
 Each row has the number of the look in which it last changed. A reader that has seen number N gets the rows that are
 newer, with the seconds of now. So a slow reader costs no memory, and one that reconnects catches up by the same rule.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..engine.events import stumbled
+from ..engine.events import log_exception
 from ..engine.find_deadlocks import Ring, find_rings, in_both
 from ..engine.snapshots import Holder, Resource, Snapshot, describe_failure, unique_names
 from ..errors import LockError
@@ -188,7 +188,7 @@ class Poller:
         """Return what the page shows. A defect, of ours or of a driver, is logged, too, when it is new."""
         sentence = describe_failure(error)
         if not isinstance(error, LockError) and sentence != self.view.error:
-            stumbled("The page cannot look at the store; it tries again")
+            log_exception("The page cannot look at the store; it tries again")
         return sentence
 
     async def _find_evicted(self, snapshot: Snapshot) -> dict[tuple[str, str], str]:

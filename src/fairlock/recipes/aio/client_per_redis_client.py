@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _known: WeakKeyDictionary[Any, Locks] = WeakKeyDictionary()
 
 
-def locks_of(client: Redis | RedisCluster) -> Locks:
+def client_for(client: Redis | RedisCluster) -> Locks:
     """Return the client of this event loop: a redis client that outlives its loop has a new one in the next loop.
 
     ConfigError if this is no client of redis.asyncio.
     """
     pool = getattr(client, "connection_pool", client)
     found = _known.get(pool)
-    if found is None or not cast(TaskRuntime, found.session.runtime).at_home():
+    if found is None or not cast(TaskRuntime, found.session.runtime).is_in_own_loop():
         found = _known[pool] = connect(client)
     return found

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from ...aio import Lease, Locks
 from ...aio.locks import Asking
 from ..redis_py_lock_base import RedisPyLockBase
-from .client_per_redis_client import locks_of
+from .client_per_redis_client import client_for
 
 
 class _PerTask:
@@ -99,7 +99,7 @@ class RedisPyLock(RedisPyLockBase):
 
     @property
     def _locks(self) -> Locks:
-        return locks_of(self.redis)
+        return client_for(self.redis)
 
     async def __aenter__(self) -> Self:
         if not await self.acquire():

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..checksum import unseal
 from ..json_text import parse, to_json
-from .encoded_queue import SEPARATOR, fresh_until, make_queue, texts_of
+from .encoded_queue import SEPARATOR, encoded_entries, fresh_until, make_queue
 from .state import CLOSED, EMPTY, WAITED_FOR, Entry, LockState, Tombstone, Why
 
 FORMAT = 3
@@ -30,7 +30,7 @@ def encode(record: LockState) -> str:
         return f"{text[:-1]},{crc32(text.encode())}]"
     start = f"{to_json((FORMAT, *record[:6]))[:-1]},[{fresh_until(queue)},"
     end = to_json(record[7]) if record[7] else "[]"
-    texts = texts_of(queue)
+    texts = encoded_entries(queue)
     total = crc32(f"{start}[{_PLAIN.join(texts)}]],{end}]".encode())
     return f"{start}\t[{SEPARATOR.join(texts)}]\t],{end},{total}]"
 

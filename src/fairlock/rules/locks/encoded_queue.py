@@ -125,6 +125,6 @@ def fresh_until(queue: tuple[Entry, ...]) -> int:
     return min(map(_EXPIRES, queue)) if queue and not any(map(_PASSED, queue)) else 0
 
 
-def texts_of(queue: tuple[Entry, ...]) -> tuple[str, ...] | list[str]:
+def encoded_entries(queue: tuple[Entry, ...]) -> tuple[str, ...] | list[str]:
     """Return the waiters as text, without the brackets around each."""
     return queue.texts if type(queue) is EncodedQueue else [_encode_entry(e) for e in queue]

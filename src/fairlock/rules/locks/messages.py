@@ -63,7 +63,8 @@ class Evict(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Ask the holder with this ticket to release. Its grant stays; every Granted to it says who asks, and why."""
+    """Ask the holder with this ticket to release. Its grant stays; every Granted to it names the asker and the
+    reason."""
 
     ticket: str
     by: str

@@ -39,9 +39,10 @@ So a client that releases while an Acquire is unanswered asks for a tombstone, a
 granted again. An eviction is a tombstone, too: its ticket may stay until the lease ends but is not renewed.
 
 **Requests to release.** An operator may ask a holder to release: the polite step before an eviction. The grant stays as
-it is, its client is woken, and every Granted to it says who asks and why. A request belongs to one grant and ends with
-it, so the next holder is not asked. It is kept among the tombstones, as one that bars nothing and does not end by time:
-a lock that is not asked for costs nothing more, and one that is takes no shortcut. A tombstone replaces it.
+it is, its client is woken, and every Granted to it names the asker and the reason. A request belongs to one grant and
+ends with it, so the next holder is not asked. It is kept among the tombstones, as one that bars nothing and does not
+end by time: a lock that is not asked for costs nothing more, and one that is takes no shortcut. A tombstone replaces
+it.
 
 **Sizes.** The capacity is the number in Acquire: all clients must give the same number while the lock is in use, and
 when it is idle the next number counts. A Resize by an operator wins: from then on another number in Acquire is ignored
@@ -252,7 +253,7 @@ class _Step:
         return isinstance(c, (Renew, Detach)) and c.ticket == e.ticket and c.fence in (None, e.fence)
 
     def _returned(self, e: Entry) -> Entry:
-        """Admitted, not heard in time, but not given up either: to the head of the queue, under a new place number."""
+        """Granted, not confirmed in time, but not given up: back to the head of the queue, under a new place number."""
         self.places += 1
         until = e.since + e.poll_ttl
         e = e._replace(
@@ -267,15 +268,15 @@ class _Step:
         return e.expires <= self.now or self._is_dead(e)
 
     def _tombstone_for(self, ticket: str) -> Why | None:
-        why = self._mark_of(ticket)
+        why = self._find_mark(ticket)
         return why if why is None or why.kind != ASKED else None
 
     def _asked(self, ticket: str) -> Why | None:
         """Return the request to release, if there is one for this ticket."""
-        why = self._mark_of(ticket)
+        why = self._find_mark(ticket)
         return why if why is not None and why.kind == ASKED else None
 
-    def _mark_of(self, ticket: str) -> Why | None:
+    def _find_mark(self, ticket: str) -> Why | None:
         for g in self.tombstones:
             if g.ticket == ticket:
                 return g.why

@@ -1,7 +1,7 @@
 """The rules of a pool: `apply` is one step of one item, `step` is one step of a whole pool with its queue of workers.
 
 A pool is a set of named items. A worker takes any item that is due, keeps it by touching it, and gives it back or
-finishes it. A worker that falls silent loses its item. A pool can be a work list that survives crashes, a set of GPUs,
+finishes it. A worker that stops sending loses its item. A pool can be a work list that survives crashes, a set of GPUs,
 or a list of accounts of which each is used by one program at a time.
 
 **Due.** One number of an item decides: its score, the time at which it is due. A new item has been due for a long time,

@@ -85,7 +85,7 @@ OF = (
     f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items "
     "WHERE pool = ? AND bucket IN ? AND score > ? AND score <= ? AND ticket = ? ALLOW FILTERING"
 )
-SOON = (  # not min(score): of several partitions that is a warning of the server in everybody's log
+SOON = (  # not min(score): over several partitions that makes the server log a warning for every client
     "SELECT score FROM {keyspace}.fairlock_items "
     "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? LIMIT 256 ALLOW FILTERING"
 )

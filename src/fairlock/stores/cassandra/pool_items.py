@@ -1,6 +1,6 @@
 """The items of pools in Cassandra: a table of their own, each pool in sixteen partitions.
 
-The transactions of one partition wait for each other. As long as nobody is in its way a worker takes what has been due
+The transactions of one partition wait for each other. While no other is in its way, a worker takes what has been due
 for longest in all of them. One that has just lost a race begins with a random bucket and takes what has been due
 for longest there; only if there is nothing does it look into all the others. So in a crowd "first come, first served"
 holds among the items of a bucket, not of the whole pool.
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 BUCKETS = 16
 REMOVED = -2
 CROWDED = 2.0  # seconds for which the loser of a race keeps out of the way, and the others know what is next
-AHEAD = 256  # so many are known to be next
+AHEAD = 256  # items that are known to be next
 FEW = 64  # that come at once: see cql
-POOLS = 64  # in so many pools
+POOLS = 64  # pools
 ITEM = ItemState._fields
 
 
-def bucket_of(key: str, buckets: int = BUCKETS) -> int:
+def bucket_for(key: str, buckets: int = BUCKETS) -> int:
     return crc32(key.encode()) % buckets
 
 
@@ -55,7 +55,7 @@ class CassandraItemStore(SwappedItems):
         self._clock = store.sender.runtime.clock
 
     def _place(self, pool: str, key: str) -> tuple[str, int, str]:
-        return pool, bucket_of(key, self.buckets), key
+        return pool, bucket_for(key, self.buckets), key
 
     @property
     def _all(self) -> list[int]:
@@ -179,7 +179,7 @@ class CassandraItemStore(SwappedItems):
     async def _next(self, pool: str, at_random: bool) -> str | None:
         """Return what has been due for longest in all buckets. Others that were due then are remembered for a while:
         whatever is added, given back or expires from now on has a greater score. At random: the first of any bucket,
-        because in a crowd two workers that try the same one only get in each other's way."""
+        because in a crowd two workers that try the same one only conflict."""
         until, keys = self._store.ahead.get(pool, (0.0, []))
         if at_random or not keys or self._clock() > until:
             rows = await self._sender.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
@@ -191,7 +191,7 @@ class CassandraItemStore(SwappedItems):
         if at_random and keys:
             key = keys[-1 - os.urandom(1)[0] % min(len(keys), BUCKETS)]
             if self.buckets > 1:
-                key = next(each for each in reversed(keys) if bucket_of(each) == bucket_of(key))
+                key = next(each for each in reversed(keys) if bucket_for(each) == bucket_for(key))
             return key
         try:
             return keys.pop()

@@ -1,4 +1,5 @@
-"""A session of the driver, for both runtimes: a statement is sent, its callback sets an event, somebody waits for that.
+"""A session of the driver, for both runtimes: a statement is sent, and its callback sets the event that the caller
+awaits.
 
 Clients of the same address share the session: see ../shared_connections.py. Statements are prepared when they are first
 used. Reads are tried again, on another node if the first is silent; a transaction is sent once; if its outcome is

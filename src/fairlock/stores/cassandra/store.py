@@ -1,8 +1,8 @@
 """Locks in Cassandra: one partition for each name, and each step one lightweight transaction on its version.
 
 A step from the last known row is one transaction; a conflict returns the current row. A waiter reads at QUORUM, which
-disturbs nobody, and never at SERIAL: such reads take part in the agreement and stall it. A row at QUORUM that shows a
-holder is committed. Only after an unknown outcome is there one SERIAL read, which ends whatever was under way.
+disturbs no other client, and never at SERIAL: such reads take part in the agreement and stall it. A row at QUORUM that
+shows a holder is committed. Only after an unknown outcome is there one SERIAL read, which ends whatever was under way.
 `cql` has the statements, `statement_sender` sends them, `pool_items` has the items, `errors` what goes wrong.
 """
 
@@ -19,7 +19,7 @@ from ...errors import LockError, StoreError
 from ...rules.locks import Wakeup
 from ..base import OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
 from ..keys import is_audit
-from ..polling import Ahead, poll, pool_of, standing, wait_until_due
+from ..polling import Ahead, poll, pool_for_queue, standing, wait_until_due
 from ..server_clock import ServerClock
 from ..wakeups import WakeupInbox
 from . import cql
@@ -39,14 +39,14 @@ class CassandraStore(Store):
     backs_off = True
     shares_steps = True
     batch_size = 32  # transactions at a time: more of them wait for each other in the server
-    cache_ttl = 0.5  # an older row has likely changed if anybody waits; then a read is cheaper than a conflict
+    cache_ttl = 0.5  # an older row has likely changed if others wait; then a read is cheaper than a conflict
 
     def __init__(self, sender: StatementSender, runtime: Runtime, *, skew: float = 0.0) -> None:
         self.sender = sender
         self.keeper_key = sender.keeper_key
         self.where = sender.where
         self.skew = skew
-        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # A row that shows our grant was read after the write that made it. But such a grant has to be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
         self._runtime = runtime
@@ -110,7 +110,7 @@ class CassandraStore(Store):
             return Written(version, now, at)
         sample = self.now()
         if sample is None or done.get("body") is None:
-            return RowSnapshot(None, expected, now, at)  # it does not show what is there: read
+            return RowSnapshot(None, expected, now, at)  # it does not show the current row: read
         return RowSnapshot(Row(key, 0, "", done["body"]), done["version"], *sample)
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
@@ -158,7 +158,7 @@ class CassandraStore(Store):
                 return None
             result = standing(found, ticket)
             if isinstance(result, Ahead) and result.wants is not None and not result.number:
-                return wait_until_due(ticket, result, await self.items.due_in(pool_of(key), result.wants))
+                return wait_until_due(ticket, result, await self.items.due_in(pool_for_queue(key), result.wants))
             return result
 
         return await poll(self._inbox, self._runtime, ticket, timeout, look, FIRST)

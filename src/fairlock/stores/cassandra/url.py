@@ -1,8 +1,8 @@
-"""From a URL, or somebody's own Session, to a session of the driver and how it is used.
+"""From a URL, or a Session of the caller, to a session of the driver and how it is used.
 
-The driver's retries are off: a lightweight transaction whose outcome is unknown must not be sent again by anybody but
+The driver's retries are off: a lightweight transaction whose outcome is unknown must not be sent again by anything but
 the engine, which looks first. All clients ask the same replica of a row as long as it answers: two coordinators of one
-row get in each other's way, and have two clocks.
+row disturb each other, and have two clocks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONSISTENCIES = {"serial": ("SERIAL", "QUORUM"), "local_serial": ("LOCAL_SERIAL"
 
 class Address(NamedTuple):
     make: Callable[[], Session] | None
-    """Connects; None if the session is somebody's own."""
+    """Connects; None if the session is the caller's."""
     session: Session | None
     keyspace: str
     where: str

@@ -10,7 +10,7 @@ from . import url
 from .store import OciStore
 from .table_requests import Table
 
-__all__ = ["OciStore", "Table", "open_oci", "table_of"]
+__all__ = ["OciStore", "Table", "open_oci", "open_table"]
 
 
 def open_oci(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
@@ -20,7 +20,7 @@ def open_oci(target: object, runtime: Runtime, namespace: str, options: dict[str
     return CasBackend(OciStore(table, runtime, skew=found.skew), runtime, namespace)
 
 
-def table_of(client: object, table: str, compartment: str | None, runtime: Runtime) -> Table:
+def open_table(client: object, table: str, compartment: str | None, runtime: Runtime) -> Table:
     """This table through a NosqlClient of the caller, with neither its retries nor its circuit breaker."""
     found = url.of_client(client, {"table": table, "compartment": compartment})
     return Table(found.make, found.compartment, found.table, found.where, runtime)

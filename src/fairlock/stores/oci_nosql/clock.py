@@ -23,7 +23,7 @@ STATEMENT = "DECLARE $row STRING; SELECT current_time() AS now FROM {table} t WH
 KEPT = 10.0  # seconds for which the time of a reply is used
 VAGUE = 0.5  # seconds; a reply that took longer is too inexact: a lease would be shorter by as much
 SHARP = 0.02  # seconds; one that took less is always good enough
-OUTLIER = 3  # one that took so many times as long as usual is not: the next one will be better
+OUTLIER = 3  # one that took this many times as long as usual is not used: the next one will be better
 
 
 class Clock:
@@ -62,7 +62,7 @@ class Clock:
 
 
 def rests_on_it(row: Row | None, now: int) -> bool:
-    """Return whether a step from this row at this time may drop somebody or cut something short."""
+    """Return whether a step from this row at this time may drop an entry or cut a lease short."""
     if row is None or row.body == "null":
         return False
     from ...rules.pools.codec import decode_item, decode_queue, is_item_text, is_queue_text

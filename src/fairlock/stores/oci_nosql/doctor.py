@@ -10,7 +10,7 @@ from .table_requests import COLUMNS
 if TYPE_CHECKING:
     from .store import OciStore
 
-FAR = 2.0  # seconds between the table's clock and ours that are worth a word
+FAR = 2.0  # seconds between the table's clock and ours from which on it is reported
 FEW = 10  # units with which a handful of waiters would be refused
 
 

@@ -17,7 +17,7 @@ KEY = "A key has at most 64 bytes there: choose a shorter name"
 
 
 def refusal(where: str, error: Any, writes: bool, waited: float) -> Exception:
-    """Return the exception for a reply with an error: OutcomeUnknown if a write may have been done all the same."""
+    """Return the exception for a reply with an error: OutcomeUnknown if a write may have been done nevertheless."""
     code = f"{error.status} {error.code}"
     if error.status >= 500:
         request = f", request {error.request_id}" if error.request_id else ""

@@ -2,7 +2,7 @@
 
 What is due is found by a query, which shows no etag: a client that takes an item reads it first. No query of the
 service sorts, with or without an index. So all that is due comes over the wire and is sorted here; for a while a worker
-then takes what it knows to be next, as long as nobody else is quicker.
+then takes what it knows to be next, as long as no other worker is quicker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DUE = (
     "WHERE t.key >= $low AND t.key < $high AND t.score >= $since AND t.score <= $until"
 )
 KNOWN = 2.0  # seconds for which a worker knows what comes next
-POOLS = 64  # in so many pools
+POOLS = 64  # pools
 
 
 class OciItemStore(Rows):

@@ -74,7 +74,7 @@ def to_value(row: Row) -> dict[str, Any]:
 
 def from_value(value: dict[str, Any], asked: str | None = None) -> Row:
     """The row in this value, as it was asked for by this key. If it does not have our shape, its body is one that
-    nobody can decode: it is damaged, and costs this one name."""
+    cannot be decoded: it is damaged, and costs this one name."""
     key, body, score, owner = value["key"], value.get("body"), value.get("score"), value.get("owner")
     if isinstance(body, dict) and body.keys() == {"name", "record"} and type(body["name"]) is str:
         key, body = body["name"], body["record"]

@@ -47,7 +47,7 @@ class OciStore(Store):
         self.table = table
         self.where = table.where
         self.skew = skew
-        # A row that shows us inside was read after the write that let us in. But such a grant has to be confirmed
+        # A row that shows our grant was read after the write that made it. But such a grant has to be confirmed
         # within a second or two, and an event loop may be blocked for longer.
         self.pushes_grants = runtime.blocking
         self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
@@ -89,7 +89,7 @@ class OciStore(Store):
             return Written(done, now, at)
         if isinstance(done, Kept) and done.value is not None:
             return RowSnapshot(from_value(done.value, row.key), done.etag, await self.clock.call(), at)
-        return RowSnapshot(None, expected, now, at)  # the service does not show what is there: read
+        return RowSnapshot(None, expected, now, at)  # the service does not show the current row: read
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._runtime.clock()

@@ -1,7 +1,7 @@
-"""From a URL, or somebody's own NosqlClient, to a client of ours: the same table and rights, but one that never sends
+"""From a URL, or a NosqlClient of the caller, to a client of ours: the same table and rights, but one that never sends
 anything twice by itself.
 
-The SDK tries again up to eight times for ten minutes, and its circuit breaker shuts the door for every client of the
+The SDK tries again up to eight times for ten minutes, and its circuit breaker stops every client of the
 process after ten refusals. For a lock the first would be a renewal that hangs, the second a loss of all leases at once.
 Both are off in ours, whatever they are in yours.
 """
@@ -38,7 +38,7 @@ AUTH = {
 class Limits(tuple[float, ...]):
     """For a connection and for a reply, as the SDK has them for all requests: each takes no longer than its caller
     waits, because they are looked up by the thread that sends it. A step is several requests: one that is sent when the
-    time is almost over, because those before it were slow, has a moment all the same."""
+    time is almost over, because those before it were slow, has a moment nevertheless."""
 
     def __iter__(self) -> Iterator[float]:
         return (min(each, max(limit(each), MOMENT)) for each in super().__iter__())

@@ -40,7 +40,7 @@ class AuditLists(Backend):
             try:
                 found.append(decode_line(int(at), text))
             except (TypeError, ValueError):
-                continue  # somebody else's
+                continue  # another program's
         return found
 
     async def add_audit(self, name: str, line: AuditLine) -> None:

@@ -23,7 +23,7 @@ Listen = Callable[[], Awaitable[None]]
 
 OLDEST = (7, 0)
 SAMPLES = 5
-FAR = 1.0  # seconds between two clocks that are worth a word
+FAR = 1.0  # seconds between two clocks from which on it is reported
 FULL = 0.9
 
 NOTICED = "Its holder notices at its next renewal; until then two may hold it. A checked fence refuses the older one"

@@ -99,7 +99,7 @@ class RedisPools(PoolLooks):
         self._clock, self._only_node, self._nowait = backend._clock, backend._only_node, backend._nowait
 
     async def call(self, pool: str, order: Order, again: bool = False) -> PoolAnswer:
-        """`again`: the first try met a damaged item, which has been set apart."""
+        """`again`: the first try found a damaged item, which has been set apart."""
         try:
             backend = self._backend
             one = self.commands_for(pool)
@@ -191,7 +191,7 @@ class RedisPools(PoolLooks):
         return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
 
     def _step_nowait(self, one: PackedOrders, node: Any, order: Order, at: float) -> PoolAnswer | None:
-        """The same with the full step, as for contended locks. OutcomeUnknown also if an item that it met is damaged:
+        """The same with the full step, as for contended locks. OutcomeUnknown also if an item that it read is damaged:
         `call` then sets that one apart."""
         if type(order) is On:
             found = node.request_many(PING + one.pack_step(order), 2)

@@ -1,6 +1,6 @@
 -- Read the items of a pool that are taken. Changes nothing.
 --
--- Purpose  For `ls` and the page: who has what, without a look at the other items.
+-- Purpose  For `ls` and the page: which owner has which item, without a look at the other items.
 -- KEYS     1 items · 2 due, as in pool_step_1_read.lua
 --   1 items  hash  the heads of what is taken
 --   2 due    zset  the scores above the time

@@ -17,7 +17,7 @@ from .send_and_redirect import RoutedCommand
 if TYPE_CHECKING:
     from .store import RedisBackend
 
-NOBODY = "repair"  # a ticket that nobody has
+NOBODY = "repair"  # a ticket that no client has
 POOL = (b"hash", b"zset", b"zset", b"zset", b"zset")  # the types of a pool's keys
 
 
@@ -65,7 +65,7 @@ async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
 
 async def set_apart(backend: RedisBackend, name: str) -> bool:
     """Move the damaged items of this pool to a score that no step finds, until they are repaired. Returns whether any
-    was moved: then a step that met one may be sent again."""
+    was moved: then a step that found one may be sent again."""
     one = backend.pools.commands_for(name)
     moved = 0
     for item in (await backend.pools.all(name))[0]:

@@ -108,7 +108,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                 commands.contended = True
             if type(command) is Acquire and command.wait:
                 await self._listen(commands)
-            # PING first, and the server writes to the clients that a step has let in before it replies to this one.
+            # PING first, and the server writes to the clients that a step has granted to before it replies to this one.
             before = PING if type(command) is Release else b""
             payload = commands.pack_step(command)
             after = self._confirm if type(command) in CONFIRMED else b""

@@ -6,10 +6,10 @@ the server's clock: a write is refused if the time that the rules were applied w
 living client might have been dropped), or more than a second behind it.
 
 - PostgreSQL writes, notifies and, on a conflict, shows the current row with one statement.
-- MariaDB and MySQL reply to an UPDATE with how many rows it met and, by way of LAST_INSERT_ID, with the time of its
+- MariaDB and MySQL reply to an UPDATE with how many rows it matched and, by way of LAST_INSERT_ID, with the time of its
   check; the current row takes a SELECT. (One INSERT … ON DUPLICATE KEY UPDATE … RETURNING could do both on MariaDB,
   but it would create a deleted row again, and with it a lock that was lost.)
-- Oracle (`oracle`) replies to an UPDATE with how many rows it met.
+- Oracle (`oracle`) replies to an UPDATE with how many rows it matched.
 
 `claim` gives a row a new version and shows it: any other client that wants to write must read first. It is for a client
 that has lost many races, and after an unknown outcome, when a request that is still on its way must not be applied.
@@ -78,7 +78,7 @@ class Dialect:
         self.claim = self._compile(self._claiming())
         self.delete = self._compile(sa.delete(LOCKS).where(of_key, LOCKS.c.version == number("expected")))
         found = self.first(SCANNED, self._reading(LOCKS.c.key, *_row).order_by(LOCKS.c.key))
-        self.scan_all = self._compile(found, True)  # not `key >= ''`: on Oracle that is NULL, and met by no row
+        self.scan_all = self._compile(found, True)  # not `key >= ''`: on Oracle that is NULL, and true of no row
         self.scan = self._compile(found.where(LOCKS.c.key >= value("key")), True)
         self.scan_on = self._compile(found.where(LOCKS.c.key > value("key")), True)
         busy = found.where(LOCKS.c.owner != literal(self.nobody))
@@ -140,7 +140,7 @@ class Dialect:
         return kept.rpartition(", ")[0] + ", …"
 
     def outcome(self, cursor: Any) -> tuple[int, int]:
-        """Return how many rows a write met, and the time of its check if it shows that (else 0)."""
+        """Return how many rows a write matched, and the time of its check if it shows that (else 0)."""
         return cursor.rowcount, 0
 
 

@@ -23,10 +23,10 @@ from .url import CONNECTIONS, Address, on
 
 
 class Result(NamedTuple):
-    """The result of a statement: its rows, or how many it met, and the time of its check."""
+    """The result of a statement: its rows, or how many it matched, and the time of its check."""
 
     rows: list[Any]
-    met: int
+    matched: int
     now: int
 
 
@@ -95,15 +95,16 @@ class Executor(SharedConnections):
                     self._limit(lent)
                 if self._uses_libpq and values:
                     rows = cursor.execute(statement, values)
-                    met, now = cursor.rowcount, 0
+                    matched, now = cursor.rowcount, 0
                 else:
-                    rows, met, now = self._by_cursor(lent.cursor() if self._uses_libpq else cursor, statement, values)
+                    plain = lent.cursor() if self._uses_libpq else cursor
+                    rows, matched, now = self._by_cursor(plain, statement, values)
             except BaseException as error:
                 self._failed(lent, cursor, error, again)
                 again = False  # it was an old connection, most likely: a new one shows
                 continue
             self._put_back(lent, cursor)
-            return Result(rows, met, now)
+            return Result(rows, matched, now)
 
     def _failed(self, lent: Any, cursor: Any, error: BaseException, again: bool) -> None:
         """Raise the meaning of a failed statement; return if it may be sent again on another connection."""

@@ -1,7 +1,7 @@
 """Lock the row of a lock or an item in a transaction of the user: one statement, the last before its COMMIT.
 
-The row stays locked until that transaction ends, and every step of that lock or item writes the row. So nobody gets in
-before.
+The row stays locked until that transaction ends, and every step of that lock or item writes the row. So no
+other client is granted it before.
 
 - PostgreSQL: SELECT … FOR SHARE. Holders that share a lock do not wait for each other. Under REPEATABLE READ and
   SERIALIZABLE it fails if the row was written since the transaction began (also by a renewal): then it is repeated, as
@@ -10,7 +10,7 @@ before.
 - MariaDB and MySQL: a locking read shows the latest row under every isolation level.
 
 The table is named with its schema, because the connection of the user may have another search path or default database,
-and the row shows on which server it is: a copy, a replica or another node of a cluster would exclude nobody.
+and the row shows on which server it is: a copy, a replica or another node of a cluster would exclude no other client.
 
 Rejected alternatives: a condition on the fence in the user's own tables (docs/fences.md has it: each table needs a
 column), and an advisory lock (it does not show that the lease is still held, and steps do not respect it).
@@ -110,7 +110,7 @@ async def _lock(
         raise _meaning(store, sealed, error) from error
     if row[-2] != server and row[-2] != (await _find(store, kind))[1]:  # it may have been started again since
         raise _elsewhere(store, sealed, "it leads to another server or database")
-    begins_by_itself = kind == MYSQL and not row[-1]  # which its drivers do not tell after a SELECT
+    begins_by_itself = kind == MYSQL and not row[-1]  # which its drivers do not report after a SELECT
     if not begins_by_itself and not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: begin one.")
     return row, at

@@ -81,7 +81,7 @@ class SqlRows(ScanRows):
         result = await self.call(self.dialect.claim, values)
         if result.rows:
             return self._seen(key, result.rows[0], at)
-        if not result.met:
+        if not result.matched:
             fresh = {"v_score": 0, "v_owner": self.dialect.nobody, "v_body": EMPTY_BODY}
             try:
                 await self.call(self.dialect.insert, {**values, **fresh})
@@ -145,7 +145,7 @@ class SqlRows(ScanRows):
         version = _version()
         _, values = self._writing(*one.row, version, one.expected, one.now, ())
         try:
-            return version if (await self.call(self.dialect.write_unlocked, values)).met else None
+            return version if (await self.call(self.dialect.write_unlocked, values)).matched else None
         except Conflict:
             return None
 
@@ -172,7 +172,7 @@ class SqlRows(ScanRows):
             if row[5] is None:
                 return self._seen(key, row, at)
             now = row[0]
-        elif result.met:
+        elif result.matched:
             now = result.now
         else:
             return None
@@ -197,7 +197,7 @@ class SqlRows(ScanRows):
         return lost < LOSSES
 
     async def delete(self, key: str, expected: int | str) -> bool:
-        return (await self.call(self.dialect.delete, {"v_key": key, "v_expected": expected})).met > 0
+        return (await self.call(self.dialect.delete, {"v_key": key, "v_expected": expected})).matched > 0
 
     async def call(self, statement: Statement, values: dict[str, Any]) -> Result:
         """Run one statement. Create the tables if they are missing."""

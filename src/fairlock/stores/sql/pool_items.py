@@ -97,13 +97,13 @@ class SqlItemStore(ItemStore):
             return await self._put(self._written(pool, item, seen.item, seen.now))
         assert seen.item is not None
         try:
-            return (await self._store.call(self._statements.delete, self._same(pool, seen.item))).met > 0
+            return (await self._store.call(self._statements.delete, self._same(pool, seen.item))).matched > 0
         except Conflict:
             return False
 
     async def _put(self, values: dict[str, Any], statement: Statement | None = None) -> bool:
         try:
-            return (await self._store.call(statement or self._statements.put, values)).met > 0
+            return (await self._store.call(statement or self._statements.put, values)).matched > 0
         except Conflict:
             return False
 
@@ -172,7 +172,7 @@ class SqlItemStore(ItemStore):
     async def _add(self, statement: Statement, values: dict[str, Any]) -> int:
         for _ in range(TRIES):
             try:
-                return max((await self._call(statement, **values))[0].met, 0)
+                return max((await self._call(statement, **values))[0].matched, 0)
             except Exists:
                 return 0
             except Conflict:

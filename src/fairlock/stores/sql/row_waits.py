@@ -1,6 +1,6 @@
 """Room for the statements of threads that may wait for a locked row: they never use all connections.
 
-A statement that meets a row which a transaction has locked (`lease.seal`) waits, and so does its connection. One
+A statement that needs a row which a transaction has locked (`lease.seal`) waits, and so does its connection. One
 connection is left for reads, and for the renewals of leases, which skip such a row.
 """
 

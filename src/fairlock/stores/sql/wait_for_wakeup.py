@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...rules.locks import Wakeup
 from .. import polling
 from ..base import Pushed, Runtime
-from ..polling import Ahead, pool_of, standing
+from ..polling import Ahead, pool_for_queue, standing
 from ..wakeups import Waiter, WakeupInbox
 from .schema import LISTENER, ROW_CHANGED
 
@@ -55,7 +55,7 @@ async def _look(store: "SqlStore", key: str, ticket: str, age: float) -> Pushed 
         return None
     found = standing(known, ticket)
     if isinstance(found, Ahead) and found.wants is not None and not found.number:
-        if await store.items.is_due(pool_of(key), found.wants):
+        if await store.items.is_due(pool_for_queue(key), found.wants):
             return Pushed(ticket)
     return found
 

@@ -113,7 +113,7 @@ class Connection:
             self.real = prepare(self.path)
             self.version = _versions()
             self.owner = root_acts_as_file_owner.owner(self.real)
-            with root_acts_as_file_owner.rights_of(self.owner):
+            with root_acts_as_file_owner.use_rights(self.owner):
                 self.cursor = self._open()
 
     def _open(self) -> sqlite3.Cursor:
@@ -174,7 +174,7 @@ class Connection:
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
-            with root_acts_as_file_owner.rights_of(self.owner):  # the last one removes the log, by its path
+            with root_acts_as_file_owner.use_rights(self.owner):  # the last one removes the log, by its path
                 cursor.connection.close()
 
     @property

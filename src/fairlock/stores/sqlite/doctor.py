@@ -61,7 +61,7 @@ def _file(path: str) -> Iterator[Finding]:
         yield "warning", (
             f"The disk has {_amount(left)} left. When it is full no lock can be acquired: make room there."
         )
-    mount = location.mount_of(path)
+    mount = location.find_mount(path)
     if mount is None:
         yield "note", "The file system of the database is not known here. It must not be a network one."
     else:
@@ -129,7 +129,7 @@ def _clock() -> Iterator[Finding]:
     if clock.boot_id() == clock.UNKNOWN:
         yield "note", "This system has no boot id: after a reboot, leases last up to their full length once more."
         return
-    made_up = location.mount_of("/proc/sys/kernel/random/boot_id")
+    made_up = location.find_mount("/proc/sys/kernel/random/boot_id")
     if made_up is not None and made_up.point == "/proc/sys/kernel/random/boot_id":
         yield (
             "warning",

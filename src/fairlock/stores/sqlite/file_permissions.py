@@ -36,7 +36,7 @@ class Users(NamedTuple):
     everybody: bool
 
     def mode(self, gid: int) -> int:
-        """The mode of a file of this group that all users may read and write, and nobody else."""
+        """The mode of a file of this group that the users may read and write, and no other user."""
         return 0o600 | (0o060 if self.group and gid == self.gid else 0) | (0o006 if self.everybody else 0)
 
 

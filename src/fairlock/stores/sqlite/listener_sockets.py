@@ -57,7 +57,7 @@ class WakeupSockets(ProcessDeaths):
 
     @property
     def directory(self) -> str:
-        """The directory of the sockets: beside the real file, whatever link led to it, because all must meet there."""
+        """The directory of the sockets: beside the real file, whatever link led to it: it must be the same for all."""
         return os.path.realpath(self.path) + ".wakeups"
 
     # -- our own

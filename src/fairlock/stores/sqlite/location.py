@@ -129,7 +129,7 @@ def prepare(path: str) -> str:
         raise errors.closed(real) from None
     except OSError as bad:
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
-    mount = mount_of(real)
+    mount = find_mount(real)
     if mount and is_remote(mount.kind):
         raise ConfigError(
             f"{real} lies on a network file system ({mount.kind} at {mount.point}), where SQLite cannot keep two "
@@ -150,7 +150,7 @@ def is_remote(kind: str) -> bool:
     return kind in NETWORK or (kind.startswith("fuse.") and kind not in LOCAL_FUSE)
 
 
-def mount_of(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
+def find_mount(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
     """Return the mount that holds this path; None if the system does not show it."""
     try:
         with open(table, encoding="utf-8", errors="surrogateescape") as lines:

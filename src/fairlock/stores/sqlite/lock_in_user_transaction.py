@@ -4,8 +4,8 @@ SQLite has one writer at a time per file. A transaction that may write keeps out
 until it ends. So the user's connection must have the lock file: it is the user's database, too, or it is attached to it
 (`ATTACH 'locks.db' AS locks`). At COMMIT SQLite writes the data of all files before it gives up one of their locks.
 
-An UPDATE that meets no row takes the write lock and changes nothing. A transaction that has read before and finds that
-others have written since then cannot get it: BEGIN IMMEDIATE has it from the start.
+An UPDATE that matches no row takes the write lock and changes nothing. A transaction that has read before and finds
+that others have written since then cannot get it: BEGIN IMMEDIATE has it from the start.
 """
 
 from __future__ import annotations

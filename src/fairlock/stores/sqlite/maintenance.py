@@ -20,7 +20,7 @@ from ..keys import is_audit
 from . import errors
 from .connection import SETTINGS, Closed, Connection, connect
 from .listener_sockets import WakeupSockets
-from .root_acts_as_file_owner import rights_of
+from .root_acts_as_file_owner import use_rights
 
 try:
     import fcntl
@@ -68,7 +68,7 @@ class Maintenance:
         return self._log() < SHORT
 
     def tidy(self) -> None:
-        """Do what is due. Never raises: the next step meets the same problem."""
+        """Do what is due. Never raises: the next step reports the same problem."""
         try:
             if self.commits >= DUE:
                 self.checkpoint()
@@ -108,7 +108,7 @@ class Maintenance:
                 if elected is None:
                     return False
                 try:
-                    with rights_of(self._db.owner):
+                    with use_rights(self._db.owner):
                         return self._checkpoint()
                 finally:
                     if elected >= 0:

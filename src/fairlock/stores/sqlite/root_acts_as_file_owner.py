@@ -92,7 +92,7 @@ def _may_exchange(folder: os.stat_result, database: os.stat_result) -> bool:
 
 
 @contextmanager
-def rights_of(one: Owner | None) -> Iterator[None]:
+def use_rights(one: Owner | None) -> Iterator[None]:
     """Open and close files with the rights of this user, in this thread. None changes nothing."""
     system = _system() if one is not None else None  # only root with a database of another user pays for that import
     if one is None or system is None:

@@ -4,7 +4,7 @@ import pytest
 
 from ... import aio
 from ..harness import Harness
-from ..request_count import requests_of
+from ..request_count import count_requests
 from .parametrize import LOCK, READER, WRITER, Behaviours, Kind
 
 MANY = 40
@@ -22,7 +22,7 @@ class TestCrowds(Behaviours):
     @pytest.mark.parametrize("kind", [LOCK, WRITER, READER, Kind("semaphore(3)", _slots, _slots)], ids=str)
     async def test_each_of_a_crowd_gets_the_lock_with_few_requests(self, harness: Harness, kind: Kind) -> None:
         clients = [harness.connect(), harness.connect()]
-        requests = requests_of(*(harness.unwrapped(client) for client in clients))
+        requests = count_requests(*(harness.unwrapped(client) for client in clients))
         holders = most = highest = 0
 
         async def work(number: int) -> None:

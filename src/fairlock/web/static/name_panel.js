@@ -101,7 +101,7 @@ function useForm(path, one, row) {
     setBusy(true);
     try {
       const done = await post(path, { name: row.name, ticket: one.ticket, reason, ...more });
-      if (done.met) close();
+      if (done.count) close();
       else setFailure("It had ended already; nothing was changed.");
     } catch (error) {
       setFailure(error.message);
