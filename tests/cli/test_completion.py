@@ -1,10 +1,9 @@
-"""Shell completion: each script is run by its shell, if it is installed."""
+"""Shell completion: each script is run by its shell."""
 
 import os
 import pty
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -16,8 +15,15 @@ import pytest
 from fairlock.cli import shell_completion
 from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.parse_arguments import GLOBAL, HELP
+from tests.servers import programs
+from tests.servers.fixtures import lacking
 
 SHELLS = {"bash": shell_completion.bash, "zsh": shell_completion.zsh, "fish": shell_completion.fish}
+
+
+def need(shell: str) -> None:
+    if programs.find(shell) is None:
+        lacking(f"This machine has no {shell}.")
 
 
 def bash(line: str, folder: Path) -> list[str]:
@@ -89,8 +95,7 @@ COMPLETE: dict[str, Callable[[str, Path], list[str]]] = {"bash": bash, "zsh": zs
 @pytest.fixture(params=COMPLETE)
 def complete(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], list[str]]:
     """Complete the last word of a line in a real shell."""
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed: its completion is only read, not run")
+    need(request.param)
     return lambda line: sorted(set(COMPLETE[request.param](line, tmp_path)))
 
 
@@ -125,8 +130,7 @@ def test_bash_completes_every_option(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_valid(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    need(shell)
     done = subprocess.run([shell, "-n"], input=SHELLS[shell](), capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stderr) == (0, "")
 

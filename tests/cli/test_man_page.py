@@ -1,7 +1,6 @@
 """The manual page names every command, option and exit code, and groff accepts it without a warning."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -10,6 +9,8 @@ from fairlock.cli import exit_codes, main
 from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.man_page import ENVIRONMENT, man_page
 from fairlock.cli.parse_arguments import GLOBAL, HELP
+from tests.servers import programs
+from tests.servers.fixtures import lacking
 
 SECTIONS = [
     "NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "SEE ALSO",
@@ -30,9 +31,8 @@ def test_every_line_is_a_known_request_or_text() -> None:
 
 
 def rendered() -> str:
-    if shutil.which("groff") is None:
-        pytest.skip("groff is not installed")
-    command = ["groff", "-man", "-Tascii", "-ww", "-P-cbou", "-rLL=200n"]
+    groff = programs.find("groff") or lacking("This machine has no groff.")
+    command = [groff, "-man", "-Tascii", "-ww", "-P-cbou", "-rLL=200n"]
     done = subprocess.run(command, input=man_page("1.0"), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
