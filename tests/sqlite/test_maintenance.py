@@ -5,6 +5,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,6 +187,45 @@ def test_in_an_event_loop_a_checkpoint_runs_beside_it(path: Path, monkeypatch: p
     asyncio.run(main())
     assert len(where) == 3, "and one at the end"
     assert threading.get_ident() not in where
+
+
+def test_a_writer_does_not_wait_for_the_cut(client: Client, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = client()
+    goes_on, done = threading.Event(), threading.Event()
+    original = maintenance.Maintenance._checkpoint
+
+    def slow(self: maintenance.Maintenance) -> bool:
+        self._rest_until = time.monotonic() + 60
+        assert goes_on.wait(20)
+        cut = original(self)
+        done.set()
+        return cut
+
+    monkeypatch.setattr(maintenance.Maintenance, "_checkpoint", slow)
+    write_often(store, 2500)  # this returns, although the log has become long
+    goes_on.set()
+    assert done.wait(20)
+    run(store.close())
+    assert not Path(f"{path}-wal").exists(), "the thread closed its connection before the end of close()"
+
+
+@pytest.mark.parametrize("no_thread", [True, False])
+def test_a_writer_cuts_the_log_itself_if_no_thread_can(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch, no_thread: bool
+) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = client()
+    busy = threading.Event()
+    if no_thread:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    else:  # or if the last one is still at it
+        store._maintenance._cutter = threading.Thread(target=busy.wait)
+        store._maintenance._cutter.start()
+    write_often(store, 2500)
+    busy.set()
+    assert log_size(path) < 1.1 * maintenance.TRUNCATE
 
 
 def short_clients(path: Path, number: int, rounds: int = 10) -> None:

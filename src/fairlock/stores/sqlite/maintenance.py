@@ -4,7 +4,8 @@ Checkpoints are not left to SQLite: under constant writes its own never came to 
 client at a time does it, elected by a lock on the directory of the sockets, right after a commit of its own: then no
 other client can be in the middle of resetting the log, which also avoids a bug of SQLite 3.7.0 to 3.51.2 there.
 
-It runs on a second connection, so that neither writers nor an event loop wait for the disk.
+It runs on a second connection, and a log that has grown long is cut by a thread of its own, so that neither writers nor
+an event loop wait for the disk.
 
 A client that lives for a moment, as those of `run` do, does its share when it ends: it cuts a log that has grown long,
 and one of sixteen sweeps some rows and sockets. A client leaves at most one row and one socket on average, so these
@@ -13,6 +14,7 @@ clients alone keep the file small, beside a holder that does nothing for hours a
 
 import os
 import sqlite3
+import threading
 import time
 
 from ...rules.locks import codec
@@ -50,6 +52,7 @@ class Maintenance:
         self.commits = 0  # since the last checkpoint of ours
         self._db = db
         self._rest_until = 0.0
+        self._cutter: threading.Thread | None = None
         self._listeners = listeners
         self._sweep_at = time.monotonic() + SWEEP_EVERY
         self._rowid = -1  # where the next sweep begins; -1: at a random row
@@ -62,6 +65,23 @@ class Maintenance:
         """Above its limit, or of half the size of what is left on the disk: the database needs room to take it in."""
         log = self._log()
         return log > TRUNCATE or (log > SMALL and log > free_space(self._db.real) // 2)
+
+    def start_checkpoint(self) -> bool:
+        """Begin to cut the log in a thread of its own. False: the one before is not done, or no thread can start."""
+        if self._cutter is not None and self._cutter.is_alive():
+            return False
+        self._rest_until = time.monotonic() + 0.1
+        thread = threading.Thread(target=self.checkpoint, name="fairlock-checkpoint", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._cutter = thread
+        return True
+
+    def wait_for_checkpoint(self) -> None:
+        if self._cutter is not None:
+            self._cutter.join()
 
     def is_short(self) -> bool:
         """Return whether the log may be left to the next client."""

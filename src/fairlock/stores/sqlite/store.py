@@ -420,8 +420,8 @@ class SqliteStore(Store):
         """Count a commit of the item store: the log grows with that, too."""
         maintenance = self._maintenance
         maintenance.commits += 1
-        if not maintenance.commits % GLANCE and maintenance.is_urgent():
-            await self._runtime.call(maintenance.checkpoint)
+        if not maintenance.commits % GLANCE and maintenance.is_urgent() and not maintenance.start_checkpoint():
+            await self._runtime.call(maintenance.checkpoint)  # writers wait: the log grows faster than it is cut
 
     async def _check(self, at: float) -> bool:
         """Check whether the files are still ours. If not, our writes go nowhere: open it again, and log a warning."""
@@ -527,6 +527,7 @@ class SqliteStore(Store):
                 self._listeners.close()
                 self.listener = ""
             self._db.close()
+            await self._runtime.call(self._maintenance.wait_for_checkpoint)
 
     def abandon(self) -> bool:
         """For a process that ends now: leave the database as a killed process does, but remove our listener.
