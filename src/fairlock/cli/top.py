@@ -14,8 +14,8 @@ from fairlock.errors import LockError
 from . import describe_holders, exit_codes, make_client, output
 from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
 from .parse_arguments import Arguments
-from .terminal_prompt import Prompt
 from .top_poller import Poller, take_snapshot
+from .top_prompt import Prompt
 from .top_view import HEAD, View, arrange, fit, row, summary
 
 if TYPE_CHECKING:

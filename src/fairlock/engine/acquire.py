@@ -29,7 +29,7 @@ from .boot_clock import jitter
 from .events import report_acquired, report_given_up, report_waiting, warn
 from .grant import NEVER, NOWHERE, Grant, LeaseBase
 from .grant_state import HELD, QUEUED
-from .local_queue import POLL_FOR, came_before, give_to_readers, stand_by, wants_a_poll
+from .local_queue import POLL_FOR, came_before, give_to_readers, join_local_queue, wants_a_poll
 from .request import named
 from .session import SOON, Session
 from .withdraw_request import called, lead_again, move_out, stand_aside, step_down
@@ -93,7 +93,7 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
             grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
             session.grants[key or grant.ticket] = grant
             return grant
-        stand_by(grant, hold, session.runtime.event(), session.clock())
+        join_local_queue(grant, hold, session.runtime.event(), session.clock())
         place = len(grant.queue or ()) or 1
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
         report_waiting(session, hold, place, "", "behind others of this client")
@@ -164,7 +164,7 @@ def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float
             give_to_readers(grant, queued, clock)
             session.set_apart(grant)
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
-        session.occupied(grant)
+        session.hand_to_keeper(grant)
     return True
 
 
@@ -264,7 +264,7 @@ def accept_pass(session: Session, hold: LeaseBase) -> None:
     """Handle that another thread or task of this client has passed the lock on to this one, which waited for it."""
     grant = hold._grant
     if grant.renew_at < session.wake_at or grant.cap < session.wake_at or hold._watched:
-        session.occupied(grant)
+        session.hand_to_keeper(grant)
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
         report_acquired(session, hold, hold._detail)
 

@@ -130,7 +130,7 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     grant.give(hold, reply.fence, grant.since)
     grant.state = HELD
     session.grants[ticket] = grant
-    session.occupied(grant)
+    session.hand_to_keeper(grant)
     emit(session, "attached", name, ticket, reply.fence)
     note_request(session, grant, reply.asked)
     return hold

@@ -169,14 +169,14 @@ class Session:
 
     def failed(self, error: StoreError) -> None:
         if not error.refused:
-            self.set_down(str(error))
+            self.note_down(str(error))
 
     async def doubted(self, doubt: OutcomeUnknown, turn: int, began: float, until: float | None) -> None:
         """Pause before it is repeated; StoreError if it was repeated often enough."""
         late = (until is not None and self.clock() >= until) or over()
         if late or (turn >= TRIES and self.clock() >= began + BRIEF):
             if not late:
-                self.set_down(str(doubt))
+                self.note_down(str(doubt))
             raise unanswered(self.backend.where, doubt) from None
         await self.runtime.sleep((0.5 + jitter() / 2) * min(0.005 * 3**turn, 0.25))
 
@@ -186,7 +186,7 @@ class Session:
             self.down = False
             self.report("store_up", detail=f"{self.backend.where} answers again")
 
-    def set_down(self, detail: str) -> None:
+    def note_down(self, detail: str) -> None:
         if not self.down:
             self.down = True
             self.report("store_down", detail=detail)
@@ -201,7 +201,7 @@ class Session:
         """Return the grants that this client holds, whatever changes in the meantime."""
         return [grant for grant in list(self.grants.values()) if grant.state is HELD or grant.state is RELEASING]
 
-    def occupied(self, grant: Grant) -> None:
+    def hand_to_keeper(self, grant: Grant) -> None:
         """Let the keeper renew this grant from now on. It is filed already, and its times are set.
 
         The keeper writes NEVER before it reads the grants, and the time of its next round after that: so one of the two

@@ -771,7 +771,7 @@ def lapsed(record: LockState, now: int) -> bool:
 
 
 def _decisive(record: LockState, reply: Reply, woken: Iterable[Wakeup]) -> list[str]:
-    """Return the listeners that decide this outcome: of the granted, and of those directly ahead of the asker."""
+    """Return the listeners that decide this outcome: of the granted, and of those directly ahead of the sender."""
     listeners = [w.listener for w in woken if w.fence]
     if type(reply) in _RESTS_ON_OTHERS:
         listeners += [e.listener for e in record.holders[:16]]

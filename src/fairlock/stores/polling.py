@@ -2,7 +2,7 @@
 
 The pause begins with a few milliseconds for the first in the queue and is longer for those behind: as long as the queue
 took to move on by as many places. It doubles while nothing changes and begins again when something does. It is never
-shorter than a read takes, so a busy store is not made busier. A row that shows the asker as a holder is better than a
+shorter than a read takes, so a busy store is not made busier. A row that shows the waiter as a holder is better than a
 wake-up that names the grant: it was read after the write that made it, and contains its end. Waiters of one client at
 the same row share what one of them has read.
 """

@@ -94,14 +94,14 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
             if not commands.contended:
                 payload = commands.pack_fast(command)
                 if payload is not None:
-                    entering = type(command) is Acquire
-                    after = self._confirm if entering else b""
-                    script = FAST_ACQUIRE if entering else FAST_RELEASE
+                    acquiring = type(command) is Acquire
+                    after = self._confirm if acquiring else b""
+                    script = FAST_ACQUIRE if acquiring else FAST_RELEASE
                     found = await self._dispatcher.send(RoutedCommand(commands.slot, payload, script, after=after))
                     if found[0] is not None:
                         if after:
                             await self._replicated(found[1], commands, command)
-                        if entering:
+                        if acquiring:
                             return Answer(Granted(int(found[0]), command.lease), at)  # type: ignore[union-attr, arg-type]
                         return Answer(Released(True), at)
                     at = self.runtime.clock()
