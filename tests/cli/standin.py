@@ -9,7 +9,7 @@ The watchdog gets the write end of a pipe as its liveness_fd: descriptor 9, whic
 import os
 import sys
 
-from fairlock.cli import blocked_signals, child_process, watchdog
+from fairlock.cli import child_process, signal_handling, watchdog
 
 TICKET = "standin-" + os.urandom(8).hex()
 
@@ -17,7 +17,7 @@ TICKET = "standin-" + os.urandom(8).hex()
 def main() -> None:
     on_lost, early, kind, seconds, _, *command = sys.argv[1:]
     dog = watchdog.start_watchdog(on_lost)
-    mask = blocked_signals.block()
+    mask = signal_handling.block()
     dog.send("ticket", TICKET, early)
     dog.send("deadline", watchdog.clock() + float(seconds))
     dog.send("liveness_fd", fd=9)

@@ -95,7 +95,7 @@ def test_every_kind_of_event_is_on_the_page() -> None:
 
 
 def test_the_awaited_calls_are_listed() -> None:
-    sentence = SECTIONS["asyncio"].partition("Awaited are:")[2].partition(".")[0]
+    sentence = SECTIONS["asyncio"].partition("These are awaited:")[2].partition(".")[0]
     listed = set(re.findall(r"`(\w+)`", sentence))
     classes = [getattr(aio, name) for name in aio.__all__ if inspect.isclass(getattr(aio, name))]
     real = {name for cls in classes for name, member in two_faces.members(cls).items() if two_faces.awaited(member)}

@@ -135,7 +135,7 @@ def test_a_keeper_that_cannot_start_is_an_error_of_each_task() -> None:
         def refuse(*_: Any) -> None:
             raise OSError("no more")
 
-        session.occupied = refuse  # type: ignore[method-assign]
+        session.hand_to_keeper = refuse  # type: ignore[method-assign]
         asked = loop.create_future()
         accept_grants([(asked, lease, FENCE)], lease._request.lease_us, AT, CLOCK)
         with pytest.raises(OSError, match="no more"):

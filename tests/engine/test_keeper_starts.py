@@ -129,7 +129,7 @@ def test_a_worker_thread_of_a_loop_that_cannot_be_started_is_an_error(monkeypatc
 
 SIGNAL_WAITER = """
 import os, signal, time
-from fairlock.cli import blocked_signals, signals_while_waiting as waiting
+from fairlock.cli import signal_handling, signals_while_waiting as waiting
 start, failed = waiting.start_new_thread, []
 
 def limited(*work):
@@ -139,7 +139,7 @@ def limited(*work):
     return start(*work)
 
 waiting.start_new_thread = limited
-blocked_signals.block()
+signal_handling.block()
 with waiting.SignalWaiter(60, lambda: 60.0, lambda halt: halt()) as door:
     try:
         print("waits", flush=True)

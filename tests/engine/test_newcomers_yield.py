@@ -73,7 +73,7 @@ def told(
     shows: bool = True,
     late: bool = False,
 ) -> tuple[list[float], int]:
-    """For how long the asker paused, and how often it read."""
+    """Return for how long the sender paused, and how often it read."""
     runtime = Clock()
     store = Crowded(runtime, there, refusals)
     store.backs_off, store.shows, store.late = backs_off, shows, late

@@ -41,8 +41,8 @@ class Step:
         self.dead = dead
         self.tombstone = tombstone  # how long a tombstone lasts at least
         self.after, self.reply, self.woken = apply(before, command, now, unreachable, dead)
-        self.asker: str = getattr(command, "ticket", None) or ""
-        self.entering = isinstance(command, Acquire)
+        self.sender: str = getattr(command, "ticket", None) or ""
+        self.acquiring = isinstance(command, Acquire)
         self.was_inside = {e.ticket: e for e in before.holders}
         self.was_in_line = {e.ticket: e for e in before.queue}
         self.holders = {e.ticket: e for e in self.after.holders}
@@ -66,11 +66,11 @@ class Step:
 
     def waited(self) -> bool:
         """Did a living one stand in queue when the step began?"""
-        return any(not self.over(e) or (self.entering and e.ticket == self.asker) for e in self.before.queue)
+        return any(not self.over(e) or (self.acquiring and e.ticket == self.sender) for e in self.before.queue)
 
     def may_be_passed(self, e: Entry) -> bool:
         """Somebody who stands in queue after this step: was it right to let others go first?"""
-        if self.entering and e.ticket == self.asker:
+        if self.acquiring and e.ticket == self.sender:
             return False
         return e.passed == SILENT or (e.ticket in self.unreachable and e.passed != POLLED)
 

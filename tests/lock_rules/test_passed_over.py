@@ -41,7 +41,7 @@ def test_the_unreachable_are_not_admitted_past_a_heavy_one_who_listens(lock: Loc
     assert (lock.holders, lock.queue) == (["b"], ["unreachable", "heavy"])
 
 
-def test_the_asker_is_never_unreachable(lock: LockUnderTest) -> None:
+def test_the_sender_is_never_unreachable(lock: LockUnderTest) -> None:
     lock.enter("a", lease=2 * SECOND)
     lock.enter("b")
     lock.enter("c")

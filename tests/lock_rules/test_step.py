@@ -1,4 +1,4 @@
-"""One step of a lock, sentence by sentence: the clock, the asker, the sweep, grants, wake-ups, tombstones."""
+"""One step of a lock, sentence by sentence: the clock, the sender, the sweep, grants, wake-ups, tombstones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -104,7 +104,7 @@ def test_a_clock_set_back_gives_no_fence_twice(lock: LockUnderTest) -> None:
     assert lock.enter("b").fence == first + 1
 
 
-# -- the asker first
+# -- the sender first
 
 
 def test_a_living_waiter_is_not_swept_by_its_own_late_poll(lock: LockUnderTest) -> None:
@@ -197,7 +197,7 @@ def test_a_tombstone_is_swept_after_its_time(lock: LockUnderTest) -> None:
 # -- admitting
 
 
-def test_the_room_that_a_sweep_makes_belongs_to_the_line_and_not_to_the_asker(lock: LockUnderTest) -> None:
+def test_the_room_that_a_sweep_makes_belongs_to_the_line_and_not_to_the_sender(lock: LockUnderTest) -> None:
     lock.enter("a", lease=2 * SECOND)
     lock.enter("b")
     lock.pass_time(2)
@@ -368,13 +368,13 @@ def test_the_poll_ttl_fits_the_place_that_is_answered_even_if_the_step_put_other
     for i in range(10):
         lock.slot(f"silent {i}", 1, of=20)
     lock.slot("reader", 1, of=20)
-    lock.slot("asker", 20, of=20)
+    lock.slot("sender", 20, of=20)
     lock.leave("writer")
     lock.renew("reader")
     lock.pass_time(CONFIRM_WINDOW / SECOND)
-    reply = lock.slot("asker", 20, of=20)
+    reply = lock.slot("sender", 20, of=20)
     assert reply.ahead == 10
-    assert lock.place("asker").expires - lock.now == poll_ttl(10)
+    assert lock.place("sender").expires - lock.now == poll_ttl(10)
 
 
 def test_retry_in_of_the_head_is_when_the_first_grant_expires(lock: LockUnderTest) -> None:

@@ -40,13 +40,13 @@ class Step:
         self.reply: Any
         self.queue, self.reply, self.hints = rules.step(rack, queue, order, now, dead)
         self.items = rack.items
-        self.asker = order.ticket if isinstance(order, Seek | Quit) else ""
+        self.sender = order.ticket if isinstance(order, Seek | Quit) else ""
         self.command = order.command if isinstance(order, On) else None
         self.living = [w for w in queue.workers if self.lives(w)]
 
     def lives(self, w: Worker) -> bool:
         """Did it stand in the queue when the step began? A clock that went back only shortens, and never to nothing."""
-        return w.ticket == self.asker or (w.expires > self.now and w.ticket not in self.dead)
+        return w.ticket == self.sender or (w.expires > self.now and w.ticket not in self.dead)
 
     def in_time(self, item: ItemState) -> ItemState:
         """As it was, if the clock has not gone back meanwhile."""
@@ -58,7 +58,7 @@ class Step:
         if isinstance(self.order, On) and self.order.key == item.key and item.ticket:
             return bool(getattr(c, "ticket", "") == item.ticket and getattr(c, "fence", -1) == item.fence)
         named = not isinstance(self.order, Seek) or self.order.key in ("", item.key)
-        return bool(item.ticket and item.ticket == self.asker and named)
+        return bool(item.ticket and item.ticket == self.sender and named)
 
     def newly_taken(self) -> list[ItemState]:
         """Return the items whose owner is new, in the order in which they were due."""

@@ -20,7 +20,7 @@ STORES = {"memory", "sqlite", "redis", "sql", "cassandra", "oci_nosql"}
 BASE = {"base", "deadline", "damaged_records", "jitter"}
 ASYNC_BASE = {"async_deadline", "task_futures"}
 
-BOTH = {"rules.checksum", "rules.json_text", "rules.wakeup_message"}  # of locks and of pools
+BOTH = {"rules.checksum", "rules.json_text", "rules.wakeup"}  # of locks and of pools
 RULES = {"rules", "rules.locks", "rules.pools"} | BOTH
 CONTRACT = RULES | {"stores.base", "errors"}
 FACE = CONTRACT | {"engine"}
@@ -32,7 +32,7 @@ LAW: dict[str, set[str]] = {
     "rules": set(),
     "rules.json_text": set(),
     "rules.checksum": {"rules.json_text"},
-    "rules.wakeup_message": set(),
+    "rules.wakeup": set(),
     "rules.locks": BOTH,
     "rules.pools": BOTH,
     "stores": set(),
@@ -47,7 +47,7 @@ LAW: dict[str, set[str]] = {
     "": {"errors", "sync", "aio", "connect", "engine"},  # the two entrances: fairlock itself and fairlock.aio
     "recipes": FACE | {ONE_STORE, "stores.shared", "sync", "aio", "connect", ""},
     "integrations": FACE | {"sync", "aio", "connect", "recipes", ""},
-    "testing": FACE | {"stores.shared", "stores.memory", "sync", "aio", "connect", ""},
+    "testing": FACE | {"stores.shared", "stores.memory", "stores.sql", "sync", "aio", "connect", ""},
     "metrics": FACE,
     "cli": FACE | {"sync", "aio", "connect", "web", "metrics", "integrations", ""},
     "web": FACE | {"sync", "aio", "connect", "metrics", ""},

@@ -68,12 +68,12 @@ MUTANTS = [
     Mutant(
         "readers who come later share the grant of earlier ones",
         local.readers_do_not_starve_a_writer, ACQUIRE,
-        "        stand_by(",
+        "        join_local_queue(",
         "        if grant.state is HELD and request.together:\n"
         "            grant.give(hold, grant.fence, session.clock(), grant.holds)\n"
         "            hold._event = session.runtime.event()\n"
         "            return NOWHERE\n"
-        "        stand_by(",
+        "        join_local_queue(",
         (ACQUIRE, "            session.set_apart(grant)\n", ""),
     ),
     Mutant(

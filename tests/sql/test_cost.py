@@ -59,7 +59,7 @@ def test_a_lock_that_nobody_else_wants_costs_two_statements(name: str, request: 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])
 def test_a_look_is_two_statements_however_many_names_were_used(name: str, request: pytest.FixtureRequest) -> None:
-    """One for the locks, one for the pools. bench/look.py measures the time, with a hundred thousand names."""
+    """One for the locks, one for the pools. bench/snapshots.py measures the time, with a hundred thousand names."""
     count: Callable[[], int] = request.getfixturevalue(f"{name}_count")
     server = request.getfixturevalue(name)
     with fairlock.connect(server.url) as locks:

@@ -295,7 +295,8 @@ def test_the_file_agrees_with_the_schema(client: Client, path: Path) -> None:
 
 
 def test_a_look_at_what_is_busy_reads_the_rows_with_an_owner(client: Client) -> None:
-    """By one statement, however many rows are idle. bench/look.py measures the time, with a hundred thousand rows."""
+    """By one statement, however many rows are idle. bench/snapshots.py measures the time, with a hundred thousand
+    rows."""
     store = client()
     put(store, "first", "1")
     with sqlite3.connect(store.path) as db:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import blocked_signals
+from . import signal_handling
 from .exit_codes import BY_SIGNAL, CANNOT_EXECUTE, NOT_FOUND, Exit
 from .watchdog import KillSchedule, Watchdog, clock
 
@@ -122,21 +122,21 @@ class Supervisor:
 
     def wait(self) -> tuple[int, int]:
         """Return its exit code, or 128+N; and the signal that ended it if that was typed at the terminal, else 0."""
-        forwarded = blocked_signals.to_forward()
-        fetched = forwarded | blocked_signals.STOP | {signal.SIGCHLD, signal.SIGCONT, blocked_signals.WAKE}
+        forwarded = signal_handling.to_forward()
+        fetched = forwarded | signal_handling.STOP | {signal.SIGCHLD, signal.SIGCONT, signal_handling.WAKE}
         self.refresh()
-        while (early := blocked_signals.fetch(forwarded | blocked_signals.STOP, 0))[0]:
+        while (early := signal_handling.fetch(forwarded | signal_handling.STOP, 0))[0]:
             # Typed while the command was being started: perhaps too early for it. A second one does no harm.
             self.typed |= {early[0]} if early[1] else set()
             self.send(early[0])
-            self.stopping = early[0] in blocked_signals.STOP
+            self.stopping = early[0] in signal_handling.STOP
         self.reap()  # it may have ended before SIGCHLD was fetched
         while self.ended is None:
             tick = min(TICK, self.schedule.next() - clock()) if self.watchdog.dead else TICK
-            signum, by_kernel = blocked_signals.fetch(fetched, tick)
+            signum, by_kernel = signal_handling.fetch(fetched, tick)
             if signum == signal.SIGCHLD:
                 self.reap()
-            elif signum in blocked_signals.STOP:
+            elif signum in signal_handling.STOP:
                 self.stopping = True  # this process stops after the command: a pager first restores the terminal
                 if self.own_group or not by_kernel:
                     self.send(signum)
@@ -184,7 +184,7 @@ class Supervisor:
 
     def halt(self) -> None:
         self.stopping = False
-        blocked_signals.halt(self.between_statements)
+        signal_handling.halt(self.between_statements)
         self.send(signal.SIGCONT)
 
     def send(self, signum: int) -> None:

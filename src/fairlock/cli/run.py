@@ -15,12 +15,12 @@ from fairlock.errors import LeaseLost, StoreError
 
 from . import (
     acquire_lock,
-    blocked_signals,
     child_process,
     describe_holders,
     exit_codes,
     make_client,
     output,
+    signal_handling,
     wait_status_line,
 )
 from .parse_arguments import Arguments
@@ -101,7 +101,7 @@ class Run:
 
     def execute(self) -> NoReturn:
         own_group = not child_process.has_terminal()
-        mask = blocked_signals.block()
+        mask = signal_handling.block()
         try:
             with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
                 try:
@@ -208,7 +208,7 @@ class Run:
             self.watchdog.finish(lease.remaining() + STUCK)  # first the descendants, then the lock
         else:
             self.watchdog.send("over")
-        blocked_signals.stop_forwarding()
+        signal_handling.stop_forwarding()
         loss, capped = "", self.locks is not None and make_client.is_capped(self.locks, lease)
         try:
             lease.ensure_held()
@@ -231,7 +231,7 @@ class Run:
     def end(self, code: int, typed: int) -> NoReturn:
         self.close()
         if typed == signal.SIGINT and code == exit_codes.BY_SIGNAL + typed:
-            blocked_signals.end_by(typed)
+            signal_handling.end_by(typed)
         self.watchdog.dismiss()
         os._exit(code)  # everything is closed; the end of the interpreter would cost another 5 ms
 
@@ -266,7 +266,7 @@ class Run:
         """Called by the client, perhaps by its keeper thread. The main thread must check the lease again."""
         self.asked |= event.kind == "asked"
         if self.running and event.kind in ("renewed", "lost", "evicted", "asked"):
-            signal.pthread_kill(self.main, blocked_signals.WAKE)
+            signal.pthread_kill(self.main, signal_handling.WAKE)
         if event.kind == "waiting":
             self.in_queue, self.ticket = True, event.ticket
         # A store that is unreachable from the start ends the run with its own sentence.

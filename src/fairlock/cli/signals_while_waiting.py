@@ -1,6 +1,6 @@
 """Fetches the signals while the main thread waits for the lock, and prints the waiting line (wait_status_line.py).
 
-Signals stay blocked in every thread (see blocked_signals.py), so a thread has to fetch them while the main thread
+Signals stay blocked in every thread (see signal_handling.py), so a thread has to fetch them while the main thread
 waits. At the first signal this thread wakes the main thread, which raises `Called` out of the wait, so that the
 client leaves the queue. A second signal ends the process at once, in case the store does not reply.
 
@@ -14,7 +14,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable
 from typing import Self
 
-from . import blocked_signals
+from . import signal_handling
 from .exit_codes import BY_SIGNAL
 
 MOMENT = 0.1
@@ -41,22 +41,22 @@ class SignalWaiter:
         self.gone = allocate_lock()
 
     def __enter__(self) -> Self:
-        signal.signal(blocked_signals.WAKE, lambda *_: self.on_wake())
+        signal.signal(signal_handling.WAKE, lambda *_: self.on_wake())
         self.alarm = signal.signal(signal.SIGALRM, lambda *_: self.start())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {blocked_signals.WAKE, signal.SIGALRM})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal_handling.WAKE, signal.SIGALRM})
         signal.setitimer(signal.ITIMER_REAL, MOMENT)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.waiting = False
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {blocked_signals.WAKE})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal_handling.WAKE})
         signal.signal(signal.SIGALRM, self.alarm)
         if self.thread:
-            signal.pthread_kill(self.thread, blocked_signals.WAKE)
+            signal.pthread_kill(self.thread, signal_handling.WAKE)
             self.gone.acquire()
         if not self.signum:
-            self.signum, self.typed = blocked_signals.fetch(blocked_signals.to_forward(), 0)
+            self.signum, self.typed = signal_handling.fetch(signal_handling.to_forward(), 0)
 
     def on_wake(self) -> None:
         if self.waiting and self.signum:
@@ -66,34 +66,34 @@ class SignalWaiter:
     def start(self) -> None:
         """Start the thread. Called in the main thread, by the alarm."""
         if self.waiting and not self.thread:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {blocked_signals.WAKE})  # the thread inherits all of them blocked
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal_handling.WAKE})  # the thread inherits all of them blocked
             self.gone.acquire()
             try:
                 self.thread = start_new_thread(self.work, ())
             except RuntimeError:  # there are too many threads, perhaps only for a moment
                 self.gone.release()
                 signal.setitimer(signal.ITIMER_REAL, MOMENT)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {blocked_signals.WAKE})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal_handling.WAKE})
 
     def work(self) -> None:
         try:
-            self.fetch_signals(blocked_signals.to_forward())
+            self.fetch_signals(signal_handling.to_forward())
         finally:
             self.gone.release()
 
     def fetch_signals(self, ending: set[signal.Signals]) -> None:
         left = self.after - MOMENT
         while True:
-            signum, by_kernel = blocked_signals.fetch(ending | blocked_signals.STOP | {blocked_signals.WAKE}, left)
-            if signum == blocked_signals.WAKE:
+            signum, by_kernel = signal_handling.fetch(ending | signal_handling.STOP | {signal_handling.WAKE}, left)
+            if signum == signal_handling.WAKE:
                 return
-            if signum in blocked_signals.STOP:
-                blocked_signals.halt(self.between_statements)
+            if signum in signal_handling.STOP:
+                signal_handling.halt(self.between_statements)
             elif signum and self.signum:
                 os._exit(BY_SIGNAL + signum)
             elif signum:
                 self.signum, self.typed = signum, by_kernel
-                signal.pthread_kill(self.main, blocked_signals.WAKE)
+                signal.pthread_kill(self.main, signal_handling.WAKE)
             else:
                 try:
                     left = self.remark()

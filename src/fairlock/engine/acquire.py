@@ -29,7 +29,7 @@ from .boot_clock import jitter
 from .events import report_acquired, report_given_up, report_waiting, warn
 from .grant import NEVER, NOWHERE, Grant, LeaseBase
 from .grant_state import HELD, QUEUED
-from .local_queue import POLL_FOR, came_before, give_to_readers, stand_by, wants_a_poll
+from .local_queue import POLL_FOR, came_before, give_to_readers, join_local_queue, wants_a_poll
 from .request import named
 from .session import SOON, Session
 from .withdraw_request import called, lead_again, move_out, stand_aside, step_down
@@ -93,7 +93,7 @@ def _join(session: Session, hold: LeaseBase, trying: bool) -> Grant:
             grant = hold._grant = Grant(request, session.ticket(hold._who), hold)
             session.grants[key or grant.ticket] = grant
             return grant
-        stand_by(grant, hold, session.runtime.event(), session.clock())
+        join_local_queue(grant, hold, session.runtime.event(), session.clock())
         place = len(grant.queue or ()) or 1
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
         report_waiting(session, hold, place, "", "behind others of this client")
@@ -131,8 +131,9 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
 
 
 def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float, doubt: bool = False) -> bool:
-    """The part of `finish_acquire` for a reply that grants it: with this fence, for `left` microseconds, to a request
-    sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the caller."""
+    """Do the part of `finish_acquire` for a reply that grants it: with this fence, for `left` microseconds, to a
+    request sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the
+    caller."""
     grant, request, session = hold._grant, hold._request, hold._session
     backend = session.backend
     session.last_reply = at
@@ -164,7 +165,7 @@ def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float
             give_to_readers(grant, queued, clock)
             session.set_apart(grant)
     if grant.renew_at < session.wake_at or hold._watched or grant.cap < session.wake_at:
-        session.occupied(grant)
+        session.hand_to_keeper(grant)
     return True
 
 
@@ -264,7 +265,7 @@ def accept_pass(session: Session, hold: LeaseBase) -> None:
     """Handle that another thread or task of this client has passed the lock on to this one, which waited for it."""
     grant = hold._grant
     if grant.renew_at < session.wake_at or grant.cap < session.wake_at or hold._watched:
-        session.occupied(grant)
+        session.hand_to_keeper(grant)
     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
         report_acquired(session, hold, hold._detail)
 
@@ -286,7 +287,7 @@ def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: 
         else:
             hold._place = hold._place or ahead + 1
     elif number != before[1] and ahead > before[0]:
-        detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
+        detail = f"silent for too long: {before[0]} were ahead before, {ahead} now"
         session.report("place_lost", grant.name, grant.ticket, detail=detail)
     nap: float = min(due, sleep_span(ahead)) / 1e6
     if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide

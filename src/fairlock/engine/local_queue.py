@@ -21,7 +21,7 @@ PASSING = 0.1
 POLL_FOR = 1.0  # seconds after which a leader polls for a reader that came after its last poll
 
 
-def stand_by(grant: Grant, hold: LeaseBase, event: Event, clock: float) -> None:
+def join_local_queue(grant: Grant, hold: LeaseBase, event: Event, clock: float) -> None:
     """Add this hold to the local queue of the grant."""
     hold._event = event
     hold._began = clock

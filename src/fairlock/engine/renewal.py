@@ -222,7 +222,7 @@ async def _tidy(session: Session) -> None:
     try:
         await session.backend.tidy()
     except (StoreError, ConfigError) as error:
-        session.set_down(str(error))
+        session.note_down(str(error))
 
 
 async def watch(session: Session) -> None:

@@ -164,19 +164,19 @@ class Session:
         return self.pools() if request.pool else self.backend
 
     async def call_pool(self, pool: str, order: Order, until: float | None = None) -> PoolAnswer:
-        """Like `call`, for a step of a pool."""
+        """Send a step of a pool, as `call` sends one of a lock."""
         return cast("PoolAnswer", await self.call(pool, order, until, self.pools()))
 
     def failed(self, error: StoreError) -> None:
         if not error.refused:
-            self.set_down(str(error))
+            self.note_down(str(error))
 
     async def doubted(self, doubt: OutcomeUnknown, turn: int, began: float, until: float | None) -> None:
         """Pause before it is repeated; StoreError if it was repeated often enough."""
         late = (until is not None and self.clock() >= until) or over()
         if late or (turn >= TRIES and self.clock() >= began + BRIEF):
             if not late:
-                self.set_down(str(doubt))
+                self.note_down(str(doubt))
             raise unanswered(self.backend.where, doubt) from None
         await self.runtime.sleep((0.5 + jitter() / 2) * min(0.005 * 3**turn, 0.25))
 
@@ -184,9 +184,9 @@ class Session:
         self.last_reply = at
         if self.down:
             self.down = False
-            self.report("store_up", detail=f"{self.backend.where} answers again")
+            self.report("store_up", detail=f"{self.backend.where} replies again")
 
-    def set_down(self, detail: str) -> None:
+    def note_down(self, detail: str) -> None:
         if not self.down:
             self.down = True
             self.report("store_down", detail=detail)
@@ -201,7 +201,7 @@ class Session:
         """Return the grants that this client holds, whatever changes in the meantime."""
         return [grant for grant in list(self.grants.values()) if grant.state is HELD or grant.state is RELEASING]
 
-    def occupied(self, grant: Grant) -> None:
+    def hand_to_keeper(self, grant: Grant) -> None:
         """Let the keeper renew this grant from now on. It is filed already, and its times are set.
 
         The keeper writes NEVER before it reads the grants, and the time of its next round after that: so one of the two
@@ -340,7 +340,7 @@ class Session:
             return "max_hold", "it was held longer than max_hold allows"
         if self.down:
             silent = clock - self.last_reply
-            return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
+            return "unreachable", f"the store has not replied for {silent:.0f} s. Someone else may hold it now"
         return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
 
     # -- pending releases
@@ -357,7 +357,7 @@ class Session:
         self.schedule_release(PendingRelease(grant.name, grant.ticket, command, due, until, grant.request.pool))
 
     def schedule_release(self, pending: PendingRelease) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         self.pending_releases[pending.ticket] = pending
         try:
             self.ring(pending.due)

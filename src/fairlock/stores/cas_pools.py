@@ -77,7 +77,7 @@ SERVED = 16  # the first in the queue serves this many of those behind it in one
 
 
 def make_pools(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
-    """The pools of this store; None if it keeps none."""
+    """Return the pools of this store; None if it keeps none."""
     item_store = store.items
     return CasPools(store, item_store, runtime, prefix) if item_store is not None else None
 
@@ -151,7 +151,7 @@ class CasPools(Pools):
         return await fill_gaps(self.call, calls, outcomes)
 
     async def _sealed(self, missed: Sequence[tuple[int, ItemWrite]]) -> list[tuple[int, str]]:
-        """Of the items that were not written, those that have not changed: a transaction has locked them."""
+        """Return those of the items not written that have not changed: a transaction has locked them."""
         seen = await self.item_store.get_many([(write.pool, write.item.key) for _, write in missed])
         both = [(number, write, now) for (number, write), now in zip(missed, seen, strict=True)]
         return [
@@ -316,10 +316,10 @@ class CasPools(Pools):
             name = pool.removeprefix(self.prefix)
             raise damaged(name, self.store.where, bad, f"The queue of the pool {name!r}") from None
 
-    def _settled(self, queue: WorkerQueue, now: int, asker: str) -> WorkerQueue:
+    def _settled(self, queue: WorkerQueue, now: int, sender: str) -> WorkerQueue:
         """Return it without the silent workers, and without those at its head whose process has ended."""
-        queue = queues.settle(queue, now, asker)
-        while queue.workers and queue.workers[0].ticket != asker and self._is_dead(queue.workers[0].listener):
+        queue = queues.settle(queue, now, sender)
+        while queue.workers and queue.workers[0].ticket != sender and self._is_dead(queue.workers[0].listener):
             queue = queue._replace(workers=queue.workers[1:])
         return queue
 
@@ -332,19 +332,19 @@ class CasPools(Pools):
         return isinstance(await self.store.write(row, seen.version, seen.now, ()), Written)
 
     async def _leave_queue(
-        self, pool: str, tickets: Collection[str], asker: str, served: Sequence[Wakeup] = ()
+        self, pool: str, tickets: Collection[str], sender: str, served: Sequence[Wakeup] = ()
     ) -> None:
         """Take these out of the queue; wake the workers that were given an item, and the one that is first now."""
         settle = False
         for turn in range(CONFLICTS):
             before, seen = await self._line(pool, settle)
-            settled = self._settled(before, seen.now, asker)
+            settled = self._settled(before, seen.now, sender)
             after = queues.without(settled, tickets)
             if (after.workers, after.watchers) == (before.workers, before.watchers):
                 break
             try:
                 if await self._write_queue(pool, after, seen):
-                    hints = [h for h in queues.wakeups(before, after, after, asker=asker) if h not in served]
+                    hints = [h for h in queues.wakeups(before, after, after, sender=sender) if h not in served]
                     await send_wakeups(self.store, [*served, *hints])
                     return
             except OutcomeUnknown:
@@ -393,7 +393,7 @@ class CasPools(Pools):
             stood = queues.stand(queue, seek, seen.now)
             try:
                 if await self._write_queue(pool, stood, seen):
-                    await send_wakeups(self.store, queues.wakeups(before, stood, stood, asker=seek.ticket))
+                    await send_wakeups(self.store, queues.wakeups(before, stood, stood, sender=seek.ticket))
                     if stands or not queues.is_first(stood, seek.ticket):
                         return await self._wait(pool, stood, seek, seen)
                     joined = True  # and now look again: an item may have been added before any client could see it wait
@@ -424,18 +424,18 @@ class CasPools(Pools):
             span = await self.item_store.coming(pool, span) or span
         return PoolAnswer(Queued(ahead, queue.workers[ahead].place, span), seen.at)
 
-    async def _serve_others(self, pool: str, queue: WorkerQueue, asker: str, stood: bool) -> None:
-        """The asker has an item. Give those behind it what else is due; then they and the asker leave the queue."""
+    async def _serve_others(self, pool: str, queue: WorkerQueue, sender: str, stood: bool) -> None:
+        """The sender has an item. Give those behind it what else is due; then they and the sender leave the queue."""
         served: list[Wakeup] = []
         for w in queue.workers[:SERVED]:
-            if w.ticket == asker or self._is_dead(w.listener):
+            if w.ticket == sender or self._is_dead(w.listener):
                 continue
             if await self._take_due(pool, Take(w.ticket, w.lease, w.owner, w.note, CONFIRM_WINDOW)) is None:
                 break
             served.append(Wakeup(w.listener, w.ticket))
         if stood or served:
             await self._leave_queue(
-                pool, {asker, *(h.ticket for h in served)}, asker, [h for h in served if h.listener]
+                pool, {sender, *(h.ticket for h in served)}, sender, [h for h in served if h.listener]
             )
 
     async def _seek_named(self, pool: str, seek: Seek) -> PoolAnswer:

@@ -15,7 +15,7 @@ LAWS: tuple[Law, ...] = (
     holders.a_living_grant_stays,
     holders.only_its_holder_lengthens_a_grant,
     holders.a_grant_is_what_was_asked_for,
-    holders.the_asker_is_confirmed_and_others_have_the_window,
+    holders.the_sender_is_confirmed_and_others_have_the_window,
     holders.fences_rise,
     queue.the_living_keep_their_place,
     queue.nobody_passes,

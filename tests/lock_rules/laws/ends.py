@@ -22,7 +22,7 @@ def an_expired_grant_is_renewed_only_if_nobody_waits(s: Step) -> None:
     for old in s.before.holders:
         new = s.holders.get(old.ticket)
         if s.over(old) and new and new.fence == old.fence:
-            assert old.ticket == s.asker and not isinstance(s.command, Release), f"{old.ticket} sits on without a word"
+            assert old.ticket == s.sender and not isinstance(s.command, Release), f"{old.ticket} sits on without a word"
             assert not s.waited(), f"{old.ticket} sits on although somebody waits"
             assert old.ticket not in s.tombstones_before, f"{old.ticket} was evicted"
             assert not s.is_dead(old)
@@ -41,16 +41,16 @@ def tickets_with_a_tombstone_stay_away(s: Step) -> None:
         assert ticket in s.tombstones, f"the tombstone of {ticket} was lost"
         assert s.tombstones[ticket].until == min(tombstone.until, s.now + tombstone.span)
         assert s.tombstones[ticket].why == tombstone.why
-    if s.has_tombstone(s.asker) or (s.asker in s.dead and isinstance(s.command, Acquire) and s.command.listener):
+    if s.has_tombstone(s.sender) or (s.sender in s.dead and isinstance(s.command, Acquire) and s.command.listener):
         assert isinstance(s.reply, Revoked | NotHolder | Released | Done), "not told"
         assert s.reply != Released(True)
 
 
 def a_requested_tombstone_is_made(s: Step) -> None:
-    honoured = not (isinstance(s.command, Release) and s.asker in s.holders)
+    honoured = not (isinstance(s.command, Release) and s.sender in s.holders)
     if (isinstance(s.command, Release) and s.command.leave_tombstone and honoured) or isinstance(s.command, Evict):
         all_inside = s.reply.tickets if isinstance(s.reply, Done) else ()
-        for ticket in [s.asker] if s.asker else all_inside:
+        for ticket in [s.sender] if s.sender else all_inside:
             assert ticket in s.tombstones, f"{ticket} has no tombstone"
             if not s.has_tombstone(ticket):
                 old = s.was_inside.get(ticket) or s.was_in_line.get(ticket)

@@ -26,7 +26,7 @@ def a_living_grant_stays(s: Step) -> None:
         new = s.holders.get(old.ticket)
         assert new is not None, f"{old.ticket} was thrown out"
         assert new.fence == old.fence, f"the fence of {old.ticket} changed"
-        if not (isinstance(s.command, Detach) and s.asker == old.ticket):
+        if not (isinstance(s.command, Detach) and s.sender == old.ticket):
             least = old.expires
             if s.now < s.before.seen:
                 least = min(least, s.now + (old.lease if old.confirmed else min(old.lease, CONFIRM_WINDOW)))
@@ -36,7 +36,7 @@ def a_living_grant_stays(s: Step) -> None:
 def only_its_holder_lengthens_a_grant(s: Step) -> None:
     for old in s.before.holders:
         new = s.holders.get(old.ticket)
-        if new and new.fence == old.fence and old.ticket != s.asker:
+        if new and new.fence == old.fence and old.ticket != s.sender:
             assert new.expires <= old.expires, f"{old.ticket} lasts longer without a word of it"
             assert new.confirmed == old.confirmed, f"{old.ticket} became confirmed without a word of it"
 
@@ -47,15 +47,15 @@ def a_grant_is_what_was_asked_for(s: Step) -> None:
         new = s.holders.get(old.ticket) or s.in_queue.get(old.ticket)
         if new is None or new.place > s.before.places or (new.place == 0 and new.fence > s.before.fence):
             continue  # not there any more, or granted again
-        kept = isinstance(s.command, Detach) and s.asker == old.ticket
+        kept = isinstance(s.command, Detach) and s.sender == old.ticket
         if not kept:
             lease = old.lease
-            if isinstance(s.command, Renew) and s.asker == old.ticket and isinstance(s.reply, Granted):
+            if isinstance(s.command, Renew) and s.sender == old.ticket and isinstance(s.reply, Granted):
                 lease = max(old.lease, s.command.lease or 0)
             assert (new.lease, new.listener) == (lease, old.listener), f"lease or listener of {old.ticket} changed"
         owner = "" if kept and isinstance(s.reply, Granted) and s.command.closed else old.owner  # type: ignore[union-attr]
         assert (new.block, new.owner, new.note) == (old.block, owner, old.note)
-        lighter = isinstance(s.command, Renew) and s.asker == old.ticket and s.command.weight is not None
+        lighter = isinstance(s.command, Renew) and s.sender == old.ticket and s.command.weight is not None
         assert new.weight == old.weight or lighter, f"the weight of {old.ticket} changed"
     c = s.command
     if isinstance(c, Acquire) and c.ticket not in s.was_inside and c.ticket not in s.was_in_line:
@@ -66,17 +66,17 @@ def a_grant_is_what_was_asked_for(s: Step) -> None:
             assert (new.weight, new.lease, new.block, new.listener, new.owner, new.note) == asked
 
 
-def the_asker_is_confirmed_and_others_have_the_window(s: Step) -> None:
+def the_sender_is_confirmed_and_others_have_the_window(s: Step) -> None:
     if isinstance(s.reply, Granted):
-        grant = s.holders.get(s.asker)
+        grant = s.holders.get(s.sender)
         assert grant is not None, "granted, but not a holder"
         assert grant.confirmed
         assert grant.fence == s.reply.fence
-        assert s.reply.left == grant.lease == grant.expires - s.now, "the asker has not got its whole lease"
-        assert not s.has_tombstone(s.asker)
+        assert s.reply.left == grant.lease == grant.expires - s.now, "the sender has not got its whole lease"
+        assert not s.has_tombstone(s.sender)
     for e in s.admitted:
         assert e.since == s.now
-        if not (e.ticket == s.asker and isinstance(s.reply, Granted)):
+        if not (e.ticket == s.sender and isinstance(s.reply, Granted)):
             assert not e.confirmed, f"{e.ticket} is confirmed without a word of it"
             assert e.expires == s.now + min(e.lease, CONFIRM_WINDOW), (
                 f"{e.ticket} is unconfirmed for another time than the window"

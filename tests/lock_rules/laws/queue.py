@@ -9,7 +9,7 @@ from tests.lock_rules.step import Step
 def the_living_keep_their_place(s: Step) -> None:
     """Nobody who lives is dropped from the queue, and nobody's turn changes."""
     for old in s.before.queue:
-        polled = s.entering and old.ticket == s.asker
+        polled = s.acquiring and old.ticket == s.sender
         if s.is_dead(old) or (s.over(old) and not polled) or s.removed(old.ticket):
             continue
         if old.ticket in s.holders:
@@ -28,7 +28,7 @@ def nobody_passes(s: Step) -> None:
     """A client that is granted never passes one that came earlier, is reachable, and is not silent."""
     order = [e.ticket for e in (*s.put_back(), *s.before.queue)]
     for x in s.admitted:
-        newcomer = x.ticket == s.asker and s.entering and x.ticket not in order
+        newcomer = x.ticket == s.sender and s.acquiring and x.ticket not in order
         if newcomer and not s.command.fair:  # type: ignore[union-attr]
             continue
         ahead = order if newcomer else order[: order.index(x.ticket)] if x.ticket in order else []
@@ -41,10 +41,10 @@ def nobody_passes(s: Step) -> None:
 def the_unreachable_go_first_only_when_all_are_unreachable(s: Step) -> None:
     for x in s.admitted:
         old = s.was_in_line.get(x.ticket)
-        polled = s.entering and x.ticket == s.asker
+        polled = s.acquiring and x.ticket == s.sender
         if old and not polled and x.ticket in s.unreachable and old.passed != POLLED:
             for y in s.after.queue:
-                newcomer = y.ticket == s.asker and y.place > s.before.places
+                newcomer = y.ticket == s.sender and y.place > s.before.places
                 assert newcomer or s.may_be_passed(y), (
                     f"{x.ticket} is unreachable and was let in although {y.ticket} listens"
                 )
@@ -56,9 +56,9 @@ def the_silent_wait_until_they_poll(s: Step) -> None:
     for x in s.admitted:
         old = s.was_in_line.get(x.ticket)
         if old and old.passed == SILENT:
-            assert s.entering and s.asker == x.ticket, f"{x.ticket} was let in before it was heard"
+            assert s.acquiring and s.sender == x.ticket, f"{x.ticket} was let in before it was heard"
     for y in s.after.queue:
-        if s.entering and y.ticket == s.asker:
+        if s.acquiring and y.ticket == s.sender:
             assert y.passed != SILENT, f"{y.ticket} has polled and is still taken for silent"
             old = s.was_in_line.get(y.ticket)
             if old and y.place == old.place and old.passed:
@@ -90,18 +90,18 @@ def a_lost_turn_is_not_a_lost_place(s: Step) -> None:
         if s.removed(old.ticket) or (isinstance(s.command, Resize) and old.weight > s.after.capacity):
             continue
         if old.ticket in s.holders:
-            assert old.ticket == s.asker, f"{old.ticket} sits on although its window is over"
+            assert old.ticket == s.sender, f"{old.ticket} sits on although its window is over"
             continue
         assert old.ticket in s.in_queue, f"{old.ticket} lost its place with its turn"
         assert s.in_queue[old.ticket].place > s.before.places, "an old number: old pushes would count"
-        if not (s.entering and old.ticket == s.asker):
+        if not (s.acquiring and old.ticket == s.sender):
             assert s.in_queue[old.ticket].passed == SILENT, f"{old.ticket} had its turn and is not passed over"
             until = min(old.since, s.now) + old.poll_ttl
             assert s.in_queue[old.ticket].expires == until, f"the poll_ttl of {old.ticket} changed with its turn"
         back.append(old.ticket)
     assert [e.ticket for e in s.after.queue[: len(back)]] == back, "not at the head of the queue"
     for new in s.after.queue[len(back) :]:
-        assert new.place <= s.before.places or new.ticket == s.asker, f"{new.ticket} should not have come back"
+        assert new.place <= s.before.places or new.ticket == s.sender, f"{new.ticket} should not have come back"
 
 
 def the_poll_ttl_goes_along_into_the_window(s: Step) -> None:
@@ -116,7 +116,7 @@ def the_poll_ttl_fits_the_answer(s: Step) -> None:
     """Three times as long as the client may sleep, who knows nothing but `ahead`."""
     if isinstance(s.reply, Queued):
         e = s.after.queue[s.reply.ahead]
-        assert e.ticket == s.asker
+        assert e.ticket == s.sender
         assert e.place == s.reply.place
         unconfirmed = tuple(x for x in s.after.holders if not x.confirmed)
         ahead = s.after.queue[:1] + unconfirmed if s.reply.ahead else s.after.holders

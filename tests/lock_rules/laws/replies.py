@@ -85,7 +85,7 @@ def capacity_changes_only_by_resize_or_when_idle(s: Step) -> None:
     assert s.after.fixed == s.before.fixed
     if s.after.capacity != s.before.capacity:
         assert not s.before.fixed and isinstance(s.command, Acquire)
-        others = [e for e in (*s.after.holders, *s.after.queue) if e.ticket != s.asker]
+        others = [e for e in (*s.after.holders, *s.after.queue) if e.ticket != s.sender]
         assert not others, "the capacity changed while somebody was there"
 
 
@@ -94,7 +94,7 @@ def exactly_the_newly_admitted_are_woken(s: Step) -> None:
     wakes = [
         Wakeup(e.listener, e.ticket, e.place, e.fence)
         for e in s.admitted
-        if not (e.ticket == s.asker and isinstance(s.reply, Granted)) and not (evicted and e.ticket in s.tombstones)
+        if not (e.ticket == s.sender and isinstance(s.reply, Granted)) and not (evicted and e.ticket in s.tombstones)
     ]
     if isinstance(s.reply, Done):
         known = {e.ticket: e.listener for e in (*s.before.holders, *s.before.queue)}
@@ -107,9 +107,9 @@ def exactly_the_newly_admitted_are_woken(s: Step) -> None:
 def _must_look_again(s: Step) -> bool:
     """Return True if the head of the queue must learn when a hold without a process, which wakes nobody, ends."""
     head = s.after.queue[0]
-    if not head.listener or (s.entering and head.ticket == s.asker):
+    if not head.listener or (s.acquiring and head.ticket == s.sender):
         return False
-    old, new = s.was_inside.get(s.asker), s.holders.get(s.asker)
+    old, new = s.was_inside.get(s.sender), s.holders.get(s.sender)
     if isinstance(s.command, Detach) and isinstance(s.reply, Granted) and new:
         if old is None or old.fence != new.fence or old.listener:
             return True
@@ -135,7 +135,7 @@ def the_evicted_and_the_dropped_are_woken(s: Step) -> None:
 
 def a_holder_that_is_asked_is_told_so_in_every_grant(s: Step) -> None:
     if isinstance(s.reply, Granted):
-        assert s.reply.asked == s.asked.get(s.asker), "told another request than the one in the state"
+        assert s.reply.asked == s.asked.get(s.sender), "told another request than the one in the state"
     if isinstance(s.command, Ask):
         assert s.command.ticket not in s.asked or s.command.ticket in [w.ticket for w in s.woken], (
             "asked, and not woken"

@@ -32,7 +32,7 @@ def everybody_is_in_one_place(s: Step) -> None:
     assert len(places) == len(set(places)), "a place number was given twice"
     assert s.before.places <= s.after.places >= max(places, default=0)
     assert all(e.place for e in s.after.queue)
-    here = {e.ticket for e in (*s.before.holders, *s.before.queue)} | {s.asker}
+    here = {e.ticket for e in (*s.before.holders, *s.before.queue)} | {s.sender}
     assert set(tickets) <= here, "somebody came from nowhere"
 
 

@@ -8,7 +8,7 @@ MUTANTS = [
       "        if why:\n"
       "            return Revoked(why)\n",
       "",
-      law("the_asker_is_confirmed_and_others_have_the_window", "tombstones")),
+      law("the_sender_is_confirmed_and_others_have_the_window", "tombstones")),
     M("a poll brings another lease",
       "self.holders[i] = e._replace(confirmed=True, expires=self.now + e.lease)\n"
       "                return None",
@@ -19,7 +19,7 @@ MUTANTS = [
       "self.holders[i] = e._replace(confirmed=True, expires=self.now + e.lease)\n"
       "                return None",
       "return None",
-      law("the_asker_is_confirmed_and_others_have_the_window", "a lock and renewals")),
+      law("the_sender_is_confirmed_and_others_have_the_window", "a lock and renewals")),
     M("another capacity is taken over while somebody is there",
       "if wanted != self.capacity and (self.holders or self.queue):", "if False:",
       law("capacity_changes_only_by_resize_or_when_idle", "another size")),
@@ -80,7 +80,7 @@ MUTANTS = [
       "                    return Granted",
       "self.holders[i] = e._replace(expires=self.now + e.lease)\n"
       "                    return Granted",
-      law("the_asker_is_confirmed_and_others_have_the_window", "a lock and renewals")),
+      law("the_sender_is_confirmed_and_others_have_the_window", "a lock and renewals")),
     M("one evicted may renew",
       "        why = self._tombstone_for(c.ticket)\n"
       "        if why is None:\n"
@@ -88,7 +88,7 @@ MUTANTS = [
       "        why = None\n"
       "        if why is None:\n"
       "            for i",
-      law("the_asker_is_confirmed_and_others_have_the_window", "evictions")),
+      law("the_sender_is_confirmed_and_others_have_the_window", "evictions")),
     M("a kept grant keeps its listener",
       "e._replace(lease=c.lease, listener=\"\", owner", "e._replace(lease=c.lease, owner",
       law("a_renewal_never_creates", "kept grants")),

@@ -1,4 +1,4 @@
-"""Mistakes in how a step begins: the clock, the asker, the sweep, the dead."""
+"""Mistakes in how a step begins: the clock, the sender, the sweep, the dead."""
 
 from tests.lock_rules.mutants.mutant import M, example, law
 
@@ -24,15 +24,15 @@ MUTANTS = [
       "self.capacity, self.fixed, self.fence, self.places, self.now,",
       "self.capacity, self.fixed, self.fence, self.places, max(self.now, self.before.seen),",
       law("nothing_lasts_longer_than_its_span", "a clock that goes back over tombstones")),
-    # the asker
+    # the sender
     M("poll_ttl is refreshed after the sweep",
-      "    step.refresh_the_asker()\n"
+      "    step.refresh_the_sender()\n"
       "    step.sweep()\n",
       "    step.sweep()\n"
-      "    step.refresh_the_asker()\n",
+      "    step.refresh_the_sender()\n",
       law("the_living_keep_their_place", "a lock and renewals")),
     M("a poll refreshes no poll_ttl",
-      "        if self.entering:\n"
+      "        if self.acquiring:\n"
       "            for i, e in enumerate(self.queue):",
       "        if False:\n"
       "            for i, e in enumerate(self.queue):",
@@ -99,12 +99,12 @@ MUTANTS = [
     M("one without a process can be dead",
       "return e.ticket in self.dead and e.listener != \"\"", "return e.ticket in self.dead",
       law("the_same_command_again_changes_nothing", "one without a process")),
-    M("a dead asker is admitted",
+    M("a dead sender is admitted",
       "        if c.listener and c.ticket in self.dead:\n"
       "            return Revoked(DEAD)\n",
       "",
       law("the_expired_and_the_dead_are_gone", "one without a process")),
-    M("a dead asker without a process is gone",
+    M("a dead sender without a process is gone",
       "        if c.listener and c.ticket in self.dead:\n"
       "            return Revoked(DEAD)\n",
       "        if c.ticket in self.dead:\n"

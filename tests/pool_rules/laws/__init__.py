@@ -24,7 +24,7 @@ LAWS: tuple[Law, ...] = (
     queue.what_was_due_first_goes_first,
     queue.the_living_keep_their_place,
     queue.the_silent_and_the_dead_are_gone,
-    queue.the_asker_has_its_lease_and_the_others_the_window,
+    queue.the_sender_has_its_lease_and_the_others_the_window,
     queue.the_poll_ttl_fits_the_place,
     queue.everybody_is_in_one_place,
     queue.exactly_the_concerned_are_woken,

@@ -22,13 +22,13 @@ def first_come_first_served(s: Step) -> None:
     named = isinstance(s.order, Seek) and s.order.key
     still = [w.ticket for w in s.queue.workers]
     served = [t for t in stood if t in got]
-    quitting = s.asker if isinstance(s.order, Quit) else ""
+    quitting = s.sender if isinstance(s.order, Quit) else ""
     rest = [t for t in stood if t != quitting]
     assert served == rest[: len(served)], f"{served} were served out of {rest}"
-    if isinstance(s.order, Seek) and not named and s.asker in got and s.asker not in stood:
-        assert served == stood, f"{s.asker} has just come and went before {stood}"
+    if isinstance(s.order, Seek) and not named and s.sender in got and s.sender not in stood:
+        assert served == stood, f"{s.sender} has just come and went before {stood}"
         assert not still
-    strangers = got - set(stood) - {s.asker}
+    strangers = got - set(stood) - {s.sender}
     assert not strangers, f"{strangers} did not ask"
 
 
@@ -36,9 +36,9 @@ def what_was_due_first_goes_first(s: Step) -> None:
     if isinstance(s.order, Put | On) or (isinstance(s.order, Seek) and s.order.key) or isinstance(s.order, Quit):
         return
     took = [i.key for i in s.newly_taken()]
-    due = [i.key for i in due_before(s) if i.ticket != s.asker]  # its own is no longer anybody's
+    due = [i.key for i in due_before(s) if i.ticket != s.sender]  # its own is no longer anybody's
     assert took == due[: len(took)], f"{took} were taken, {due} were due"
-    by_place = {t: n for n, t in enumerate(dict.fromkeys([*(w.ticket for w in s.living), s.asker]))}
+    by_place = {t: n for n, t in enumerate(dict.fromkeys([*(w.ticket for w in s.living), s.sender]))}
     places = [by_place[s.items[k].ticket] for k in took]
     assert places == sorted(places), "who came first did not get what was due first"
 
@@ -47,7 +47,7 @@ def the_living_keep_their_place(s: Step) -> None:
     got = {i.ticket for i in s.items.values() if i.ticket}
     left = [w.ticket for w in s.living if w.ticket not in got]
     if isinstance(s.order, Quit):
-        left = [t for t in left if t != s.asker]
+        left = [t for t in left if t != s.sender]
     still = [w.ticket for w in s.queue.workers]
     assert still[: len(left)] == left, f"{left} stood in queue, and now {still}"
     assert len(still) <= len(left) + 1
@@ -56,7 +56,7 @@ def the_living_keep_their_place(s: Step) -> None:
         if w.ticket in was:
             assert (w.place, w.since) == (was[w.ticket].place, was[w.ticket].since)
         else:
-            assert w.ticket == s.asker and isinstance(s.order, Seek) and s.order.wait and not s.order.key
+            assert w.ticket == s.sender and isinstance(s.order, Seek) and s.order.wait and not s.order.key
             assert w.place == s.queue.places == s.line_was.places + 1
             assert (w.lease, w.listener, w.owner, w.note) == s.order[1:2] + s.order[3:6]
     places = [w.place for w in s.queue.workers]
@@ -66,15 +66,15 @@ def the_living_keep_their_place(s: Step) -> None:
 def the_silent_and_the_dead_are_gone(s: Step) -> None:
     for w in (*s.queue.workers, *s.queue.watchers):
         assert w.expires > s.now, f"{w.ticket} was silent for too long"
-        assert w.ticket not in s.dead or w.ticket == s.asker, f"{w.ticket} is dead"
+        assert w.ticket not in s.dead or w.ticket == s.sender, f"{w.ticket} is dead"
         assert w.expires <= s.now + w.poll_ttl, f"{w.ticket} lasts longer than its poll_ttl"
-    watched = {w.ticket for w in s.line_was.watchers if s.lives(w)} - {s.asker}
-    assert {w.ticket for w in s.queue.watchers} - {s.asker} == watched
+    watched = {w.ticket for w in s.line_was.watchers if s.lives(w)} - {s.sender}
+    assert {w.ticket for w in s.queue.watchers} - {s.sender} == watched
 
 
-def the_asker_has_its_lease_and_the_others_the_window(s: Step) -> None:
+def the_sender_has_its_lease_and_the_others_the_window(s: Step) -> None:
     for i in s.newly_taken():
-        span = i.lease if i.ticket == s.asker else min(i.lease, CONFIRM_WINDOW)
+        span = i.lease if i.ticket == s.sender else min(i.lease, CONFIRM_WINDOW)
         assert i.score == s.now + span, f"{i.ticket} has {i.key} for {i.score - s.now}"
         who = next((w for w in s.living if w.ticket == i.ticket), None)
         if who is not None:
@@ -85,7 +85,7 @@ def the_poll_ttl_fits_the_place(s: Step) -> None:
     if not isinstance(s.order, Seek) or s.order.key:
         return
     for place, w in enumerate(s.queue.workers):
-        if w.ticket == s.asker:
+        if w.ticket == s.sender:
             assert w.poll_ttl == 3 * min(CONFIRM_WINDOW // 2 * (place + 1), 10_000_000)
             assert w.expires == s.now + w.poll_ttl
 
@@ -101,13 +101,13 @@ def everybody_is_in_one_place(s: Step) -> None:
 def exactly_the_concerned_are_woken(s: Step) -> None:
     woken = [h.ticket for h in s.hints]
     assert len(woken) == len(set(woken)), "woken twice"
-    assert s.asker not in woken, "it has its reply"
+    assert s.sender not in woken, "it has its reply"
     listeners = {w.ticket: w.listener for w in (*s.line_was.workers, *s.line_was.watchers)}
     assert all(h.listener == listeners[h.ticket] for h in s.hints)
-    got = {i.ticket for i in s.newly_taken()} - {s.asker}
+    got = {i.ticket for i in s.newly_taken()} - {s.sender}
     assert got <= set(woken), f"{got - set(woken)} were given something and sleep on"
     first = s.queue.workers[0].ticket if s.queue.workers else ""
-    if first and first != s.asker and [w.ticket for w in s.line_was.workers[:1]] != [first]:
+    if first and first != s.sender and [w.ticket for w in s.line_was.workers[:1]] != [first]:
         assert first in woken, f"{first} is first now and does not know it"
     changed = set()
     for key in {*s.was, *s.items}:
@@ -116,7 +116,7 @@ def exactly_the_concerned_are_woken(s: Step) -> None:
             if new != old:
                 changed.add(key)
     if isinstance(s.command, Give | Finish | Remove) or isinstance(s.order, Put | Quit):
-        watching = {w.ticket for w in s.queue.watchers if w.key in changed} - {s.asker}
+        watching = {w.ticket for w in s.queue.watchers if w.key in changed} - {s.sender}
         assert watching <= set(woken), f"{watching} wait for {changed} and sleep on"
     else:
         watching = set()

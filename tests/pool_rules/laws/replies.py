@@ -31,22 +31,22 @@ from tests.pool_rules.step import Step
 def a_seek_is_answered_by_what_is_there(s: Step) -> None:
     if isinstance(s.order, Quit):
         assert s.reply == Revoked()
-        assert not any(w.ticket == s.asker for w in (*s.queue.workers, *s.queue.watchers))
-        assert not any(i.ticket == s.asker for i in s.items.values())
+        assert not any(w.ticket == s.sender for w in (*s.queue.workers, *s.queue.watchers))
+        assert not any(i.ticket == s.sender for i in s.items.values())
         return
     if not isinstance(s.order, Seek):
         return
-    mine = [i for i in s.items.values() if i.ticket == s.asker]
+    mine = [i for i in s.items.values() if i.ticket == s.sender]
     if isinstance(s.reply, Taken):
         (item,) = mine
         assert s.reply == Taken(item.fence, item.score - s.now, item.body, item.key)
         if item.lease == s.order.lease:
-            assert item.score == s.now + item.lease, "the asker is heard: it lasts its lease"
+            assert item.score == s.now + item.lease, "the sender is heard: it lasts its lease"
         else:  # it was extended since, or is sought with another lease
-            assert item.score >= s.now + min(item.lease, s.order.lease), "the asker is heard"
-        assert not any(w.ticket == s.asker for w in (*s.queue.workers, *s.queue.watchers))
+            assert item.score >= s.now + min(item.lease, s.order.lease), "the sender is heard"
+        assert not any(w.ticket == s.sender for w in (*s.queue.workers, *s.queue.watchers))
         return
-    assert not mine, f"{s.asker} has {mine} and is not told"
+    assert not mine, f"{s.sender} has {mine} and is not told"
     if s.order.key:
         item_or_none = s.items.get(s.order.key)
         if item_or_none is None:
@@ -55,10 +55,10 @@ def a_seek_is_answered_by_what_is_there(s: Step) -> None:
             assert s.reply == Finished()
         else:
             assert s.reply == Busy(item_or_none.score - s.now) and s.reply.due_in > 0
-        watching = any(w.ticket == s.asker and w.key == s.order.key for w in s.queue.watchers)
+        watching = any(w.ticket == s.sender and w.key == s.order.key for w in s.queue.watchers)
         assert watching == (s.order.wait and s.reply != Finished())
     elif isinstance(s.reply, Queued):
-        ahead = [w.ticket for w in s.queue.workers].index(s.asker)
+        ahead = [w.ticket for w in s.queue.workers].index(s.sender)
         assert (s.reply.ahead, s.reply.place) == (ahead, s.queue.workers[ahead].place)
         assert 1 <= s.reply.retry_in <= min((ahead + 1) * 1_000_000, 10_000_000)
         coming = min([i.score for i in s.items.values() if i.score > s.now], default=None)

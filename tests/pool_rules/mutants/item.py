@@ -38,7 +38,7 @@ MUTANTS = [
       "test_take_for_a_window_said_late_shortens_nothing"),
     M("what is handed over lasts its whole lease",
       "until = now + (min(c.window, c.lease) if c.window else c.lease)", "until = now + c.lease",
-      "the_asker_has_its_lease_and_the_others_the_window in one item, two workers"),
+      "the_sender_has_its_lease_and_the_others_the_window in one item, two workers"),
     M("what is handed over lasts longer than its lease",
       "until = now + (min(c.window, c.lease) if c.window else c.lease)", "until = now + (c.window or c.lease)",
       "test_take_for_a_window_lasts_no_longer_than_the_lease"),

@@ -1,6 +1,6 @@
 """The rules of locks, as one pure function. Start with the essay at the head of step.py."""
 
-from ..wakeup_message import Wakeup as Wakeup
+from ..wakeup import Wakeup as Wakeup
 from .messages import Acquire as Acquire
 from .messages import Ask as Ask
 from .messages import Command as Command

@@ -63,7 +63,7 @@ class Evict(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Ask the holder with this ticket to release. Its grant stays; every Granted to it names the asker and the
+    """Ask the holder with this ticket to release. Its grant stays; every Granted to it names the operator and the
     reason."""
 
     ticket: str

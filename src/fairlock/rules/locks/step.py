@@ -39,10 +39,10 @@ So a client that releases while an Acquire is unanswered asks for a tombstone, a
 granted again. An eviction is a tombstone, too: its ticket may stay until the lease ends but is not renewed.
 
 **Requests to release.** An operator may ask a holder to release: the polite step before an eviction. The grant stays as
-it is, its client is woken, and every Granted to it names the asker and the reason. A request belongs to one grant and
-ends with it, so the next holder is not asked. It is kept among the tombstones, as one that bars nothing and does not
-end by time: a lock that is not asked for costs nothing more, and one that is takes no shortcut. A tombstone replaces
-it.
+it is, its client is woken, and every Granted to it names the operator and the reason. A request belongs to one grant
+and ends with it, so the next holder is not asked. It is kept among the tombstones, as one that bars nothing and does
+not end by time. A lock without such a request costs nothing more, and one with it takes no shortcut. A tombstone
+replaces the request.
 
 **Sizes.** The capacity is the number in Acquire: all clients must give the same number while the lock is in use, and
 when it is idle the next number counts. A Resize by an operator wins: from then on another number in Acquire is ignored
@@ -51,7 +51,7 @@ when it is idle the next number counts. A Resize by an operator wins: from then 
 **Time.** If the clock has gone back, every expiry is cut to at most its own duration from now: otherwise a clock that
 had run ahead would freeze every lease until it is reached again.
 
-One step: the clock; the poll_ttl of the asker; the sweep; grants; the command; grants again. The order matters: a
+One step: the clock; the poll_ttl of the sender; the sweep; grants; the command; grants again. The order matters: a
 living waiter must not be swept by its own poll, and the room that a Release makes belongs to the queue, not to a
 newcomer.
 
@@ -64,7 +64,7 @@ in laws/ there; they are checked in every state that small worlds can reach.
 
 from collections.abc import Collection, Iterable
 
-from ..wakeup_message import Wakeup
+from ..wakeup import Wakeup
 from .encoded_queue import fresh_until, is_in
 from .messages import (
     Acquire,
@@ -124,7 +124,7 @@ def apply(
     step = _Step(record, command, now, unreachable, dead)
     if now < record.seen:
         step.turn_back_the_clock()
-    step.refresh_the_asker()
+    step.refresh_the_sender()
     step.sweep()
     step.admit()
     reply = step.obey()
@@ -138,20 +138,20 @@ class _Step:
     """The state opened up for one step. The methods follow the essay, in the order of the step."""
 
     __slots__ = (
-        "asker",
+        "acquiring",
         "before",
         "capacity",
         "closes",
         "command",
         "dead",
         "dropped",
-        "entering",
         "fence",
         "fixed",
         "holders",
         "now",
         "places",
         "queue",
+        "sender",
         "tombstones",
         "unreachable",
     )
@@ -168,8 +168,8 @@ class _Step:
         self.now = now
         self.unreachable = unreachable
         self.dead = dead
-        self.asker = "" if isinstance(command, (Resize, Evict, Ask)) else command.ticket
-        self.entering = isinstance(command, Acquire)
+        self.sender = "" if isinstance(command, (Resize, Evict, Ask)) else command.ticket
+        self.acquiring = isinstance(command, Acquire)
         self.dropped: list[Wakeup] = []
         self.closes = False  # whether a Detach has just set the end of a grant
 
@@ -181,7 +181,7 @@ class _Step:
             tuple(self.holders), tuple(self.queue), self.tombstones,
         )  # fmt: skip
 
-    # -- the clock, the asker, the sweep
+    # -- the clock, the sender, the sweep
 
     def turn_back_the_clock(self) -> None:
         """Time never runs back: nothing may last longer than its own duration from now."""
@@ -196,11 +196,11 @@ class _Step:
         self.queue = [e._replace(expires=min(e.expires, now + e.poll_ttl), since=min(e.since, now)) for e in self.queue]
         self.tombstones = tuple(g._replace(until=min(g.until, now + g.span)) for g in self.tombstones)
 
-    def refresh_the_asker(self) -> None:
+    def refresh_the_sender(self) -> None:
         """A poll refreshes its own place before anything is swept, or a living waiter is swept by its own poll."""
-        if self.entering:
+        if self.acquiring:
             for i, e in enumerate(self.queue):
-                if e.ticket == self.asker:
+                if e.ticket == self.sender:
                     self.queue[i] = self._polled(e, i)
                     return
 
@@ -259,7 +259,7 @@ class _Step:
         e = e._replace(
             place=self.places, since=self.now, expires=until, poll_ttl=until - self.now, fence=0, passed=SILENT
         )
-        return self._polled(e, 0) if self.entering and e.ticket == self.asker else e
+        return self._polled(e, 0) if self.acquiring and e.ticket == self.sender else e
 
     def _is_dead(self, e: Entry) -> bool:
         return e.ticket in self.dead and e.listener != ""
@@ -311,7 +311,9 @@ class _Step:
                 del self.queue[i]
             elif e.passed == SILENT:
                 i += 1
-            elif e.ticket in self.unreachable and e.passed != POLLED and not (self.entering and e.ticket == self.asker):
+            elif e.ticket in self.unreachable and e.passed != POLLED and not (
+                self.acquiring and e.ticket == self.sender
+            ):
                 fallback = i if fallback is None else fallback
                 i += 1
             else:
@@ -324,7 +326,7 @@ class _Step:
     def _let_in(self, e: Entry) -> None:
         fence = max(self.fence + 1, self.now)
         self.fence = fence + e.block - 1
-        confirmed = self.entering and e.ticket == self.asker
+        confirmed = self.acquiring and e.ticket == self.sender
         self.holders.append(
             e._replace(
                 fence=fence,
@@ -397,14 +399,14 @@ class _Step:
 
     def answer_enter(self) -> Reply:
         for e in self.holders:
-            if e.ticket == self.asker:
+            if e.ticket == self.sender:
                 return Granted(e.fence, e.expires - self.now, self._asked(e.ticket))
         for i, e in enumerate(self.queue):
-            if e.ticket == self.asker:
+            if e.ticket == self.sender:
                 if e.poll_ttl != poll_ttl(i):  # it must fit the place in the reply, not the one before the step
                     self.queue[i] = self._polled(e, i)
                 return Queued(i, e.place, self._retry_in(i, e.lease))
-        raise AssertionError(f"{self.asker} neither inside nor in the queue")
+        raise AssertionError(f"{self.sender} neither inside nor in the queue")
 
     def _retry_in(self, ahead: int, lease: int) -> int:
         """Return the time until those directly ahead expire: for the head the holders, for the others the head.
@@ -510,13 +512,15 @@ class _Step:
         return (*granted, *self.dropped, *self._must_look_again())
 
     def _must_look_again(self) -> tuple[Wakeup, ...]:
-        """A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue
+        """Return the wake-up of a head that must poll when a grant ends.
+
+        A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue
         must poll at that instant, so it is woken when such a grant is made or when it has become the head.
         """
         if not self.queue:
             return ()
         head, old = self.queue[0], self.before
-        if not head.listener or (self.entering and head.ticket == self.asker):
+        if not head.listener or (self.acquiring and head.ticket == self.sender):
             return ()
         if not self.closes:
             if old.queue and old.queue[0].ticket == head.ticket:
@@ -568,15 +572,15 @@ def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState,
     the other shortcut without rules of its own.
     """
     capacity, fixed, fence, places, seen, holders, queue, _ = record
-    asker = command.ticket if type(command) is Acquire or type(command) is Release else None
-    if asker is None or not holders or now < seen or fresh_until(queue) <= now:
+    sender = command.ticket if type(command) is Acquire or type(command) is Release else None
+    if sender is None or not holders or now < seen or fresh_until(queue) <= now:
         return None
     head, room, mine = queue[0], capacity, None
     for e in holders:
         if e.expires <= now:
             return None
         room -= e.weight
-        if e.ticket == asker:
+        if e.ticket == sender:
             mine = e
     if head.weight <= room:
         return None

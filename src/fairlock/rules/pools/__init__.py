@@ -1,6 +1,6 @@
 """The rules of pools, as pure functions: lease any free item, with its body. Start with the essay in step.py."""
 
-from ..wakeup_message import Wakeup as Wakeup
+from ..wakeup import Wakeup as Wakeup
 from .messages import Absent as Absent
 from .messages import Add as Add
 from .messages import Added as Added

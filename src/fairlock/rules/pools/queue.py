@@ -15,7 +15,7 @@ it.
 
 from collections.abc import Collection, Sequence
 
-from ..wakeup_message import Wakeup
+from ..wakeup import Wakeup
 from .messages import Seek, Take
 from .state import CONFIRM_WINDOW, ItemState, Worker, WorkerQueue
 
@@ -33,8 +33,8 @@ def poll_ttl(ahead: int) -> int:
     return 3 * sleep_span(ahead)
 
 
-def settle(queue: WorkerQueue, now: int, asker: str = "", dead: Collection[str] = NONE) -> WorkerQueue:
-    """Return the queue as it is now: the asker is alive; dead and silent workers are removed."""
+def settle(queue: WorkerQueue, now: int, sender: str = "", dead: Collection[str] = NONE) -> WorkerQueue:
+    """Return the queue as it is now: the sender is alive; dead and silent workers are removed."""
     if not queue.workers and not queue.watchers:
         return queue._replace(seen=now)
     back = now < queue.seen
@@ -44,7 +44,7 @@ def settle(queue: WorkerQueue, now: int, asker: str = "", dead: Collection[str] 
         for w in some:
             if back and w.expires > now + w.poll_ttl:  # time never runs back
                 w = w._replace(expires=now + w.poll_ttl)
-            if w.ticket == asker or (w.expires > now and w.ticket not in dead):
+            if w.ticket == sender or (w.expires > now and w.ticket not in dead):
                 kept.append(w)
         return tuple(kept)
 
@@ -102,7 +102,7 @@ def wakeups(
     after: WorkerQueue,
     keys: Collection[str] = (),
     rests: bool = False,
-    asker: str = "",
+    sender: str = "",
 ) -> list[Wakeup]:
     """Return the wake-ups of a step: for the workers that got an item, for a new head of the queue, for the watchers of
     these items. And for the head, if an item rests: it may be due sooner than the head knows."""
@@ -110,4 +110,4 @@ def wakeups(
     woken = [w for w in settled.workers if w.ticket not in stay]
     woken += [w for w in after.workers[:1] if rests or w.ticket not in (v.ticket for v in before.workers[:1])]
     woken += [w for w in after.watchers if w.key in keys]
-    return [Wakeup(w.listener, w.ticket) for w in woken if w.listener and w.ticket != asker]
+    return [Wakeup(w.listener, w.ticket) for w in woken if w.listener and w.ticket != sender]

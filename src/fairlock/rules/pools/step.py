@@ -41,7 +41,7 @@ small worlds can reach.
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from ..wakeup_message import Wakeup
+from ..wakeup import Wakeup
 from . import queue as queues
 from .messages import (
     Absent,
@@ -186,13 +186,13 @@ def step(
 
     dead, unreachable: the tickets whose process has ended, and those whose client does not listen.
     """
-    asker = order.ticket if isinstance(order, Seek | Quit) else ""
-    unreachable = {ticket for ticket in unreachable if ticket != asker}
+    sender = order.ticket if isinstance(order, Seek | Quit) else ""
+    unreachable = {ticket for ticket in unreachable if ticket != sender}
     before = queue
     if now < queue.seen:
         for item in item_store.late(now):
             item_store.put(in_time(item, now))
-    queue = settled = queues.settle(queue, now, asker, dead)
+    queue = settled = queues.settle(queue, now, sender, dead)
     changed: set[str] = set()
     if isinstance(order, Put):
         reply: Answered = _put(item_store, order, now, changed)
@@ -208,7 +208,7 @@ def step(
         queue, reply = _take_any(item_store, queue, order, now, unreachable)
     queue = queues.without(queue, {take.ticket for _, take in _hand_over(item_store, queue, now, unreachable)})
     rests = bool(changed) and isinstance(order, On) and isinstance(order.command, Give)
-    return queue, reply, queues.wakeups(before, settled, queue, changed, rests, asker)
+    return queue, reply, queues.wakeups(before, settled, queue, changed, rests, sender)
 
 
 def _put(item_store: ItemStore, order: Put, now: int, changed: set[str]) -> Answered:

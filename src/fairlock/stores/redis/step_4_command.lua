@@ -24,7 +24,7 @@ local granted, dropped -- those that are notified: of their grant; that they wer
 local end_changed = false -- whether a Detach has changed the end of a grant
 local subscribers -- how many there are, by listener
 local marked -- tickets that get a tombstone in this step: ticket -> lease
-local asked -- the asker that wants the sender to release, and its reason
+local asked -- the operator that wants the sender to release, and its reason
 
 for round = 1, 2 do
     if round == 2 then

@@ -78,7 +78,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
     # -- one step
 
     def acquire_soon(self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept) -> Soon | None:
-        """For tasks: by a batch, one message for each turn of the loop."""
+        """Add it to the batch of the tasks: one message for each turn of the loop."""
         if self.runtime.blocking or self._confirm:
             return None
         from .async_batching import Batcher
@@ -94,14 +94,14 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
             if not commands.contended:
                 payload = commands.pack_fast(command)
                 if payload is not None:
-                    entering = type(command) is Acquire
-                    after = self._confirm if entering else b""
-                    script = FAST_ACQUIRE if entering else FAST_RELEASE
+                    acquiring = type(command) is Acquire
+                    after = self._confirm if acquiring else b""
+                    script = FAST_ACQUIRE if acquiring else FAST_RELEASE
                     found = await self._dispatcher.send(RoutedCommand(commands.slot, payload, script, after=after))
                     if found[0] is not None:
                         if after:
                             await self._replicated(found[1], commands, command)
-                        if entering:
+                        if acquiring:
                             return Answer(Granted(int(found[0]), command.lease), at)  # type: ignore[union-attr, arg-type]
                         return Answer(Released(True), at)
                     at = self.runtime.clock()
@@ -257,7 +257,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         return acl.text(self.where, self._rights_beside(), self.namespace)
 
     def _rights_beside(self) -> tuple[str, ...]:
-        """The rights that this client needs beside those of every client."""
+        """Return the rights that this client needs beside those of every client."""
         from . import acl
 
         extra: tuple[str, ...] = acl.DATABASE if self._database else ()

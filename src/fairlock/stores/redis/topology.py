@@ -25,19 +25,6 @@ SLOTS = pack("CLUSTER", "SLOTS")
 UNNAMED = ("", "?")  # how a server is listed that does not know its own address: it is where it was asked
 
 
-class Node(Protocol):
-    where: str
-    breaks: int
-
-    async def request(self, payload: bytes, replies: int) -> list[Any]: ...
-
-    async def drop(self) -> None: ...
-
-    def forget(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class Topology(Protocol):
     many: bool
     """Whether slots are on different servers."""
@@ -48,7 +35,8 @@ class Topology(Protocol):
         """Return the server of this slot. LookupError if it is not known: use `find`."""
 
     async def find(self, slot: int) -> Any:
-        """The same; learns it first if needed. StoreError if no server can be asked, or none has this slot."""
+        """Return the same, and learn it first if needed. StoreError if no server can be asked, or none has this
+        slot."""
 
     def named(self, name: str) -> Any:
         """Return the server 'host:port'."""

@@ -1,9 +1,9 @@
-"""What a look costs when very many names were used and few are held: `ls`, and one poll of the page.
+"""What a snapshot costs when very many names were used and few are held: `ls`, and one poll of the page.
 
-    ./dev bench look [--only STORE] [--names N] [--held N] [--rounds N]
+    ./dev bench snapshots [--only STORE] [--names N] [--held N] [--rounds N]
 
-Each store has 100,000 used names that are idle, and 50 that another client holds. A look is `snapshot()`, which
-`ls`, `top` and the page call; a poll of the page also compares it with the one before. Commands and statements are
+Each store has 100,000 used names that are idle, and 50 that another client holds. `ls`, `top` and the page call
+`snapshot()`; a poll of the page also compares it with the one before. Commands and statements are
 counted by the server, or by SQLite, not by the client. The CPU time is that of the client; on SQLite that is all.
 """
 
@@ -76,7 +76,7 @@ def sqlite(names: int) -> Iterator[tuple[str, Count]]:
         database.close()
 
         def count(do: Callable[[], object]) -> int:
-            store: Any = looking[0].session.backend.store  # type: ignore[attr-defined]
+            store: Any = reading[0].session.backend.store  # type: ignore[attr-defined]
             found: list[str] = []
             store._db.cursor.connection.set_trace_callback(found.append)
             do()
@@ -110,7 +110,7 @@ def postgresql(names: int) -> Iterator[tuple[str, Count]]:
 
 
 STORES = {"redis": redis, "sqlite": sqlite, "postgresql": postgresql}
-looking: list[fairlock.Locks] = []  # the client that looks, for those that count by it
+reading: list[fairlock.Locks] = []  # the client that reads, for those that count by it
 
 
 def use(url: str) -> None:
@@ -119,14 +119,14 @@ def use(url: str) -> None:
 
 
 def measure(store: str, names: int, held: int, rounds: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {"look": [], "look, CPU": [], "poll": [], "poll, CPU": [], "commands": []}
+    found: dict[str, list[float]] = {"snapshot": [], "snapshot, CPU": [], "poll": [], "poll, CPU": [], "commands": []}
     with STORES[store](names) as (url, count), fairlock.connect(url) as holder, fairlock.connect(url) as locks:
-        looking[:] = [locks]
+        reading[:] = [locks]
         leases = [holder.lock(f"order:{number * (names // held)}").acquire() for number in range(held)]
         holder.snapshot()  # on Redis the others see it from here on
         poller = Poller(locks, Journal(None))
         for _ in range(rounds + 1):
-            for what, do in (("look", look(locks, held)), ("poll", lambda: asyncio.run(poller._look()))):
+            for what, do in (("snapshot", snapshot(locks, held)), ("poll", lambda: asyncio.run(poller._look()))):
                 begun, cpu = time.perf_counter(), time.process_time()
                 do()
                 found[what].append(time.perf_counter() - begun)
@@ -137,7 +137,7 @@ def measure(store: str, names: int, held: int, rounds: int) -> dict[str, list[fl
     return found
 
 
-def look(locks: fairlock.Locks, held: int) -> Callable[[], None]:
+def snapshot(locks: fairlock.Locks, held: int) -> Callable[[], None]:
     def do() -> None:
         assert len(locks.snapshot().resources) == held
 
@@ -153,14 +153,14 @@ def main() -> None:
     parser.add_argument("--into", type=Path)
     args = parser.parse_args()
     begun = time.monotonic()
-    rows = [["store", "look", "CPU of the client", "one poll of the page", "commands or statements of a look"]]
+    rows = [["store", "snapshot", "CPU of the client", "one poll of the page", "commands or statements of a snapshot"]]
     rounds = {}
     for store in [args.only] if args.only else list(STORES):
         found = rounds[store] = measure(store, args.names, args.held, args.rounds)
-        numbers = [f"{statistics.median(found[what]) * 1000:.1f} ms" for what in ("look", "look, CPU", "poll")]
+        numbers = [f"{statistics.median(found[what]) * 1000:.1f} ms" for what in ("snapshot", "snapshot, CPU", "poll")]
         rows.append([store, *numbers, f"{found['commands'][0]:.0f}"])
         print(rows[-1], flush=True)
-    publish("look", "looks", [rows], about(args.rounds, begun, ("redis", "psycopg")), {}, rounds, args.into)
+    publish("snapshots", "snapshots", [rows], about(args.rounds, begun, ("redis", "psycopg")), {}, rounds, args.into)
 
 
 if __name__ == "__main__":
