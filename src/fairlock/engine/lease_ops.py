@@ -131,6 +131,6 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     grant.state = HELD
     session.grants[ticket] = grant
     session.occupied(grant)
-    emit(session, "attached", name, ticket, reply.fence)
+    emit(session, "attached", name, ticket, fence=reply.fence)
     note_request(session, grant, reply.asked)
     return hold
