@@ -103,7 +103,7 @@ class SqlRows(ScanRows):
         at = self._clock()
         key, version = row.key, _version()
         try:
-            result = await self.call(*self._writing(*row, version, expected, now, woken))
+            result = await self.call(*self._writing(row, version, expected, now, woken))
         except (Exists, Conflict):
             return await self._beaten(key)
         seen = self._outcome(key, result, at)
@@ -143,17 +143,17 @@ class SqlRows(ScanRows):
             done = await self.write(one.row, one.expected, one.now, ())
             return int(done.version) if isinstance(done, Written) else None
         version = _version()
-        _, values = self._writing(*one.row, version, one.expected, one.now, ())
+        _, values = self._writing(one.row, version, one.expected, one.now, ())
         try:
             return version if (await self.call(self.dialect.write_unlocked, values)).matched else None
         except Conflict:
             return None
 
     def _writing(
-        self, key: str, score: int, owner: str, body: str, version: int, expected: int | str | None, now: int,
-        woken: Sequence[Wakeup],
-    ) -> tuple[Statement, dict[str, Any]]:  # fmt: skip
+        self, row: Row, version: int, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> tuple[Statement, dict[str, Any]]:
         """Return the statement and its values."""
+        key, score, owner, body = row
         dialect = self.dialect
         owner = dialect.label(owner) if len(owner) * 4 > dialect.label_bytes else owner or dialect.nobody
         values = {"v_key": key, "v_score": score, "v_owner": owner, "v_body": body, "v_version": version}
@@ -256,28 +256,20 @@ class ThreadRows(SqlRows):
         return self._seen(key, result.rows[0], at)
 
     def write_nowait(
-        self,
-        key: str,
-        score: int,
-        owner: str,
-        body: str,
-        expected: int | str,
-        woken: Sequence[Wakeup],
-        at: float,
-        now: int,
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
     ) -> int | RowSnapshot | None:
         if self._closed:
             return None
         version = _version()
         begun = self._clock()
         try:
-            result = self.executor.execute(*self._writing(key, score, owner, body, version, expected, now, woken))
+            result = self.executor.execute(*self._writing(row, version, expected, now, woken))
         except NOTHING_DONE:
             return None
-        seen = self._outcome(key, result, begun)
+        seen = self._outcome(row.key, result, begun)
         if isinstance(seen, int):
             return version
-        return seen if self._lose(key) else None
+        return seen if self._lose(row.key) else None
 
 
 def _version() -> int:

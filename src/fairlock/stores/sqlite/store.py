@@ -245,20 +245,13 @@ class SqliteStore(Store):
         return [version if one.row.key in written else None for one, version in zip(writes, versions, strict=True)]
 
     def write_nowait(
-        self,
-        key: str,
-        score: int,
-        owner: str,
-        body: str,
-        expected: int | str,
-        woken: Sequence[Wakeup],
-        at: float,
-        now: int = 0,
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
     ) -> int | None:
         """Write if that takes no waiting and no maintenance is due. Return the new version; None: not written."""
         maintenance = self._maintenance
         if at >= self._check_at or maintenance.commits % GLANCE == GLANCE - 1:
             return None
+        key, score, owner, body = row
         db = self._db
         version = db.version()
         with db.guard:
