@@ -17,7 +17,6 @@ from ..base import Event, OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, S
 from ..jitter import jitter
 from ..server_clock import ServerClock
 from ..shared_connections import Share
-from ..wakeups import WakeupInbox
 from .dialects import EMPTY_BODY, PostgreSQL
 from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
@@ -36,24 +35,18 @@ class SqlRows(ScanRows):
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
 
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
+        super().__init__(share.of.address.where, runtime)
         self._share = share
         self.executor = self.keeper_key = share.of
         self.address = self.executor.address
-        self.where = self.address.where
         self.dialect = self.executor.dialect
         self.shows_conflicts = self.dialect.shows
         self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
         self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
-        self.runtime = runtime
-        self.inbox = WakeupInbox(runtime.mutex)  # of waiters that poll
-        self._clock = runtime.clock
         self._server = ServerClock(runtime.clock, self.cache_ttl)
         self._lost: dict[str, int] = {}
         self._making: Event | None = None  # one of this client creates the tables
         self._closed = False
-
-    def client_clock(self) -> float:
-        return self._clock()
 
     # -- time
 
