@@ -198,12 +198,12 @@ def report_asked(session: Session, hold: LeaseBase, by: str, reason: str) -> Non
     emit(session, "asked", hold.name, hold.ticket, fence=hold.fence, detail=detail)
 
 
-def report_renewed(session: Session, grant: Grant, sent: float, deadline: float, detail: str = "") -> None:
+def report_renewed(session: Session, grant: Grant, sent: float, deadline: float) -> None:
     """Report a renewal that was sent at this time, when the lease would have counted as lost at this deadline."""
     if session.on_event is None and not (quiet_levels.get(10, True) and "logging" in sys.modules):
         return
     clock = session.clock()
-    about = {"fence": grant.fence, "detail": detail, "seconds": clock - sent, "margin": deadline - clock}
+    about = {"fence": grant.fence, "detail": grant.detail, "seconds": clock - sent, "margin": deadline - clock}
     emit(session, "renewed", grant.name, grant.ticket, **about)
 
 
