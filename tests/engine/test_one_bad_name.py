@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import fairlock
+from fairlock.engine import renewal_messages
+from fairlock.engine.run_sync import run
 from fairlock.errors import StoreError
 from fairlock.rules.locks import Renew
 
@@ -56,3 +58,25 @@ def test_an_error_while_wakeups_are_read_ends_no_renewal(caplog: pytest.LogCaptu
             assert lease.held
     assert not failures[0]
     assert "the keeper failed" in caplog.text
+
+
+def test_an_item_that_is_released_just_now_costs_the_others_no_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread releases it after the keeper has chosen it, and before its message is made, which has its key."""
+    with fairlock.connect("memory://") as locks:
+        jobs = locks.pool("jobs", lease=30)
+        jobs.add_many(["a", "b"])
+        items = [jobs.acquire(), jobs.acquire()]
+        first, other = (item._grant for item in items)
+        chosen, before = renewal_messages._is_renewed, other.deadline
+
+        def choose(session: Any, grant: Any, clock: float) -> bool:
+            found = chosen(session, grant, clock)
+            if grant is first:
+                items[0].release()
+            return found
+
+        monkeypatch.setattr(renewal_messages, "_is_renewed", choose)
+        time.sleep(0.01)
+        run(renewal_messages.renew_all(locks._session, [first, other]))
+        assert other.deadline > before
+        assert not items[0].lost

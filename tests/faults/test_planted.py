@@ -48,7 +48,7 @@ PLANTED = [
     ),
     Planted(
         "a writer comes in as a reader", LOCK,
-        "self._lock_type(locks, request.but(weight=EXCLUSIVE)", "self._lock_type(locks, request.but(weight=1)",
+        "self._write = write", "write._request = write._request.but(weight=1)\n        self._write = write",
         "too many believe", jobs=("read", "write"),
     ),
     Planted(

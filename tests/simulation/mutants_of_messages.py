@@ -264,9 +264,9 @@ MUTANTS = [
     ),
     Mutant(
         "a downgrade is sent once",
-        doubt.a_downgrade_is_repeated_until_it_arrives, RENEWAL_MESSAGES,
-        "weight = grant.weight if grant.weight != grant.request.weight else None",
-        "weight = grant.weight if grant.weight != grant.request.weight and not grant.failed else None",
+        doubt.a_downgrade_is_repeated_until_it_arrives, REQUEST,
+        "grant.weight if grant.weight != self.weight else None",
+        "grant.weight if grant.weight != self.weight and not grant.failed else None",
     ),
     Mutant(
         "a shorter lease counts from its answer",

@@ -186,14 +186,12 @@ class RowStore(Store):
             await self.wake(woken)
         return result
 
-    def write_nowait(
-        self, key: str, score: int, owner: str, body: str, expected: Any, woken: Any, at: float, now: int
-    ) -> Any:
+    def write_nowait(self, row: Any, expected: Any, now: int, woken: Any, at: float) -> Any:
         rows = self.rows
         self._count()
         if rows.refuses or rows.world.random.random() < 0.5:
             return None
-        result = self._swap(self.contract.Row(key, score, owner, body), expected, rows.now(), at)
+        result = self._swap(row, expected, rows.now(), at)
         if not isinstance(result, self.contract.Written):
             return result if rows.world.random.random() < 0.5 else None
         rows.send(woken)

@@ -16,6 +16,7 @@ from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Wakeup
 from fairlock.stores.polling import Ahead
 from fairlock.stores.sql import wait_for_wakeup
+from fairlock.stores.sql.store import SqlStore
 from fairlock.stores.sql.wait_for_wakeup import wakeups_for
 from tests.redis.proxy import Proxy
 from tests.servers.sql import PostgreSQL
@@ -244,15 +245,15 @@ def test_waiters_that_poll_are_woken_when_their_process_listens(
 ) -> None:
     """They would read ever more seldom, and sleep through the grants of the first moments."""
     monkeypatch.setattr(wait_for_wakeup, "UNREACHABLE", 60.0)
-    for pause in ("FIRST", "NEXT", "BEHIND"):
-        monkeypatch.setattr(wait_for_wakeup, pause, 60.0)
+    monkeypatch.setattr(SqlStore, "first_pause", 60.0)
+    monkeypatch.setattr(SqlStore, "longest_pauses", (60.0, 60.0))
     looks: list[str] = []
 
     async def look(store: object, key: str, ticket: str, age: float) -> Ahead:
         looks.append(key)
         return Ahead(5, due=60.0)
 
-    monkeypatch.setattr(wait_for_wakeup, "_look", look)
+    monkeypatch.setattr(SqlStore, "look_for_grant", look)
     with fairlock.connect(postgresql.url) as locks:
         store = locks._session.backend.store  # type: ignore[attr-defined]
         listener = store._find_listener()

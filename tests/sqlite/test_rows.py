@@ -218,7 +218,7 @@ def test_however_often_it_was_busy_the_pauses_stay_short(
         if len(pauses) == 1500:
             other.execute("ROLLBACK")
 
-    monkeypatch.setattr(store._runtime, "sleep", sleep)
+    monkeypatch.setattr(store.runtime, "sleep", sleep)
     put(store, "k", "late")
     other.close()
     assert len(pauses) == 1500

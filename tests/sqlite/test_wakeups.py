@@ -100,7 +100,7 @@ def test_after_a_long_hold_the_next_one_gets_the_cpu_first(client: Client, monke
         step(one, "k", leave("A"))
         assert bool(yielded) == (hold > 0), "in a tight loop it pays to get back into the queue first"
         step(two, "k", leave("B"))
-    one._runtime.blocking = False  # an event loop has other things to do
+    one.runtime.blocking = False  # an event loop has other things to do
     step(one, "k", enter("A", one.open_listener()))
     step(two, "k", enter("B", two.open_listener()))
     one._wrote_at = 0.0

@@ -23,7 +23,6 @@ from collections.abc import Callable
 
 from ..engine.grant import Grant
 from ..engine.grant_state import HELD
-from ..engine.renewal_messages import lock_renewal
 from ..engine.run_sync import run
 from ..engine.session import Session
 from ..errors import LockError
@@ -90,7 +89,8 @@ class ThreadConfirmer:
                 size = backend.batch_size
                 for n in range(0, len(grants), size):
                     part = [grant for _, grant in grants[n : n + size]]
-                    answers = run(backend.call_many([(grant.name, lock_renewal(grant)) for grant in part]))
+                    messages = [(grant.name, grant.request.renewal_message(grant)) for grant in part]
+                    answers = run(backend.call_many(messages))
                     for grant, answer in zip(part, answers, strict=True):
                         if isinstance(answer, Answer):
                             self._accept(grant, answer)

@@ -20,10 +20,9 @@ In reading order:
     local_queue   threads or tasks of one client share one grant
     with_block    `with` around a hold: reentrancy, deadlock with oneself, timeouts as sentences
     ask_to_release   an operator asks a holder to release
-    lease_ops     renew, extend, downgrade and detach a lease
+    lease_ops     renew, extend and seal a lease or an item; downgrade and detach a lease
 
     pool_request  the messages of an item of a pool; everything else is the same
-    pool_renewal  renew an item, or change its body
     pool_admin    add, remove, list and count items
     snapshots     holders, waiters and pools, as they are shown to people
     busy_name_index  the names that are held or waited for, so that a snapshot reads no others

@@ -288,7 +288,7 @@ def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: 
             hold._place = hold._place or ahead + 1
     elif number != before[1] and ahead > before[0]:
         detail = f"silent for too long: {before[0]} were ahead before, {ahead} now"
-        session.report("place_lost", grant.name, grant.ticket, detail=detail)
+        events.emit(session, "place_lost", grant.name, grant.ticket, detail=detail)
     nap: float = min(due, sleep_span(ahead)) / 1e6
     if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide
         nap += jitter() * min(SPREAD * ahead, 0.2)

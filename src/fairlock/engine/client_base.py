@@ -99,26 +99,9 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
     @overload
     def rwlock(self, name: str, *, timeout: Seconds | None, **options: Unpack[LockOptions[Lease]]) -> TimedRWLock: ...
 
-    def rwlock(
-        self,
-        name: str,
-        *,
-        timeout: Seconds | None = None,
-        lease: Seconds | None = None,
-        max_hold: Seconds | None = None,
-        at_least: Seconds | None = None,
-        fair: bool = True,
-        local_handoff: bool = True,
-        reentrant: bool = False,
-        note: str = "",
-        on_lost: Callable[[Any], object] | None = None,
-        on_asked: Callable[[Any], object] | None = None,
-        handle: str | None = None,
-    ) -> Any:
+    def rwlock(self, name: str, *, timeout: Seconds | None = None, **options: Any) -> Any:
         """Return a readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
-        options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, on_asked, handle
-        request = self._request(name, EXCLUSIVE, EXCLUSIVE, options)
-        return self._rwlock_type(self, request, validate.timeout(timeout), reentrant)
+        return self._rwlock_type(self.lock(name, timeout=timeout, **options))
 
     @overload
     def semaphore(

@@ -1,4 +1,4 @@
-"""Events: a client reports to `on_event` and to the logger `fairlock`. All of them go through one function: `deliver`.
+"""Events: a client reports to `on_event` and to the logger `fairlock`. All of them go through one function: `emit`.
 
 The functions `report_…` below it describe what happened to one hold. Each hold has exactly one last event (given_up,
 released, lost, evicted or detached), and a "waiting" exactly if that event, or its "acquired", has a place. So a
@@ -103,7 +103,6 @@ MEASURED_TOGETHER = 1000
 _logger: Any = None
 quiet_levels: dict[int, bool] = {}
 """What the logger has found out about its levels, until they change: False means that nothing of it is logged."""
-_make = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
 def is_logged(kind: str) -> Any:
@@ -119,32 +118,14 @@ def is_logged(kind: str) -> Any:
     return _logger.isEnabledFor(LEVELS.get(kind, 10)) and not silent
 
 
-def emit(
-    session: Session,
-    kind: EventKind,
-    name: str = "",
-    ticket: str = "",
-    fence: int = 0,
-    detail: str = "",
-    seconds: float = 0.0,
-    outcome: Outcome = "",
-    contended: bool = False,
-    place: int = 0,
-    margin: float = 0.0,
-    reason: LossReason | Literal[""] = "",
-) -> None:
-    """Make one event, if anything reads it."""
-    if session.on_event is not None or is_logged(kind):
-        deliver(session, _make(Event, (
-            kind, name, short(ticket), fence, detail, session.owner, seconds, outcome, contended, place, margin, reason,
-        )))  # fmt: skip
-
-
-def deliver(session: Session, event: Event) -> None:
-    """Give one event to the logger and to `on_event`: everything that reads events reads them from here."""
-    if is_logged(event[0]):
+def emit(session: Session, kind: EventKind, name: str = "", ticket: str = "", **fields: Any) -> None:
+    """Make one event, and give it to the logger and to `on_event`, if they read it. fields: further ones of `Event`."""
+    logged, on_event = is_logged(kind), session.on_event
+    if not logged and on_event is None:
+        return
+    event = Event(kind, name, short(ticket), owner=session.owner, **fields)
+    if logged:
         log(event)
-    on_event = session.on_event
     if on_event is not None:
         try:
             on_event(event)
@@ -161,8 +142,7 @@ def report_waiting(session: Session, hold: LeaseBase, place: int, ticket: str, d
     """Report that this hold waits. Only the first time: from one queue it may come into another."""
     if not hold._place:
         hold._place = place
-        if session.on_event is not None or (quiet_levels.get(10, True) and "logging" in sys.modules):
-            emit(session, "waiting", hold.name, ticket, detail=detail, contended=True, place=place)
+        emit(session, "waiting", hold.name, ticket, detail=detail, contended=True, place=place)
 
 
 def report_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None:
@@ -172,11 +152,9 @@ def report_acquired(session: Session, hold: LeaseBase, detail: str = "") -> None
     if session.measured is not None and not place and not logged:
         measured = hold._request.measured = session.measured(hold._request.name)
         measured.acquired.append(waited)
-    elif session.on_event is not None or logged:
-        deliver(session, _make(Event, (
-            "acquired", hold._request.name, short(grant.ticket), hold.fence, detail, session.owner, waited, "acquired",
-            place > 0, place, 0.0, "",
-        )))  # fmt: skip
+    else:
+        about = {"fence": hold.fence, "detail": detail, "seconds": waited, "outcome": "acquired", "place": place}
+        emit(session, "acquired", hold.name, grant.ticket, contended=place > 0, **about)
 
 
 def report_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
@@ -185,7 +163,8 @@ def report_given_up(session: Session, hold: LeaseBase, outcome: Outcome) -> None
         hold._ended = True
         waited, place = session.clock() - hold._began if hold._began else 0.0, hold._place
         refused = place > 0 or outcome == "timeout"
-        emit(session, "given_up", hold.name, hold.ticket, 0, "", waited, outcome, refused, place)
+        about = {"seconds": waited, "outcome": outcome, "contended": refused, "place": place}
+        emit(session, "given_up", hold.name, hold.ticket, **about)
 
 
 def report_released(session: Session, hold: LeaseBase, detail: str = "", kind: EventKind = "released") -> None:
@@ -199,12 +178,10 @@ def report_released(session: Session, hold: LeaseBase, detail: str = "", kind: E
             measured.released.append(session.clock() - hold._since)
             if len(measured.released) >= MEASURED_TOGETHER:
                 measured.evaluate()
-        elif session.on_event is not None or logged:
+        else:
             held = session.clock() - hold._since
-            deliver(session, _make(Event, (
-                kind, hold._request.name, short(grant.ticket), hold.fence, detail, session.owner, held, "released",
-                False, 0, 0.0, "",
-            )))  # fmt: skip
+            about = {"fence": hold.fence, "detail": detail, "seconds": held, "outcome": "released"}
+            emit(session, kind, hold.name, grant.ticket, **about)
 
 
 def report_lost(session: Session, hold: LeaseBase, reason: LossReason, detail: str) -> None:
@@ -212,20 +189,22 @@ def report_lost(session: Session, hold: LeaseBase, reason: LossReason, detail: s
         hold._ended = True
         held = session.clock() - hold._since
         how: Literal["evicted", "lost"] = "evicted" if reason == "evicted" else "lost"
-        emit(session, how, hold.name, hold.ticket, hold.fence, detail, held, how, reason=reason)
+        about = {"fence": hold.fence, "detail": detail, "seconds": held, "outcome": how, "reason": reason}
+        emit(session, how, hold.name, hold.ticket, **about)
 
 
 def report_asked(session: Session, hold: LeaseBase, by: str, reason: str) -> None:
-    emit(session, "asked", hold.name, hold.ticket, hold.fence, f"{by or 'somebody'} asks to release it ({reason})")
+    detail = f"{by or 'somebody'} asks to release it ({reason})"
+    emit(session, "asked", hold.name, hold.ticket, fence=hold.fence, detail=detail)
 
 
-def report_renewed(session: Session, grant: Grant, sent: float, deadline: float, detail: str = "") -> None:
+def report_renewed(session: Session, grant: Grant, sent: float, deadline: float) -> None:
     """Report a renewal that was sent at this time, when the lease would have counted as lost at this deadline."""
     if session.on_event is None and not (quiet_levels.get(10, True) and "logging" in sys.modules):
         return
     clock = session.clock()
-    took, margin = clock - sent, deadline - clock
-    emit(session, "renewed", grant.name, grant.ticket, grant.fence, detail, took, margin=margin)
+    about = {"fence": grant.fence, "detail": grant.detail, "seconds": clock - sent, "margin": deadline - clock}
+    emit(session, "renewed", grant.name, grant.ticket, **about)
 
 
 def outcome_for(error: BaseException | None) -> Outcome:
@@ -237,10 +216,9 @@ def outcome_for(error: BaseException | None) -> Outcome:
 
 
 def log(event: Event) -> None:
-    if is_logged(event.kind):
-        level = LEVELS.get(event.kind, 10)
-        text = f"{event.name!r}: {event.kind}" if event.name else event.kind
-        _logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
+    level = LEVELS.get(event.kind, 10)
+    text = f"{event.name!r}: {event.kind}" if event.name else event.kind
+    _logger.log(level, "%s%s", text, f": {event.detail}" if event.detail else "", extra={"event": event})
 
 
 def warn(text: str) -> None:

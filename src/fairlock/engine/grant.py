@@ -76,6 +76,12 @@ class Grant:
         return self.loss.reason if self.loss is not None else ""
 
     @property
+    def detail(self) -> str:
+        """What events report beside its name: the key of an item. '' once it is released, by another thread."""
+        holds = self.holds
+        return holds[0]._detail if holds else ""
+
+    @property
     def watched(self) -> bool:
         """True if one of its holds must learn of a loss in time."""
         return any(hold._watched for hold in self.holds)

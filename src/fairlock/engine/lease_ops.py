@@ -1,6 +1,8 @@
-"""Operations on a lease: renew, extend, downgrade, seal, detach, attach."""
+"""Operations on a lease or an item: renew, extend, seal; on a lease also downgrade, detach, attach."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from ..errors import LeaseLost, NotHeld
 from ..rules.locks import EXCLUSIVE, Detach, Granted, NotHolder, Renew
@@ -15,11 +17,13 @@ from .request import LockRequest
 from .session import Session
 
 
-async def renew(session: Session, hold: LeaseBase) -> None:
-    """Renew now. LeaseLost if it is lost, StoreError if the store cannot be reached."""
+async def renew(session: Session, hold: LeaseBase, body: str | None = None) -> None:
+    """Renew now, an item with its new body. LeaseLost if it is lost, StoreError if the store cannot be reached."""
     hold.ensure_held()
-    await renew_grant(session, hold._grant)
+    await renew_grant(session, hold._grant, body=body)
     hold.ensure_held()
+    if body is not None:
+        hold._text = body  # type: ignore[attr-defined]
 
 
 async def prolong(session: Session, hold: LeaseBase, seconds: float, more: bool = False) -> None:
@@ -77,8 +81,10 @@ async def seal(session: Session, hold: LeaseBase, transaction: object) -> None:
     grant = hold._grant
     with session.mutex:
         session.set_apart(grant)
-    answer = await session.backend.seal(grant.name, Renew(grant.ticket, grant.fence), transaction, grant.lease)
-    if not isinstance(answer.reply, Granted):
+    request, backend = grant.request, session.backend
+    seal_row: Any = backend.seal_item if request.pool else backend.seal
+    answer = await seal_row(grant.name, request.renewal_message(grant), transaction, grant.lease)
+    if not request.renewed(answer.reply, grant):
         judge(session, grant, answer, session.clock() < grant.deadline)
     hold.ensure_held()
 
@@ -131,6 +137,6 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     grant.state = HELD
     session.grants[ticket] = grant
     session.hand_to_keeper(grant)
-    emit(session, "attached", name, ticket, reply.fence)
+    emit(session, "attached", name, ticket, fence=reply.fence)
     note_request(session, grant, reply.asked)
     return hold

@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from typing import Any
 
 from ..errors import NotHeld
-from ..rules.locks import EXCLUSIVE
 from . import validate
 from .refuse_pickling import NotPickled
 from .request import LockRequest
@@ -97,12 +96,10 @@ class SemaphoreBase(LockBase):
 class RWLockBase(NotPickled):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    _lock_type: Any
-
-    def __init__(self, locks: Any, request: LockRequest, timeout: float | None, reentrant: bool) -> None:
-        self._read = self._lock_type(locks, request.but(weight=1), timeout, reentrant)
-        self._write = self._lock_type(locks, request.but(weight=EXCLUSIVE), timeout, reentrant)
-        self.name = request.name
+    def __init__(self, write: Any) -> None:
+        self.name = write.name
+        self._write = write
+        self._read = type(write)(write._locks, write._request.but(weight=1), write._timeout, write._reentrant)
 
     def read(self) -> Any:
         """Return the lock for a reader."""

@@ -26,14 +26,14 @@ from ..rules.pools import (
     Removed,
     Seek,
     Taken,
+    Touch,
+    Touched,
 )  # fmt: skip
-from . import pool_admin
+from . import pool_admin, with_block
 from .grant import Grant, LeaseBase
 from .grant_state import QUEUED, REQUESTING
-from .release import release
 from .request import LockRequest, named
 from .session import Session
-from .with_block import raise_loss
 
 BACK_OFF = 5.0  # seconds for which an item rests that a failed body gave back
 
@@ -57,6 +57,9 @@ class ItemRequest(LockRequest):
     def release_message(self, session: Session, grant: Grant, hold: Any) -> On:
         return hold._end or On(hold._key, Give(grant.ticket, hold.fence))
 
+    def renewal_message(self, grant: Grant, lease: int | None = None, body: str | None = None) -> On:
+        return On(grant.detail, Touch(grant.ticket, grant.fence, body, lease))
+
     def withdraw_message(self, grant: Grant, leave_tombstone: bool, lease: int | None = None) -> On | Quit:
         if grant.state is REQUESTING or grant.state is QUEUED:
             return Quit(grant.ticket, self.lease_us, self.wanted)
@@ -65,6 +68,9 @@ class ItemRequest(LockRequest):
 
     def waits_after(self, reply: Any, trying: bool) -> bool:
         return isinstance(reply, Queued) or (not trying and isinstance(reply, Busy | Absent | Nothing))
+
+    def renewed(self, reply: Any, grant: Grant) -> bool:
+        return isinstance(reply, Touched)
 
     def ends_exactly(self, hold: LeaseBase) -> bool:
         """Return whether its end is final: an item that is done or removed stays so; one that was given back may belong
@@ -129,12 +135,9 @@ class ItemBase(LeaseBase):
 
 
 async def leave(session: Session, hold: ItemBase, error: BaseException | None) -> None:
-    """Leave `with`. A loss is raised only if the body was clean, else noted on its exception."""
-    if not hold._released and session.clock() >= hold._grant.end():
-        hold.lost  # noqa: B018  # the body went on after its end: that is a loss even if the item was not taken
+    """Leave `with`, as a lock does."""
     hold._ends_by(hold._end_of_block(error), quiet=True)
-    await release(session, hold, quiet=True)
-    raise_loss(hold, error)
+    await with_block.leave(session, hold, error)
 
 
 async def timed_out(session: Session, hold: LeaseBase, limit: float) -> LockTimeout:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ConfigError, LockError, RecordDamaged, StoreError
-from ..rules.locks import EXCLUSIVE, Granted, NotHolder, Renew
+from ..rules.locks import EXCLUSIVE, Granted, NotHolder
 from ..stores.base import Answer, OutcomeUnknown, RowLocked
 from .ask_to_release import note_request
 from .events import report_renewed
-from .grant import Grant
+from .grant import NEVER, Grant
 from .grant_state import HELD
 from .recheck_leases import look_up, suspect
 from .session import Session
@@ -75,7 +75,9 @@ async def _send(session: Session, message: _Message) -> _Message | None:
         raise session.over()
     clock = session.clock()
     in_time = [clock < grant.deadline for grant in grants]
-    outcomes = await _call_many(session, grants)
+    messages = [(grant.name, grant.request.renewal_message(grant)) for grant in grants]
+    target = session.target(grants[0].request)
+    outcomes: list[Answer | PoolAnswer | OutcomeUnknown | LockError] = await target.call_many(messages)
     doubtful: list[Grant] = []
     doubt: OutcomeUnknown | None = None
     failure: LockError | None = None
@@ -116,27 +118,9 @@ def _is_renewed(session: Session, grant: Grant, clock: float) -> bool:
     if clock >= grant.cap:
         session.lose(grant)
         return False
-    if not grant.request.pool:
-        return True
-    from .pool_renewal import is_renewed
-
-    return is_renewed(grant)
-
-
-async def _call_many(
-    session: Session, grants: Sequence[Grant]
-) -> Sequence[Answer | PoolAnswer | OutcomeUnknown | LockError]:
-    if not grants[0].request.pool:
-        return await session.backend.call_many([(grant.name, lock_renewal(grant)) for grant in grants])
-    from .pool_renewal import renewal
-
-    return await session.pools().call_many([(grant.name, renewal(grant)) for grant in grants])
-
-
-def lock_renewal(grant: Grant, lease: float | None = None) -> Renew:
-    weight = grant.weight if grant.weight != grant.request.weight else None
-    span = None if lease is None else int(lease * 1e6)
-    return Renew(grant.ticket, grant.fence, weight, span)
+    if not grant.request.renews:
+        grant.renew_at = NEVER
+    return grant.request.renews
 
 
 def _failed(session: Session, grant: Grant, error: LockError) -> bool:
@@ -150,15 +134,17 @@ def _failed(session: Session, grant: Grant, error: LockError) -> bool:
     return False
 
 
-async def renew(session: Session, grant: Grant, lease: float | None = None) -> None:
-    """Renew one grant, with a longer lease if one is given, or find that it is lost. StoreError if the store cannot be
-    reached."""
+async def renew(session: Session, grant: Grant, lease: float | None = None, body: str | None = None) -> None:
+    """Renew one grant, with a longer lease or another body if one is given, or find that it is lost. StoreError if the
+    store cannot be reached."""
     if session.clock() >= grant.cap:
         session.lose(grant)
         return
     in_time = session.clock() < grant.deadline
+    request = grant.request
+    message = request.renewal_message(grant, None if lease is None else int(lease * 1e6), body)
     try:
-        answer = await session.call(grant.name, lock_renewal(grant, lease))
+        answer = await session.call(grant.name, message, None, session.pools() if request.pool else None)
     except (StoreError, ConfigError) as error:
         if not _failed(session, grant, error):
             raise
@@ -170,13 +156,8 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
     """Handle the reply to a renewal: it lasts longer, or it is lost. `in_time`: it was held when that was sent."""
     if grant.state is not HELD:
         return
-    reply = answer.reply
-    if grant.request.pool:
-        from .pool_renewal import judge as judge_item
-
-        judge_item(session, grant, reply, answer.at, in_time)
-        return
-    if isinstance(reply, Granted) and reply.fence == grant.fence:
+    reply: Any = answer.reply
+    if grant.request.renewed(reply, grant):
         deadline = grant.deadline
         with session.mutex:  # another thread may be shortening or releasing it: then it must not be filed again
             if grant.longer(reply.left) and grant.state is HELD:
@@ -185,15 +166,18 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
                 grant.lengthen(answer.at, reply.left)
             grant.confirm(answer.at, reply.left, session.backend.skew)
         report_renewed(session, grant, answer.at, deadline)
-        note_request(session, grant, reply.asked)
+        if isinstance(reply, Granted):
+            note_request(session, grant, reply.asked)
         return
     why = reply.why if isinstance(reply, NotHolder) else None
     if why is not None and why.kind == "evicted":
         reason = f" ({why.reason})" if why.reason else ""
         session.lose(grant, "evicted", f"{why.by or 'an operator'} evicted its holder{reason}")
     elif in_time:
-        session.lose(grant, "store_reset", "the store no longer knows it. Someone else may hold it now")
-        suspect(session)  # the others may be lost with it
+        removed = ", or it was removed" if grant.request.pool else ""
+        session.lose(grant, "store_reset", f"the store no longer knows it{removed}. Someone else may hold it now")
+        if not removed:
+            suspect(session)  # the others may be lost with it
     else:
         session.lose(grant)
 

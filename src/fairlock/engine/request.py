@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release
+from ..rules.locks import EXCLUSIVE, Acquire, Detach, Granted, Queued, Refused, Release, Renew
 from ..rules.locks.state import CONFIRM_WINDOW
 
 if TYPE_CHECKING:
@@ -139,6 +139,11 @@ class LockRequest:
             return Detach(grant.ticket, grant.fence, max(int(stay * 1e6), 1), closed=True)
         return Release(grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence)
 
+    def renewal_message(self, grant: Grant, lease: int | None = None, body: str | None = None) -> Any:
+        """Return the message that renews this grant. lease: the microseconds that it lasts from now on, if that is
+        longer; body: the new one of an item."""
+        return Renew(grant.ticket, grant.fence, grant.weight if grant.weight != self.weight else None, lease)
+
     def withdraw_message(self, grant: Grant, leave_tombstone: bool, lease: int | None = None) -> Any:
         """Return the message for a pending release: the ticket is given up, whatever it has."""
         return Release(grant.ticket, leave_tombstone, None, lease)
@@ -152,6 +157,10 @@ class LockRequest:
     def waits_after(self, reply: Any, trying: bool) -> bool:
         """Return True if this reply means that the request waits, False if it is over."""
         return isinstance(reply, Queued)
+
+    def renewed(self, reply: Any, grant: Grant) -> bool:
+        """Return True if this reply to a renewal shows that the grant is held."""
+        return isinstance(reply, Granted) and reply.fence == grant.fence
 
     def ends_exactly(self, hold: LeaseBase) -> bool:
         """Return True if a message that was sent before has the same reply again: any other reply is then a loss."""

@@ -25,7 +25,7 @@ from ..stores.deadline import over
 from . import validate
 from .boot_clock import jitter
 from .default_owner import salt, this_process
-from .events import Event, EventKind, Measured, emit, log_exception, report_lost
+from .events import Event, Measured, emit, log_exception, report_lost
 from .grant import NEVER, Grant, LeaseBase, Loss
 from .grant_state import HELD, LOST, RELEASED, RELEASING
 from .keeper_threads import keepers_for
@@ -184,16 +184,12 @@ class Session:
         self.last_reply = at
         if self.down:
             self.down = False
-            self.report("store_up", detail=f"{self.backend.where} replies again")
+            emit(self, "store_up", detail=f"{self.backend.where} replies again")
 
     def note_down(self, detail: str) -> None:
         if not self.down:
             self.down = True
-            self.report("store_down", detail=detail)
-
-    def report(self, kind: EventKind, name: str = "", ticket: str = "", fence: int = 0, detail: str = "") -> None:
-        """Report what belongs to no hold."""
-        emit(self, kind, name, ticket, fence, detail)
+            emit(self, "store_down", detail=detail)
 
     # -- grants
 

@@ -305,15 +305,7 @@ class Store(StoreMaintenance):
         return None
 
     def write_nowait(
-        self,
-        key: str,
-        score: int,
-        owner: str,
-        body: str,
-        expected: int | str,
-        woken: Sequence[Wakeup],
-        at: float,
-        now: int,
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
     ) -> int | str | RowSnapshot | None:
         """Write like `write`, but without waiting: return the new version, the current row, or None: not done.
 

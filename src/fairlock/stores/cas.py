@@ -154,7 +154,8 @@ class CasBackend(Backend):
                     if store.wakes_holder and record.queue:
                         woken = _and_the_holder(before, record, woken)
                     try:
-                        result = store.write_nowait(key, record[2], owner, body, version, woken, at, now)
+                        row = _new(Row, (key, record[2], owner, body))
+                        result = store.write_nowait(row, version, now, woken, at)
                     except BaseException:
                         self._doubt(key)
                         raise

@@ -1,4 +1,4 @@
-"""Waiting at stores without notifications: pause, read, pause again. It only reads; the engine keeps the place.
+"""How waiters poll at stores without notifications: pause, read, pause again. This only reads; the engine keeps places.
 
 The pause begins with a few milliseconds for the first in the queue and is longer for those behind: as long as the queue
 took to move on by as many places. It doubles while nothing changes and begins again when something does. It is never
@@ -7,12 +7,13 @@ wake-up that names the grant: it was read after the write that made it, and cont
 the same row share what one of them has read.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..errors import StoreError
 from ..rules.locks import LockState
-from .base import OutcomeUnknown, Pushed, Runtime
+from .base import OutcomeUnknown, Pushed, RowSnapshot, Runtime, Store
 from .jitter import jitter
 from .keys import SEPARATOR
 from .row_cache import KnownRow
@@ -58,6 +59,57 @@ def pool_for_queue(queue_key: str) -> str:
     """Return the pool whose queue is kept under this key; the inverse of keys.queue_key."""
     namespace, _, name = queue_key.rpartition(SEPARATOR)
     return namespace + name
+
+
+class PollingStore(Store):
+    """What stores share whose waiters poll, always or as long as no wake-up can reach them."""
+
+    first_pause = 0.01
+    """Seconds: the shortest pause between two looks."""
+    longest_pauses = LONGEST, LONGEST
+    """Seconds: of the first in the queue, and of all others."""
+
+    def __init__(self, where: str, runtime: Runtime, inbox: WakeupInbox | None = None) -> None:
+        self.where = where
+        self.runtime = runtime
+        self._clock = runtime.clock
+        self.inbox = WakeupInbox(runtime.mutex) if inbox is None else inbox
+        # A row that shows our grant was read after the write that made it, and who grants a lock sends the wake-up
+        # after that write. But such a grant has to be confirmed within a second or two, and an event loop may be
+        # blocked for longer: then a thread must be able to do that (`open_blocking`).
+        self.pushes_grants = runtime.blocking
+
+    def client_clock(self) -> float:
+        return self._clock()
+
+    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
+        return await self.poll(key, ticket, timeout, self.inbox)
+
+    async def poll(self, key: str, ticket: str, timeout: float, inbox: WakeupInbox) -> Pushed | None:
+        look = partial(self.look_for_grant, key, ticket)
+        return await poll(inbox, self.runtime, ticket, timeout, look, self.first_pause, *self.longest_pauses)
+
+    async def look_for_grant(self, key: str, ticket: str, age: float) -> Pushed | Ahead | None:
+        """Read how this ticket stands; None: another waiter is just reading the row."""
+        known = await self.row_cache.read(key, age, self._clock, partial(self.read_to_wait, key))
+        if known is None:
+            return None
+        found = standing(known, ticket)
+        if isinstance(found, Ahead) and found.wants is not None and not found.number:
+            items: Any = self.items
+            return wait_until_due(ticket, found, await items.due_in(pool_for_queue(key), found.wants))
+        return found
+
+    async def read_to_wait(self, key: str) -> RowSnapshot:
+        """Read a row for `look_for_grant`; its time may be 0."""
+        return await self.read(key)
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.inbox.wake_here(tickets)
+
+    def forked(self) -> None:
+        self.row_cache.clear()
+        self.inbox.clear()
 
 
 def wait_until_due(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:

@@ -199,8 +199,6 @@ class Holding(HoldingBase):
 class RWLock(RWLockBase, Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    _lock_type = Lock
-
     if TYPE_CHECKING:
 
         def read(self) -> Lock[T]: ...

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from ..engine import cancel_event, pool_admin, pool_renewal, validate
+from ..engine import cancel_event, lease_ops, pool_admin, validate
 from ..engine.cancel_event import Cancel
 from ..engine.pool_admin import PoolItem, body_text
 from ..engine.pool_base import ItemHoldingBase, PoolBase
@@ -32,22 +32,22 @@ class Item(ItemBase):
 
     def renew(self) -> None:
         """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        run(pool_renewal.touch(self._session, self))
+        run(lease_ops.renew(self._session, self))
 
     def extend(self, seconds: Seconds) -> None:
         """Let it last for at least this many seconds from now, even if this process never renews it again. It never
         becomes shorter. Errors as of `renew`."""
-        run(pool_renewal.extend(self._session, self, validate.lease(seconds)))
+        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
 
     def update(self, body: Any) -> None:
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
-        run(pool_renewal.touch(self._session, self, body_text(body)))
+        run(lease_ops.renew(self._session, self, body_text(body)))
 
     def seal(self, transaction: object) -> None:
         """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
         no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
         """
-        run(pool_renewal.seal(self._session, self, transaction))
+        run(lease_ops.seal(self._session, self, transaction))
 
     def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.

@@ -9,32 +9,29 @@ shows a holder is committed. Only after an unknown outcome is there one SERIAL r
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cassandra.util import Duration
 
 from ...errors import LockError, StoreError
 from ...rules.locks import Wakeup
-from ..base import OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
+from ..base import OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Written
 from ..keys import is_audit
-from ..polling import Ahead, poll, pool_for_queue, standing, wait_until_due
+from ..polling import PollingStore
 from ..server_clock import ServerClock
-from ..wakeups import WakeupInbox
 from . import cql
 from .statement_sender import StatementSender
 
 if TYPE_CHECKING:
     from .pool_items import CassandraItemStore
 
-FIRST = 0.01  # seconds: the shortest pause between two looks
 KEPT = 10.0  # seconds for which the time of a reply is used
 VAGUE = 0.02  # seconds; a reply that took longer is too inexact
 SLACK = 0.005  # seconds by which we stay behind: a node's clocks differ by this from one statement to the next
 
 
-class CassandraStore(Store):
+class CassandraStore(PollingStore):
     scope = "machines"
     backs_off = True
     shares_steps = True
@@ -42,15 +39,10 @@ class CassandraStore(Store):
     cache_ttl = 0.5  # an older row has likely changed if others wait; then a read is cheaper than a conflict
 
     def __init__(self, sender: StatementSender, runtime: Runtime, *, skew: float = 0.0) -> None:
+        super().__init__(sender.where, runtime)
         self.sender = sender
         self.keeper_key = sender.keeper_key
-        self.where = sender.where
         self.skew = skew
-        # A row that shows our grant was read after the write that made it. But such a grant has to be confirmed
-        # within a second or two, and an event loop may be blocked for longer.
-        self.pushes_grants = runtime.blocking
-        self._runtime = runtime
-        self._inbox = WakeupInbox(runtime.mutex)
         self.crowded = 0.0  # until when other workers may be in our way at the items
         self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
         self.added = 0  # the time of the last item added
@@ -78,7 +70,7 @@ class CassandraStore(Store):
         sample = self.now()
         if sample is not None:
             return sample
-        before = self._runtime.clock()
+        before = self._clock()
         return self.note((await self.sender.read(cql.CLOCK))[0].now, before), before
 
     async def time(self) -> int:
@@ -87,7 +79,7 @@ class CassandraStore(Store):
     # -- rows
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
-        at = self._runtime.clock()
+        at = self._clock()
         found = await self.sender.read(cql.READ, (key,), settle)
         if not found:
             return RowSnapshot(None, None, self.note((await self.sender.read(cql.CLOCK))[0].now, at), at)
@@ -98,7 +90,7 @@ class CassandraStore(Store):
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
     ) -> Written | RowSnapshot:
-        at = self._runtime.clock()
+        at = self._clock()
         version = int.from_bytes(os.urandom(8)) >> 1
         key, score, owner, body = row
         if expected is None:
@@ -114,7 +106,7 @@ class CassandraStore(Store):
         return RowSnapshot(Row(key, 0, "", done["body"]), done["version"], *sample)
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
-        at = self._runtime.clock()
+        at = self._clock()
         found: list[RowSnapshot | OutcomeUnknown | LockError] = []
         for key, rows in zip(keys, await self.sender.read_many(cql.READ, [(key,) for key in keys]), strict=True):
             if isinstance(rows, LockError):
@@ -138,7 +130,7 @@ class CassandraStore(Store):
         return found
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
-        at = self._runtime.clock()
+        at = self._clock()
         now = await self.time()
         found = await self.sender.read(cql.SCAN)
         rows = [(Row(r.key, r.score, r.owner, r.body), r.version) for r in found if r.key.startswith(prefix)]
@@ -149,23 +141,6 @@ class CassandraStore(Store):
             raise StoreError("Nothing is deleted in Cassandra: a row that is gone loses its fence.")
         return bool((await self.sender.transact(cql.DELETE_AUDIT, (key, expected)))["applied"])
 
-    # -- waiting
-
-    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        async def look(age: float) -> Pushed | Ahead | None:
-            found = await self.row_cache.read(key, age, self._runtime.clock, partial(self.read, key))
-            if found is None:
-                return None
-            result = standing(found, ticket)
-            if isinstance(result, Ahead) and result.wants is not None and not result.number:
-                return wait_until_due(ticket, result, await self.items.due_in(pool_for_queue(key), result.wants))
-            return result
-
-        return await poll(self._inbox, self._runtime, ticket, timeout, look, FIRST)
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self._inbox.wake_here(tickets)
-
     # -- the rest
 
     async def ping(self) -> None:
@@ -175,8 +150,7 @@ class CassandraStore(Store):
         await self.sender.close()
 
     def forked(self) -> None:
-        self.row_cache.clear()
-        self._inbox.clear()
+        super().forked()
         self.sender.forked()
         self._server.forget()
 

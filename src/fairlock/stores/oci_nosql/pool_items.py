@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...rules.pools import Add, Take, apply
 from ...rules.pools.codec import encode_item
 from ..base import ItemSnapshot, OutcomeUnknown, Row, RowSnapshot
-from ..keys import SEPARATOR
+from ..keys import SEPARATOR, queue_key
 from ..polling import LONGEST
 from ..pool_items_as_rows import CANDIDATES, Rows
 from .row_format import ALL, from_value, key_range, to_value
@@ -35,9 +35,9 @@ class OciItemStore(Rows):
     def __init__(self, store: OciStore) -> None:
         self._store: OciStore = store
 
-    async def due_in(self, queue: str, key: str) -> float:
-        """Return in how many seconds something is due in the pool of this queue; with a key: when that item is."""
-        now = await self._time()
+    async def due_in(self, pool: str, key: str) -> float:
+        """Return in how many seconds an item of this pool is due; with a key: when that item is."""
+        now, queue = await self._time(), queue_key(pool)
         if key:
             row, _ = await self._store._get(queue + SEPARATOR + key)
             scores = [row.score] if row is not None else []

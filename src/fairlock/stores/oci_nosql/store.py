@@ -7,13 +7,12 @@ service pushes nothing, so waiters look: one GET each time. `clock` has the time
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...rules.locks import Wakeup
-from ..base import Pushed, Row, RowSnapshot, Runtime, Store, Written
-from ..polling import Ahead, poll, standing, wait_until_due
-from ..wakeups import WakeupInbox
+from ..base import Row, RowSnapshot, Runtime, Written
+from ..polling import PollingStore
 from .clock import CLOCK, Clock, rests_on_it
 from .row_format import ALL, from_value, key_range, table_key, to_value
 from .table_requests import COLUMNS, Kept, Table
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ..base import ItemSnapshot
     from .pool_items import OciItemStore
 
-FIRST = 0.02  # seconds: the shortest pause between two looks; each costs a read unit
 SCAN = "DECLARE $low STRING; $high STRING; " + ALL + " WHERE t.key >= $low AND t.key < $high"
 
 # Comments begin with # there, and a statement ends without a semicolon.
@@ -35,25 +33,21 @@ CREATE TABLE IF NOT EXISTS {table} ({columns})
 """
 
 
-class OciStore(Store):
+class OciStore(PollingStore):
     scope = "machines"
     shares_steps = True
     cache_ttl = 5.0
     poll_interval = 2.0  # each look is a request that is paid for
     checks_time = False
     backs_off = True
+    first_pause = 0.02  # each look costs a read unit
 
     def __init__(self, table: Table, runtime: Runtime, *, skew: float = 0.0) -> None:
+        super().__init__(table.where, runtime)
         self.table = table
-        self.where = table.where
         self.skew = skew
-        # A row that shows our grant was read after the write that made it. But such a grant has to be confirmed
-        # within a second or two, and an event loop may be blocked for longer.
-        self.pushes_grants = runtime.blocking
         self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
         self.added = 0  # the time of the last item added
-        self._runtime = runtime
-        self._inbox = WakeupInbox(runtime.mutex)
         self.clock = Clock(table)
 
     @property
@@ -69,7 +63,7 @@ class OciStore(Store):
     # -- rows
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
-        at = self._runtime.clock()
+        at = self._clock()
         row, etag = await self._get(key)
         guess = self.clock.guess()  # after the row, or the row could be from the future
         if guess is not None and not rests_on_it(row, guess[0]):
@@ -83,7 +77,7 @@ class OciStore(Store):
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
     ) -> Written | RowSnapshot:
-        at = self._runtime.clock()
+        at = self._clock()
         done = await self.table.put(to_value(row), None if expected is None else str(expected))
         if isinstance(done, str):
             return Written(done, now, at)
@@ -92,7 +86,7 @@ class OciStore(Store):
         return RowSnapshot(None, expected, now, at)  # the service does not show the current row: read
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
-        at = self._runtime.clock()
+        at = self._clock()
         if prefix:
             low, high = key_range(prefix)
             found = await self.table.query(SCAN, {"$low": low, "$high": high})
@@ -105,28 +99,11 @@ class OciStore(Store):
     async def delete(self, key: str, expected: int | str) -> bool:
         return await self.table.delete(table_key(key), str(expected))
 
-    # -- waiting
-
-    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        async def read() -> RowSnapshot:
-            at = self._runtime.clock()
-            row, etag = await self._get(key)
-            guess = self.now()
-            return RowSnapshot(row, etag, *guess) if guess is not None else RowSnapshot(row, etag, 0, at)
-
-        async def look(age: float) -> Pushed | Ahead | None:
-            known = await self.row_cache.read(key, age, self._runtime.clock, read)
-            if known is None:
-                return None
-            found = standing(known, ticket)
-            if isinstance(found, Ahead) and found.wants is not None and not found.number:
-                return wait_until_due(ticket, found, await self.items.due_in(key, found.wants))
-            return found
-
-        return await poll(self._inbox, self._runtime, ticket, timeout, look, FIRST)
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self._inbox.wake_here(tickets)
+    async def read_to_wait(self, key: str) -> RowSnapshot:
+        at = self._clock()
+        row, etag = await self._get(key)
+        guess = self.now()
+        return RowSnapshot(row, etag, *guess) if guess is not None else RowSnapshot(row, etag, 0, at)
 
     # -- the rest
 
@@ -137,8 +114,7 @@ class OciStore(Store):
         self.table.close()
 
     def forked(self) -> None:
-        self.row_cache.clear()
-        self._inbox.clear()
+        super().forked()
         self.table.forget()
 
     async def doctor(self) -> list[tuple[str, str]]:

@@ -17,7 +17,6 @@ from ..base import Event, OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, S
 from ..jitter import jitter
 from ..server_clock import ServerClock
 from ..shared_connections import Share
-from ..wakeups import WakeupInbox
 from .dialects import EMPTY_BODY, PostgreSQL
 from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
@@ -36,24 +35,18 @@ class SqlRows(ScanRows):
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
 
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
+        super().__init__(share.of.address.where, runtime)
         self._share = share
         self.executor = self.keeper_key = share.of
         self.address = self.executor.address
-        self.where = self.address.where
         self.dialect = self.executor.dialect
         self.shows_conflicts = self.dialect.shows
         self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
         self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
-        self.runtime = runtime
-        self.inbox = WakeupInbox(runtime.mutex)  # of waiters that poll
-        self._clock = runtime.clock
         self._server = ServerClock(runtime.clock, self.cache_ttl)
         self._lost: dict[str, int] = {}
         self._making: Event | None = None  # one of this client creates the tables
         self._closed = False
-
-    def client_clock(self) -> float:
-        return self._clock()
 
     # -- time
 
@@ -103,7 +96,7 @@ class SqlRows(ScanRows):
         at = self._clock()
         key, version = row.key, _version()
         try:
-            result = await self.call(*self._writing(*row, version, expected, now, woken))
+            result = await self.call(*self._writing(row, version, expected, now, woken))
         except (Exists, Conflict):
             return await self._beaten(key)
         seen = self._outcome(key, result, at)
@@ -143,17 +136,17 @@ class SqlRows(ScanRows):
             done = await self.write(one.row, one.expected, one.now, ())
             return int(done.version) if isinstance(done, Written) else None
         version = _version()
-        _, values = self._writing(*one.row, version, one.expected, one.now, ())
+        _, values = self._writing(one.row, version, one.expected, one.now, ())
         try:
             return version if (await self.call(self.dialect.write_unlocked, values)).matched else None
         except Conflict:
             return None
 
     def _writing(
-        self, key: str, score: int, owner: str, body: str, version: int, expected: int | str | None, now: int,
-        woken: Sequence[Wakeup],
-    ) -> tuple[Statement, dict[str, Any]]:  # fmt: skip
+        self, row: Row, version: int, expected: int | str | None, now: int, woken: Sequence[Wakeup]
+    ) -> tuple[Statement, dict[str, Any]]:
         """Return the statement and its values."""
+        key, score, owner, body = row
         dialect = self.dialect
         owner = dialect.label(owner) if len(owner) * 4 > dialect.label_bytes else owner or dialect.nobody
         values = {"v_key": key, "v_score": score, "v_owner": owner, "v_body": body, "v_version": version}
@@ -256,28 +249,20 @@ class ThreadRows(SqlRows):
         return self._seen(key, result.rows[0], at)
 
     def write_nowait(
-        self,
-        key: str,
-        score: int,
-        owner: str,
-        body: str,
-        expected: int | str,
-        woken: Sequence[Wakeup],
-        at: float,
-        now: int,
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
     ) -> int | RowSnapshot | None:
         if self._closed:
             return None
         version = _version()
         begun = self._clock()
         try:
-            result = self.executor.execute(*self._writing(key, score, owner, body, version, expected, now, woken))
+            result = self.executor.execute(*self._writing(row, version, expected, now, woken))
         except NOTHING_DONE:
             return None
-        seen = self._outcome(key, result, begun)
+        seen = self._outcome(row.key, result, begun)
         if isinstance(seen, int):
             return version
-        return seen if self._lose(key) else None
+        return seen if self._lose(row.key) else None
 
 
 def _version() -> int:

@@ -15,6 +15,7 @@ from ...rules.pools import BROKEN, DONE, STATES, ItemState, Take, Taken, apply
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged, shown, sound
+from ..polling import LONGEST
 from ..take_item_by_cas import TRIES
 from .dialects import SCANNED
 from .errors import Conflict, Exists
@@ -237,11 +238,10 @@ class SqlItemStore(ItemStore):
         now, score = result.rows[0]
         return None if score is None else max(int(score) - int(now), 1)
 
-    async def is_due(self, pool: str, key: str = "") -> bool:
-        """Return whether an item is due now; with `key`, whether that item is due or done. For a waiter that polls."""
-        if key:
-            return bool((await self._call(self._statements.this_due, pool=pool, key=key))[0].rows)
-        return bool((await self._call(self._statements.due, pool=pool))[0].rows)
+    async def due_in(self, pool: str, key: str) -> float:
+        """Return 0 if an item is due now, with a key: if that one is due or done. Else the longest pause of a poll."""
+        due, values = (self._statements.this_due, {"key": key}) if key else (self._statements.due, {})
+        return 0.0 if (await self._call(due, pool=pool, **values))[0].rows else LONGEST
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         found, now = await self._all(pool)

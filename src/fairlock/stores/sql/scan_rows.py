@@ -1,16 +1,16 @@
 """Reads many rows of locks, a page at a time: all of them, or those that are busy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..base import RowSnapshot, Store
+from ..base import RowSnapshot
+from ..polling import PollingStore
 from .dialects import SCANNED, Dialect
 
 
-class ScanRows(Store):
+class ScanRows(PollingStore):
     dialect: Dialect
     call: Any
-    _clock: Callable[[], float]
 
     def _seen(self, key: str, row: Sequence[Any], at: float) -> RowSnapshot:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from ..shared_connections import Share
 from .executor import Executor
 from .lock_rows import SqlRows, ThreadRows
 from .schema import ddl
-from .wait_for_wakeup import listen, poll
+from .wait_for_wakeup import listen
 
 if TYPE_CHECKING:
     from ..user_transaction import UserTransaction
@@ -27,15 +27,12 @@ class SqlStore(SqlRows):
     scope = "machines"
     wakes_holder = True
     shares_steps = True
+    longest_pauses = 0.1, 0.5
     backs_off = True  # of 64 clients that come at once, each needs 25 statements and not a hundred
 
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
         super().__init__(share, runtime)
         self.skew = self.address.skew
-        # A row that shows our grant was read after the write that granted it. But such a grant must be confirmed
-        # within a second or two, and an event loop may be blocked for longer: then a thread must be able to do that
-        # (`open_blocking`).
-        self.pushes_grants = runtime.blocking
         self._listener: NotifyListener | None = None
 
     @property
@@ -70,11 +67,11 @@ class SqlStore(SqlRows):
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
         listener = self._find_listener()
         if listener is None:
-            return await poll(self, key, ticket, timeout)
+            return await self.poll(key, ticket, timeout, self.inbox)
         return await listen(self, self.runtime, listener, key, ticket, timeout)
 
     def wake_here(self, tickets: Collection[str]) -> None:
-        self.inbox.wake_here(tickets)
+        super().wake_here(tickets)
         if self._listener is not None:
             self._listener.wake_here(tickets)
 
@@ -118,13 +115,12 @@ class SqlStore(SqlRows):
             await self.executor.close()
 
     def forked(self) -> None:
+        super().forked()
         self._server.forget()
         self.listener = ""
         self._listener = None
         self._lost.clear()
         self._making = None
-        self.row_cache.clear()
-        self.inbox.clear()
         self.executor.forked()
 
     async def doctor(self) -> list[tuple[str, str]]:

@@ -10,13 +10,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ConfigError, LockError
 from ...rules.locks import Wakeup
-from ..base import NEVER, ItemSnapshot, OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Store, Written
+from ..base import NEVER, ItemSnapshot, OutcomeUnknown, Pushed, Row, RowSnapshot, RowWrite, Runtime, Written
 from ..jitter import jitter
-from ..polling import Ahead, poll, standing
+from ..polling import Ahead, PollingStore, standing
 from ..row_cache import decode
 from . import clock, errors, fork_hooks, location
 from .connection import SETTINGS, TABLES, Closed, Connection
@@ -60,7 +61,6 @@ WRITE_MANY = """UPDATE fairlock_locks SET score=new.column2, owner=new.column3, 
 
 UNHURRIED = 0.001  # seconds since our last write: this is no tight loop
 LOSSES = 2  # this many races lost in a row: even the odds
-FIRST = 0.01  # seconds: the shortest pause between two reads where no wake-up can be received
 CHECK = 0.2  # seconds between two checks whether the files are still ours
 SPINS = 3  # tries without a pause
 NOBODY: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ T = TypeVar("T")
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
 
 
-class SqliteStore(Store):
+class SqliteStore(PollingStore):
     scope = "machine"
     cache_ttl = 0.001  # an older row has likely changed if others use the lock
     reads_queues = True  # most writes from the cache would be refused, and each keeps other writers waiting
@@ -93,17 +93,12 @@ class SqliteStore(Store):
         path, options = location.parse(target if target is not None else location.default_path())
         if busy_timeout is not None:
             options["busy_timeout"] = str(busy_timeout)
-        self.path = self.keeper_key = path
-        self.where = "sqlite:///" + path
         self.busy_timeout = _read_busy_timeout(options) if options else BUSY_TIMEOUT
-        # A client that grants a lock to another notifies it after the write, which is as good as from inside it. But
-        # such a grant must be confirmed within a second or two, and an event loop may be blocked for longer.
-        self.pushes_grants = runtime.blocking
-        self._runtime = runtime
-        self._clock = runtime.clock
         boot = (lambda: boot_id) if boot_id else clock.boot_id
         self._listeners = WakeupSockets(path, boot)
         self._waiters = WakeupWaiters(self._listeners, runtime)
+        super().__init__("sqlite:///" + path, runtime, self._waiters)
+        self.path = self.keeper_key = path
         self._db = Connection(path, boot, self._listeners.another_boot_lives)
         self._maintenance = Maintenance(self._db, self._listeners)
         self._opening = threading.Lock()
@@ -245,20 +240,13 @@ class SqliteStore(Store):
         return [version if one.row.key in written else None for one, version in zip(writes, versions, strict=True)]
 
     def write_nowait(
-        self,
-        key: str,
-        score: int,
-        owner: str,
-        body: str,
-        expected: int | str,
-        woken: Sequence[Wakeup],
-        at: float,
-        now: int = 0,
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
     ) -> int | None:
         """Write if that takes no waiting and no maintenance is due. Return the new version; None: not written."""
         maintenance = self._maintenance
         if at >= self._check_at or maintenance.commits % GLANCE == GLANCE - 1:
             return None
+        key, score, owner, body = row
         db = self._db
         version = db.version()
         with db.guard:
@@ -363,7 +351,7 @@ class SqliteStore(Store):
                 if not errors.is_busy(error):
                     if errors.is_full(error) and not tries:
                         tries = 1
-                        if await self._runtime.call(self._maintenance.checkpoint):  # perhaps the log takes the space
+                        if await self.runtime.call(self._maintenance.checkpoint):  # perhaps the log takes the space
                             continue
                     if errors.is_lasting(error):
                         self._db.close()  # whatever it was, open it again
@@ -376,7 +364,7 @@ class SqliteStore(Store):
                 end = now + self.busy_timeout
             elif now >= end:
                 raise errors.stuck(self._db.real, self.busy_timeout)
-            await self._runtime.sleep(jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
+            await self.runtime.sleep(jitter() * min(20e-6 * 2 ** min(tries - SPINS, 6), 1e-3))
 
     def _open(self) -> None:
         if self._closed:
@@ -386,9 +374,6 @@ class SqliteStore(Store):
         self._check_at = self._clock() + CHECK
         if before is not None and self._db.file != before:
             self._reset()  # replaced while it was closed for a fork or after an error
-
-    def client_clock(self) -> float:
-        return self._clock()
 
     def store_clock(self) -> int:
         return self._db.now()
@@ -421,7 +406,7 @@ class SqliteStore(Store):
         maintenance = self._maintenance
         maintenance.commits += 1
         if not maintenance.commits % GLANCE and maintenance.is_urgent() and not maintenance.start_checkpoint():
-            await self._runtime.call(maintenance.checkpoint)  # writers wait: the log grows faster than it is cut
+            await self.runtime.call(maintenance.checkpoint)  # writers wait: the log grows faster than it is cut
 
     async def _check(self, at: float) -> bool:
         """Check whether the files are still ours. If not, our writes go nowhere: open it again, and log a warning."""
@@ -457,24 +442,19 @@ class SqliteStore(Store):
         for wake in woken:
             if wake.listener:
                 self._listeners.send(wake.listener, f"{wake.ticket} {wake.place} {wake.fence}")
-        if at - self._wrote_at > UNHURRIED and self._runtime.blocking:
+        if at - self._wrote_at > UNHURRIED and self.runtime.blocking:
             # The process that we woke is often put on this CPU and would wait until we sleep (0.3 of 1.0 ms on a busy
             # machine). In a tight loop it is the opposite: then it pays to get back into the queue first.
             _yield_cpu()
 
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self._waiters.wake_here(tickets)
-
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        async def look(age: float) -> Pushed | Ahead:
-            return await self._look(key, ticket)
-
         if self.open_listener():
+            look = partial(self.look_for_grant, key, ticket)
             return await self._waiters.wait_at(ticket, timeout, listeners, look)
-        return await poll(self._waiters, self._runtime, ticket, timeout, look, FIRST)
+        return await super().wait_for_wakeup(key, ticket, timeout, listeners)
 
-    async def _look(self, key: str, ticket: str) -> Pushed | Ahead:
-        """Return how this ticket stands. The row is read and decoded only if its version has changed."""
+    async def look_for_grant(self, key: str, ticket: str, age: float) -> Pushed | Ahead:
+        """Read how this ticket stands. The row is read and decoded only if its version has changed."""
         at = self._clock()
         if at >= self._check_at:
             await self._check(at)
@@ -510,7 +490,7 @@ class SqliteStore(Store):
     async def tidy(self) -> None:
         if self._db.cursor is not None:
             await self._check(self._clock())
-            await self._runtime.call(self._maintenance.tidy)
+            await self.runtime.call(self._maintenance.tidy)
 
     async def ping(self) -> None:
         await self._check(self._clock())
@@ -521,13 +501,13 @@ class SqliteStore(Store):
         self._waiters.wake_all()
         try:
             if self._db.cursor is not None and self._maintenance.is_due_at_the_end():
-                await self._runtime.call(self._maintenance.finish)
+                await self.runtime.call(self._maintenance.finish)
         finally:
             with self._opening:
                 self._listeners.close()
                 self.listener = ""
             self._db.close()
-            await self._runtime.call(self._maintenance.wait_for_checkpoint)
+            await self.runtime.call(self._maintenance.wait_for_checkpoint)
 
     def abandon(self) -> bool:
         """Close for a process that ends now: leave the database as a killed process does, but remove our listener.
@@ -566,8 +546,7 @@ class SqliteStore(Store):
             self._db.in_child()
             self._listeners.in_child()
             self.listener = ""
-            self._waiters.clear()
-            self.row_cache.clear()
+            super().forked()
             self._lost.clear()
 
     def liveness_fd(self) -> int | None:
