@@ -40,6 +40,7 @@ class SqlRows(ScanRows):
         self.executor = self.keeper_key = share.of
         self.address = self.executor.address
         self.dialect = self.executor.dialect
+        self.count_statements = self.executor.count_statements
         self.shows_conflicts = self.dialect.shows
         self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
         self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
