@@ -115,7 +115,7 @@ def read_url(path: str, by: str) -> str:
     what = f"The file {'' if login else f'{path!r} '}({by})"
     text = problem = None
     try:
-        with suppress(ValueError), open(path, encoding="utf-8") as file:  # the error of the codec repeats the file
+        with suppress(ValueError), open(path, encoding="utf-8") as file:  # a codec repeats the file
             text = file.read(100_000)
     except OSError as bad:
         problem = bad.strerror  # the error itself repeats the name
