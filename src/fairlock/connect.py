@@ -111,13 +111,16 @@ def read_url(path: str, by: str) -> str:
 
     A file that others may read is used, with a warning: secrets that a platform mounts often have such a mode.
     """
-    what = f"The file {path!r} ({by})"
-    text = None
+    login = ":" in path  # rather a URL in place of the file that holds it: it may have a password
+    what = f"The file {'' if login else f'{path!r} '}({by})"
+    text = problem = None
     try:
-        with suppress(UnicodeError), open(path, encoding="utf-8") as file:  # an error that repeats the whole file
+        with suppress(ValueError), open(path, encoding="utf-8") as file:  # a codec repeats the file
             text = file.read(100_000)
     except OSError as bad:
-        raise ConfigError(f"{what} cannot be read: {bad.strerror}. It holds the URL of a store, on one line.") from None
+        problem = bad.strerror  # the error itself repeats the name
+    if problem is not None:
+        raise ConfigError(f"{what} cannot be read: {problem}. It holds the URL of a store, on one line.")
     if text is None:
         raise ConfigError(f"{what} is not text. It holds the URL of a store, on one line.")
     lines = [line.strip() for line in text.splitlines() if line.strip()]

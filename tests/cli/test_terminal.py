@@ -206,6 +206,27 @@ def test_a_killed_command_leaves_the_terminal_as_it_was(terminal: Terminal, fair
     assert terminal.do("stty -a") == before
 
 
+@pytest.mark.parametrize(
+    ("options", "then", "sentence"),
+    [
+        ("--max-hold 1", "sleep 60", "was stopped"),
+        ("--on-lost warn --max-hold 1", "sleep 2", "ran on"),
+        ("", "rm locks.db*; exit 1", "ran on"),
+        ("", "mv locks.db* away; mkdir locks.db; exit 1", "is not a plain file"),
+    ],
+)
+def test_the_terminal_is_restored_before_a_sentence(
+    terminal: Terminal, fairlock: Tool, options: str, then: str, sentence: str
+) -> None:
+    """On a raw terminal no line begins at the left, so the sentence and all after it would be stairs."""
+    (fairlock.folder / "away").mkdir()
+    terminal.type(f"fairlock run {options} x -- sh -c 'stty raw -echo; sleep 0.3; {then}'\n")
+    terminal.expect("fairlock: ")
+    said = terminal.expect("ready> ")
+    assert sentence in said
+    assert "\n" not in said.replace("\r\n", "")
+
+
 def test_what_a_command_does_to_the_terminal_on_purpose_stays(terminal: Terminal) -> None:
     terminal.do("fairlock run x -- stty -echoctl")
     assert "-echoctl" in terminal.do("stty -a").split()

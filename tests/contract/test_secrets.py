@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import itertools
 import logging
 import traceback
@@ -115,6 +114,39 @@ def test_no_url_shows_a_part_of_its_password(scheme: str, caplog: pytest.LogCapt
     assert not clean(caplog.text)
 
 
+BEGINNINGS = [":", ":/", ":///", ":////", ":/ /", "://://", ":\\\\", "://\\", "", "//", "=//", "//:", "::", "%3A//"]
+ENDS = ["@127.0.0.1:1/0", "@127.0.0.1", "@127.0.0.1:1/s/0", "@/no/such", "@region/c/t", "%40h/d", "@h\n"]
+LOGINS = ["user:{}", ":{}", "h/user:{}", "@user:{}", "/@user:{}"]
+
+
+def with_a_wrong_slash(scheme: str) -> list[str]:
+    """URLs whose beginning has a slash too many or too few, so that the login stands where a path does."""
+    passwords = itertools.cycle(PASSWORDS[:12])
+    beginnings, logins = itertools.product(BEGINNINGS, ENDS), itertools.cycle(LOGINS)
+    return [scheme + begin + next(logins).format(next(passwords)) + end for begin, end in beginnings]
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "postgres", "valkey", "postgresql+psycopg", "REDIS", "http"])
+def test_no_url_with_a_slash_too_many_or_too_few_shows_its_password(
+    scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    leaks = {url: found for url in with_a_wrong_slash(scheme) if (found := clean(*opened(url)))}
+    assert not leaks, f"{len(leaks)} leak, for example {next(iter(leaks.items()))}"
+    assert not clean(caplog.text)
+
+
+def test_a_path_with_both_letters_of_a_login_is_given_as_a_path(tmp_path: Path) -> None:
+    """A URL with it is refused, because it is rather a login behind a slash too many."""
+    (tmp_path / "a:b@c").mkdir()
+    with pytest.raises(fairlock.ConfigError, match=r"looks as if it held .*pathlib\.Path"):
+        fairlock.connect(f"sqlite:///{tmp_path}/a:b@c/x.db")
+    with fairlock.connect(tmp_path / "a:b@c/x.db") as locks, locks.lock("x"):
+        pass
+    with fairlock.connect(f"sqlite:///{tmp_path}/b@c:d.db") as locks, locks.lock("x"):
+        pass
+
+
 BY_HOST = [scheme for scheme in SCHEMES if scheme not in ("memory", "sqlite", "unix", "oci-nosql")]
 
 
@@ -127,6 +159,20 @@ def test_a_password_in_place_of_a_number_is_not_repeated(scheme: str) -> None:
     urls = [f"{scheme}://{form.format(password)}" for form in forms for password in passwords]
     leaks = {url: found for url in urls if (found := clean(*opened(url)))}
     assert not leaks, f"{len(leaks)} leak, for example {next(iter(leaks.items()))}"
+
+
+@pytest.mark.parametrize("begin", ["redis://", "redis:/", "redis:", "postgresql:///", "sqlite:////", "unix:///"])
+@pytest.mark.parametrize("by", ["@", "FAIRLOCK_URL_FILE"])
+def test_a_url_in_place_of_the_file_that_holds_it_is_not_repeated(
+    begin: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url: str | None = f"@{begin}user:{MARKS[0]}@h/d"
+    if by != "@":
+        monkeypatch.setenv(by, f"{begin}user:{MARKS[0]}@h/d")
+        url = None
+    with pytest.raises(fairlock.ConfigError, match=f"The file .{by}.* cannot be read") as caught:
+        fairlock.connect(url)
+    assert not clean(*whole_chain(caught.value))
 
 
 def test_a_file_that_is_not_text_is_not_repeated(tmp_path: Path) -> None:
@@ -191,15 +237,19 @@ def test_a_handle_that_is_not_text_is_not_repeated() -> None:
     assert not clean(*whole_chain(caught.value))
 
 
-def test_the_tool_shows_nothing_of_it() -> None:
+def test_the_tool_shows_nothing_of_it(capfd: pytest.CaptureFixture[str]) -> None:
+    for scheme in SCHEMES:
+        begins = itertools.product(("://", ":///", ":////", ":/", ":"), ("", "@", "/", "?"))
+        urls = [f"{scheme}{begin}user:{glue.join(MARKS)}@127.0.0.1:1/0" for begin, glue in begins]
+        for url in urls:
+            schema = [["-u", url, "schema"], ["-u", f"@{url}", "schema"]]
+            for words in ([url], ["ls", "x", url], ["schema", url, url], ["ls", "--scope", url], ["-w", url], *schema):
+                assert not clean(*printed(capfd, words)), words
+
+
+def printed(capfd: pytest.CaptureFixture[str], words: list[str]) -> tuple[str, str]:
     from fairlock.cli import main
 
-    for scheme in SCHEMES:
-        for glue in ("", "@", "/", "?"):
-            url = f"{scheme}://user:{MARKS[0]}{glue}{MARKS[1]}@127.0.0.1:1/0"
-            for words in ([url], ["ls", "x", url], ["-u", url, "schema"], ["schema", url, url]):
-                out, err = io.StringIO(), io.StringIO()
-                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                    with contextlib.suppress(SystemExit):
-                        main(words)
-                assert not clean(out.getvalue(), err.getvalue()), words
+    with contextlib.suppress(SystemExit):
+        main(words)
+    return capfd.readouterr()

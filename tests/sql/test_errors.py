@@ -87,8 +87,10 @@ def test_no_such_host_and_no_such_parameter() -> None:
     assert "does not know a parameter" in str(said("postgresql://127.0.0.1:1/d?nonsense=1"))
     with pytest.raises(fairlock.ConfigError, match="timeout is a number of seconds above 0"):
         fairlock.connect("mariadb://h/d?timeout=never")
-    with pytest.raises(fairlock.ConfigError, match="a parameter is not valid"):
+    with pytest.raises(fairlock.ConfigError, match="a parameter is missing or not valid"):
         fairlock.connect("mariadb://h/d?connect_timeout=never")
+    with pytest.raises(fairlock.ConfigError, match="its host or a parameter is missing"):
+        fairlock.connect("oracle:///FREEPDB1")
     with pytest.raises(fairlock.ConfigError, match="SQLAlchemy knows no mariadb"):
         fairlock.connect("mariadb+nonsense://h/d")
     with pytest.raises(fairlock.ConfigError, match="listen is for PostgreSQL"):

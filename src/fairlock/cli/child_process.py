@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from . import signal_handling
 from .exit_codes import BY_SIGNAL, CANNOT_EXECUTE, NOT_FOUND, Exit
@@ -33,7 +33,10 @@ def has_terminal() -> bool:
 
 
 class TerminalModes:
-    """Saves the modes of the terminal before the command starts: echo, lines, Ctrl-C. Without a terminal: nothing."""
+    """Saves the modes of the terminal before the command starts: echo, lines, Ctrl-C. Without a terminal: nothing.
+
+    A context manager: an error restores them, before its sentence is printed.
+    """
 
     def __init__(self, own_group: bool) -> None:
         self.before: list[Any] | None = None
@@ -47,6 +50,12 @@ class TerminalModes:
             self.before = termios.tcgetattr(self.fd)
         except (OSError, termios.error):
             pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.restore()
 
     def restore(self) -> None:
         """Restore the modes after a killed command. Not in the background, where the terminal belongs to others."""

@@ -95,6 +95,7 @@ class Run:
         self.running = False
         self.waiting = wait_status_line.Waiting(args, self.what(), self.describe)
         self.killed = False  # a signal has ended the command
+        self.modes: child_process.TerminalModes | None = None
         self.evicted_until = 0.0  # until then an evicted command may end by itself
         self.on_asked: int | None = SIGNALS[args["on_asked"] or "warn"]  # what a request to release sends; once
         self.asked = False
@@ -113,12 +114,12 @@ class Run:
             if waiter.signum:  # also if it arrived just as the lock was acquired: closing releases it
                 self.end(exit_codes.BY_SIGNAL + waiter.signum, waiter.signum if waiter.typed else 0)
             self.waiting.ended()
-            modes = child_process.TerminalModes(own_group)
-            code, typed = self.run_command(lease, mask, own_group)
-            lost = self.release(lease, code)
-            if lost or self.killed:
-                modes.restore()
-            self.end(lost or code, typed)
+            with child_process.TerminalModes(own_group) as self.modes:
+                code, typed = self.run_command(lease, mask, own_group)
+                lost = self.release(lease, code)
+                if self.killed:
+                    self.modes.restore()
+                self.end(lost or code, typed)
         finally:
             if not self.running:  # else this is an internal error: the watchdog ends the command, then the lock is free
                 self.close()
@@ -217,16 +218,22 @@ class Run:
             loss = str(late)
         except StoreError as error:
             left = output.duration(lease.remaining())
-            output.err(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
+            self.report(f"{error} {self.name!r} stays locked until its lease ends, in {left}.")
         if stopped:
             if not loss:
                 why = "was held for as long as --max-hold allows" if capped else "could not be renewed in time"
                 loss = f"{self.name!r} {why}."
-            output.err(f"{loss} {self.command[0]!r} was stopped.")
+            self.report(f"{loss} {self.command[0]!r} was stopped.")
             return exit_codes.LOST
         if loss:
-            output.err(f"{loss} {self.command[0]!r} ran on.")
+            self.report(f"{loss} {self.command[0]!r} ran on.")
         return 0
+
+    def report(self, sentence: str) -> None:
+        """Print a sentence after the end of the command, which may have left a raw terminal."""
+        if self.modes is not None:
+            self.modes.restore()
+        output.err(sentence)
 
     def end(self, code: int, typed: int) -> NoReturn:
         self.close()

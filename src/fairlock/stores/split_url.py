@@ -1,8 +1,10 @@
 """How the URL of a store is taken apart, for every store alike: what may be shown of it, and what never.
 
 The user and the password end at the last `@` before the path. A password with a `/`, `?` or `#` in it makes its own end
-look like a path or an option, so a URL with an `@` behind its hosts is refused, and no error repeats a word of a URL
-but the names of its options. What is shown of a store is put together from the parts that are known to be no secret.
+look like a path or an option, and a slash too many makes the whole login look like one. So a URL with a `:` or an `@`
+behind its hosts is refused, and no error repeats a word of a URL but the names of its options. The path of a file may
+have both, but not as a login has them. What is shown of a store is put together from the parts that are known to be no
+secret.
 
 `from None` hides an error, but keeps it as the context of ours, where a reporter of errors finds it. So one that
 repeats a value, as that of int() does, is over before ours is raised.
@@ -53,7 +55,7 @@ def split(url: str, form: str) -> Parts:
     authority, tail = rest[:end], rest[end:]
     login, at, place = authority.rpartition("@")
     path, _, text = tail.partition("?")
-    if "#" in tail or _ends_later(tail, authority):
+    if "#" in tail or _has_login(tail, is_file=scheme == "unix"):
         bad = f"This {scheme}:// URL cannot be read: there is something behind its end"
         raise ConfigError(f"{bad}. Its form is {form}. {SPECIAL}")
     query = None
@@ -82,11 +84,16 @@ def cannot_send(where: str, error: UnicodeError) -> ConfigError:
     return ConfigError(f"The driver of {where} cannot send this user or password: it knows only {knows}.")
 
 
-def _ends_later(tail: str, authority: str) -> bool:
-    """Return True if an @ in it may be the one behind a password: not in a file's path, nor in a listener's URL."""
+def _has_login(tail: str, is_file: bool) -> bool:
+    """Return True if a password may be in it, or end in it. The URL of a listener may have one."""
     path, _, query = tail.partition("?")
     listens = re.sub(r"(^|&)listen=[^&]*", "", query)
-    return ("@" in path and bool(authority)) or "@" in listens
+    return "@" in listens or (looks_like_login(path) if is_file else ":" in path or "@" in path)
+
+
+def looks_like_login(path: str) -> bool:
+    """Return True if this path of a file is rather user:password@host behind a slash too many."""
+    return ":" in unquote(path).rpartition("@")[0]
 
 
 def options(

@@ -152,9 +152,9 @@ def _engine(scheme: str, url: URL, blocking: bool, settings: dict[str, Any]) -> 
         raise ConfigError(f"SQLAlchemy knows no {url.drivername}://. Leave out the driver: {scheme}://") from None
     except sa.exc.InvalidRequestError:
         raise ConfigError(f"{url.drivername}:// is not for {'threads' if blocking else 'asyncio'}.") from None
-    except (sa.exc.ArgumentError, ValueError):
+    except (sa.exc.ArgumentError, ValueError, TypeError):
         pass  # it repeats the value
-    raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: a parameter is not valid.")
+    raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: its host or a parameter is missing or not valid.")
 
 
 def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:

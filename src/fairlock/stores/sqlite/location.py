@@ -36,6 +36,11 @@ def parse(target: str | os.PathLike[str]) -> tuple[str, dict[str, str]]:
         for part in query.split("&") if query else ():
             name, _, value = part.partition("=")
             options[name] = value
+        if ":" in rest.replace("%40", "@").rpartition("@")[0]:
+            raise ConfigError(
+                "This sqlite:// URL looks as if it held a user and a password, and SQLite has neither. Its forms are "
+                "sqlite:///relative.db and sqlite:////absolute/path.db. A file of such a name is given as pathlib.Path."
+            )
         if rest.startswith("///"):
             path = rest[3:]
         elif rest in ("", "//"):
