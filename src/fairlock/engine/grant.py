@@ -151,6 +151,7 @@ class LeaseBase(NotPickled):
         "__weakref__",
         "_began",
         "_by",
+        "_closed_until",
         "_ended",
         "_entered",
         "_event",
@@ -170,6 +171,7 @@ class LeaseBase(NotPickled):
         "fence",
     )  # fmt: skip
 
+    _closed_until: float  # set by a release that keeps it closed (at_least): the client's clock until which it surely is
     _instruction: int  # of its `with`, in that frame
     _outer: LeaseBase | None  # the one that the same thread or task has entered before
 
