@@ -171,7 +171,7 @@ class LeaseBase(NotPickled):
         "fence",
     )  # fmt: skip
 
-    _closed_until: float  # set by a release that keeps it closed (at_least): the client's clock until which it surely is
+    _closed_until: float  # after a release that keeps it closed (at_least): surely until then, by the client's clock
     _instruction: int  # of its `with`, in that frame
     _outer: LeaseBase | None  # the one that the same thread or task has entered before
 

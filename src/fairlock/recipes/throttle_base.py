@@ -11,8 +11,9 @@ a slow store about one start in thirty is repeated. A quicker return repeats one
 start that is not used.
 
 Rejected alternatives: to count the window from the moment when the caller knows of its grant (the way of that reply is
-then lost for each start: under load a twelfth of the limit), a counter for each window (twice the limit around its end), a token bucket (a burst of the limit,
-and then again the limit in the same window), a slot that is held while the caller works (a crash frees it at once).
+then lost for each start: under load a twelfth of the limit), a counter for each window (twice the limit around its
+end), a token bucket (a burst of the limit, and then again the limit in the same window), a slot that is held while the
+caller works (a crash frees it at once).
 """
 
 from __future__ import annotations
