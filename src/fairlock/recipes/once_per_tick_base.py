@@ -8,8 +8,9 @@ ended.
 A call reads the item first, so one that comes after the execution writes nothing. The end of the `with` block notes
 that the tick is done by the message that releases the item: if the store is down just then, the keeper repeats it.
 
-Rejected alternatives: an item that rests until the next tick (another `every` would count only after that); a lock with at_least (a crash frees it, and then it runs twice or never; the tick would begin
-with the first call, and wander); an item for each tick (they would never end); the clocks of the machines.
+Rejected alternatives: an item that rests until the next tick (another `every` would count only after that); a lock
+with at_least (a crash frees it, and then it runs twice or never; the tick would begin with the first call, and wander);
+an item for each tick (they would never end); the clocks of the machines.
 """
 
 from __future__ import annotations

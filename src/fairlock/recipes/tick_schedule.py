@@ -21,7 +21,7 @@ class Tick(NamedTuple):
 class Ticks:
     """Which tick a time belongs to. ConfigError if there is neither `every` nor `cron`, or both."""
 
-    def __init__(self, every: Seconds | None, cron: str | None) -> None:
+    def __init__(self, every: Seconds | None, cron: Any) -> None:
         if (every is None) == (cron is None):
             raise ConfigError("once() needs every=3600 (seconds or a timedelta), or cron='0 3 * * *'; one of them.")
         self._every = 0 if every is None else round(validate.seconds(every, "every") * 1e6)
