@@ -6,6 +6,7 @@ import pytest
 
 from fairlock import ConfigError, LeaseLost, aio
 from fairlock.recipes import InProgress
+from fairlock.recipes.idempotent_base import SWEEP_EVERY
 from fairlock.testing.faults import Faults
 from fairlock.testing.harness import Harness
 from fairlock.testing.suite.parametrize import Behaviours, PoolBehaviours
@@ -121,6 +122,20 @@ class TestIdempotentInTime(PoolBehaviours):
             await keys.run(f"new {number}", counted(Counter()))
         assert {item.key for item in await client.pool("idempotent:x").items()} == {f"new {n}" for n in range(12)}
 
+    async def test_a_result_that_is_there_at_the_end_of_the_timeout_is_returned(self, harness: Harness) -> None:
+        """Those that wait read it one by one, and the turn of this one may not come in time."""
+        client = harness.connect()
+        gate = await client.lock("idempotent:x:a").acquire()
+        waiting = harness.go(harness.connect().idempotent("x").run("a", counted(Counter()), timeout=0.5))
+        await harness.in_queue("idempotent:x:a", 1)
+        await client.pool("idempotent:x").add("a", {"result": "there", "until": 10**18, "fence": 1})
+        assert await waiting.result(within=0.6) == "there"
+        await gate.release()
+
+    async def test_what_tidies_up_fails_without_harm(self, harness: Harness) -> None:
+        keys = harness.connect(faults=Faults("down", on="Seek")).idempotent("x")
+        for number in range(SWEEP_EVERY):
+            assert await keys.run(f"key {number}", counted(Counter())) == {"calls": 1}
 
     async def test_after_a_loss_nothing_is_stored(self, harness: Harness) -> None:
         faults = Faults()
@@ -188,6 +203,24 @@ class TestBuild(Behaviours):
         assert [await each.result(within=5) for each in waiting] == ["value"] * 3
         assert made == [1]
         assert await clients[1].build("page", get=get, make=make, put=put, timeout=0) == "value"
+
+    async def test_a_value_that_is_there_at_the_end_of_the_timeout_is_returned(self, harness: Harness) -> None:
+        cache: list[int] = []
+
+        async def get() -> int | None:
+            return cache[0] if cache else None
+
+        async def make() -> int:
+            raise AssertionError("another has made it")
+
+        async def put(value: int) -> None: ...
+
+        gate = await harness.connect().lock("page").acquire()
+        waiting = harness.go(harness.connect().build("page", get=get, make=make, put=put, timeout=0.5))
+        await harness.in_queue("page", 1)
+        cache.append(7)
+        assert await waiting.result(within=0.6) == 7
+        await gate.release()
 
     async def test_if_the_builder_fails_the_next_one_builds(self, harness: Harness) -> None:
         one, two = harness.connect(), harness.connect()

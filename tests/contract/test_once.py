@@ -67,7 +67,28 @@ class TestOnce(PoolBehaviours):
                 client.once("x", **options)  # type: ignore[arg-type]
 
 
+    async def test_another_every_counts_at_once(self, harness: Harness) -> None:
+        """And not after the tick of the former one, which may be a month."""
+        assert await executes(harness.connect(), every=30 * 24 * HOUR)
+        assert await executes(harness.connect())
+        assert not await executes(harness.connect())
+
+
 class TestOnceInTime(PoolBehaviours):
+    async def test_a_store_that_is_down_at_the_end_does_not_execute_it_twice(self, harness: Harness) -> None:
+        faults = Faults()
+        one, two = harness.connect(faults=faults), harness.connect()
+
+        async def works() -> None:
+            async with one.once("x", every=HOUR) as turn:
+                assert turn is not None
+                faults.then("down", "down")
+
+        await harness.go(works()).result(within=1)
+        await harness.pass_time(2)
+        assert [item.state for item in await two.pool("once:x").items()] == ["free"]
+        assert not await executes(two)
+
     async def test_the_next_tick_is_executed_again(self, harness: Harness) -> None:
         clients = [harness.connect() for _ in range(2)]
         ticks: list[int] = []

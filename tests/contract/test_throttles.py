@@ -2,8 +2,9 @@
 
 import pytest
 
-from fairlock import ConfigError, LockTimeout
-from fairlock.testing.faults import Faults
+from fairlock import ConfigError, LockTimeout, aio
+from fairlock.recipes.throttle_base import SLACK
+from fairlock.testing.faults import PAUSE, Faults
 from fairlock.testing.harness import Harness
 from fairlock.testing.suite.parametrize import Behaviours
 
@@ -66,6 +67,19 @@ class TestThrottlesInTime(Behaviours):
         for (first, _), (third, _) in zip(order, order[2:], strict=False):
             assert third - first >= 1, "never three in any second"
         assert order[-1][0] - order[0][0] < 20
+
+    async def test_a_slot_opens_by_the_time_of_its_grant_however_late_the_replies_were(self, harness: Harness) -> None:
+        if harness.manual_clock is None:
+            pytest.skip("It needs a clock that stands still.")
+        starts = [harness.time()]
+
+        async def start(client: aio.Locks) -> None:
+            assert await client.throttle("api", 1, per=10).wait()
+            starts.append(harness.time())
+
+        await harness.go(start(harness.connect(faults=Faults("slow", on="Detach")))).result(within=1)
+        await harness.go(start(harness.connect())).result(within=12)
+        assert [at - starts[0] for at in starts[1:]] == pytest.approx([PAUSE, 10 * (1 + SLACK)], abs=0.01)
 
     async def test_a_caller_that_was_too_slow_takes_another_slot(self, harness: Harness) -> None:
         slow = harness.connect(faults=Faults("slow", on="Detach")).throttle("api", 2, per=1.5)

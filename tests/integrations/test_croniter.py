@@ -35,10 +35,21 @@ def job():
     return "done"
 
 print(job(), job())
-try:
-    locks.once("x", cron="sometimes")
-except fairlock.ConfigError as bad:
-    print(bad)
+for cron in ["sometimes", 5, b"* * * * *", "", "R * * * *", "0 0 30 2 *", "0 0 1 1 * 0 2020"]:
+    try:
+        locks.once("x", cron=cron)
+    except fairlock.ConfigError as bad:
+        print(bad)
+"""
+
+REFUSED = """\
+cron is an expression such as '0 3 * * *', not 'sometimes'.
+cron is an expression such as '0 3 * * *', not 5.
+cron is an expression such as '0 3 * * *', not b'* * * * *'.
+cron is an expression such as '0 3 * * *', not ''.
+cron='R * * * *' has a random field, and all processes need the same ticks.
+cron='0 0 30 2 *' names no time, or none that comes again.
+cron='0 0 1 1 * 0 2020' names no time, or none that comes again.
 """
 
 
@@ -50,5 +61,5 @@ def test_a_time_belongs_to_the_tick_that_has_begun(project: Project) -> None:
 
 def test_each_tick_is_executed_once(project: Project) -> None:
     project.write("job.py", ONCE)
-    assert project.run("job.py") == "done None\ncron is an expression such as '0 3 * * *', not 'sometimes'.\n"
+    assert project.run("job.py") == "done None\n" + REFUSED
     assert project.run("job.py").startswith("None None\n"), "another process, the same tick"

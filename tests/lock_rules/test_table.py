@@ -478,6 +478,17 @@ def test_keep_closed_leaves_no_owner(lock: LockUnderTest) -> None:
     assert [(e.owner, e.listener) for e in lock.record.holders] == [("", ""), ("web-2", "")]
 
 
+def test_keep_closed_counts_from_the_grant(lock: LockUnderTest) -> None:
+    """It may be repeated, and the time until it is sent is not added."""
+    lock.slot("a")
+    lock.slot("b")
+    lock.pass_time(3)
+    for _ in range(2):
+        assert lock.keep("a", 5 * SECOND, closed=True).left == 2 * SECOND
+    assert lock.keep("b", 5 * SECOND).left == 5 * SECOND
+    assert lock.keep("b", 2 * SECOND, closed=True).left == 1, "it has been held for longer: it opens at once"
+
+
 # -- grants without a process: nobody leaves them, so nobody lets in the next
 
 

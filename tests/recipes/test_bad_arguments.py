@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import fairlock
 from fairlock import ConfigError, aio
+from fairlock.recipes.tick_schedule import Ticks
 
 
 async def in_tasks(*args: Any) -> None:
@@ -25,6 +27,13 @@ CALLS: list[tuple[str, Callable[[Any], object]]] = [
     ("A key is a string that is not empty", lambda locks: locks.idempotent("a").run("", id)),
     ("tries is a whole number from 1 up, not '2'", lambda locks: locks.once("a", every=1, tries="2")),
     ("tries is a whole number from 1 up, not 1.5", lambda locks: locks.once("a", every=1, tries=1.5)),
+]
+CALLS += [
+    ("every is a number of seconds or a timedelta, not '1h'", lambda locks: locks.once("a", every="1h")),
+    ("every is a number of seconds or a timedelta, not True", lambda locks: locks.once("a", every=True)),
+    ("every is a number of seconds greater than 0", lambda locks: locks.once("a", every=float("nan"))),
+    ("less than ten years", lambda locks: locks.once("a", every=timedelta(days=9999))),
+    ("every is at least a millionth", lambda locks: locks.once("a", every=1e-7)),
 ]
 ONLY_BLOCKING: list[tuple[str, Callable[[Any], object]]] = [
     ("main is async; this is the blocking client", lambda locks: locks.elect("a").run(in_tasks)),
@@ -49,6 +58,13 @@ def test_a_task_gets_it_too(sentence: str, call: Callable[[Any], Any]) -> None:
                 await call(locks)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("every", [2.3, timedelta(seconds=2.3), 0.1, 1 / 3])
+def test_ticks_are_of_exactly_that_many_microseconds(every: float | timedelta) -> None:
+    seconds = every.total_seconds() if isinstance(every, timedelta) else every
+    tick = Ticks(every, None).at(1_800_000_000_000_000)
+    assert tick.end - tick.start == round(seconds * 1e6)
 
 
 def test_a_window_shorter_than_a_reply_does_not_go_on_forever() -> None:

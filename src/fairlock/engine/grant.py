@@ -157,6 +157,7 @@ class LeaseBase(NotPickled):
         "__weakref__",
         "_began",
         "_by",
+        "_closed_until",
         "_ended",
         "_entered",
         "_event",
@@ -176,6 +177,7 @@ class LeaseBase(NotPickled):
         "fence",
     )  # fmt: skip
 
+    _closed_until: float  # after a release that keeps it closed (at_least): surely until then, by the client's clock
     _instruction: int  # of its `with`, in that frame
     _outer: LeaseBase | None  # the one that the same thread or task has entered before
 

@@ -92,6 +92,7 @@ class ItemBase(LeaseBase):
     _text = ""
     _end: On | None = None  # the message that gives it up; by default it is given back
     _done = False  # a clean `with` block finishes it
+    _last_body: str | None = None  # a clean `with` block that gives it back stores this
     _back_off = 0.0
 
     @property
@@ -131,7 +132,9 @@ class ItemBase(LeaseBase):
         back for later."""
         if self._done and error is None:
             return Finish(self._grant.ticket, self.fence)
-        return Give(self._grant.ticket, self.fence, int(self._back_off * 1e6) if error is not None else 0)
+        if error is None:
+            return Give(self._grant.ticket, self.fence, 0, self._last_body)
+        return Give(self._grant.ticket, self.fence, int(self._back_off * 1e6))
 
 
 async def leave(session: Session, hold: ItemBase, error: BaseException | None) -> None:

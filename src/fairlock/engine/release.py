@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from ..errors import ConfigError, RecordDamaged, StoreError
-from ..rules.locks import Release, Released
+from ..rules.locks import Granted, Release, Released
 from ..stores import deadline
 from ..stores.base import Answer, PoolAnswer, RowLocked
 from . import events
@@ -99,6 +99,8 @@ def finish_release(
             kept = True  # close() also releases what other threads are releasing: a missing grant proves nothing
     noticed = accept_release(hold, at, kept)
     if kept:
+        if request.at_least is not None and isinstance(reply, Granted):
+            hold._closed_until = at + reply.left / 1e6 - session.backend.skew
         if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
             measured = request.measured
             if measured is None or hold._ended or (events.quiet_levels.get(10, True) and "logging" in modules):

@@ -135,8 +135,8 @@ class LockRequest:
 
     def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> Any:
         """Return the message that gives this grant up; with `at_least` it may have to stay closed for a while."""
-        if (stay := self.stay(hold, session.clock())) > 0:
-            return Detach(grant.ticket, grant.fence, max(int(stay * 1e6), 1), closed=True)
+        if self.at_least is not None and self.stay(hold, session.clock()) > 0:
+            return Detach(grant.ticket, grant.fence, max(int(self.at_least * 1e6), 1), closed=True)
         return Release(grant.ticket, grant.doubtful or session.backend.may_duplicate, hold.fence)
 
     def renewal_message(self, grant: Grant, lease: int | None = None, body: str | None = None) -> Any:

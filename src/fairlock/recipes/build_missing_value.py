@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
+from ..errors import LockTimeout
 from ..sync import Locks
 from .await_if_needed import EitherBlock, await_if_needed, checked_function
 
@@ -35,13 +36,20 @@ async def build_once(
     value = await await_if_needed(get())
     if value is not None:
         return value
-    async with EitherBlock(locks.lock(name, lease=lease).hold(timeout=timeout)) as held:
-        value = await await_if_needed(get())
+    held = None
+    try:
+        async with EitherBlock(locks.lock(name, lease=lease).hold(timeout=timeout)) as held:
+            value = await await_if_needed(get())
+            if value is None:
+                value = await await_if_needed(make())
+                held.ensure_held()
+                await await_if_needed(put(value))
+            return value
+    except LockTimeout:
+        value = None if held is not None else await await_if_needed(get())
         if value is None:
-            value = await await_if_needed(make())
-            held.ensure_held()
-            await await_if_needed(put(value))
-        return value
+            raise
+        return value  # it was built meanwhile, and those that wait read it one by one
 
 
 def build(

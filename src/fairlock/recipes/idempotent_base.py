@@ -22,7 +22,7 @@ from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.pool_admin import body_text
 from ..engine.validate import Seconds
-from ..errors import ConfigError, LockTimeout
+from ..errors import ConfigError, LockError, LockTimeout
 from .await_if_needed import EitherBlock, await_if_needed, checked_function
 
 SWEEP_EVERY = 4  # new results
@@ -64,6 +64,9 @@ class IdempotentBase:
         except LockTimeout as late:
             if lease is not None:
                 raise  # of the function itself
+            found = await self._look(lock_name, item)  # it may have ended just now, and others read it one by one
+            if found is not None:
+                return found["result"]
             error = InProgress(f"{key!r} of {self.name!r} is still running: {late}")
             error.name, error.holders, error.waited = key, late.holders, late.waited
             raise error from None
@@ -79,18 +82,16 @@ class IdempotentBase:
         if now < found["until"]:
             return found
         if remove:
-            taken = await await_if_needed(self._pool.acquire(False, key=key, renew=False))
-            if taken is not None:
-                await self._remove(taken, now)
+            await self._tidy(key, now)
         return None
 
     async def _store(self, lease: Any, key: str, result: Any, keep: float) -> Any:
         """Store the result if there is none, and return the one that is stored then."""
         plain = json.loads(body_text(result))  # as later callers get it
         while True:
-            lease.ensure_held()
             now = await self._now(lease.name)
             body = {"result": plain, "until": now + int(keep * 1e6), "fence": lease.fence}
+            lease.ensure_held()  # the last thing before it is stored: the request above may have taken long
             if await await_if_needed(self._pool.add(key, body)):
                 break
             found = await self._look(lease.name, key, remove=True)  # of one that has overtaken this, or an old one
@@ -99,24 +100,25 @@ class IdempotentBase:
             await self._locks.session.runtime.sleep(RETRY)
         self._stored += 1
         if self._stored % SWEEP_EVERY == 0:
-            await self._sweep(now)
+            for _ in range(SWEEP):
+                if not await self._tidy(None, now):
+                    break
         return body
 
-    async def _sweep(self, now: int) -> None:
-        """Remove some results that have ended."""
-        for _ in range(SWEEP):
-            item = await await_if_needed(self._pool.acquire(False, renew=False))
-            if item is None:
-                return
-            await self._remove(item, now)
+    async def _tidy(self, key: str | None, now: int) -> bool:
+        """Remove this item, or any, if its result has ended; else let it rest until it does. False: there is none.
 
-    async def _remove(self, item: Any, now: int) -> None:
-        """Remove this item if its result has ended; else let it rest until it does."""
-        left = item.body["until"] - now
-        if left <= 0:
-            await await_if_needed(item.delete())
-        else:
-            await await_if_needed(item.release(after=left / 1e6))
+        An error is none of the call's: it has its result, or will meet the same error by what it does next.
+        """
+        try:
+            item = await await_if_needed(self._pool.acquire(False, key=key, renew=False))
+            if item is None:
+                return False
+            left = item.body["until"] - now
+            await await_if_needed(item.delete() if left <= 0 else item.release(after=left / 1e6))
+        except LockError:
+            return False
+        return True
 
     async def _now(self, name: str) -> int:
         """Return the store's clock, in microseconds."""

@@ -5,27 +5,29 @@ whether it was done. The client that acquires the item decides by the store's cl
 tries is stored before the execution begins, so a crash counts, and the tick is free for another try when the lease has
 ended.
 
-After an execution the item rests until shortly before the next tick, so that most calls in between are one request.
-Nothing depends on that: a call that comes early finds the tick done.
+A call reads the item first, so one that comes after the execution writes nothing. The end of the `with` block notes
+that the tick is done by the message that releases the item: if the store is down just then, the keeper repeats it.
 
-Rejected alternatives: a lock with at_least (a crash frees it, and then it runs twice or never; the tick would begin
-with the first call, and wander); an item for each tick (they would never end); the clocks of the machines.
+Rejected alternatives: an item that rests until the next tick (another `every` would count only after that); a lock
+with at_least (a crash frees it, and then it runs twice or never; the tick would begin with the first call, and wander);
+an item for each tick (they would never end); the clocks of the machines.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ..engine import validate
 from ..engine.name_from_text import safe_name
+from ..engine.pool_admin import body_text
 from ..engine.validate import Seconds
 from ..errors import ConfigError
 from .await_if_needed import EitherBlock, await_if_needed, release_quietly
 from .entered_by_caller import EnteredByCaller
-from .tick_schedule import Tick, Ticks
+from .tick_schedule import Ticks
 
 KEY = "run"
-EARLY = 1_000_000  # microseconds before the next tick at which the item is free again, or a tenth of the tick
 LOOK = 1.0  # seconds between two looks at an execution that another process is at
 
 
@@ -60,14 +62,11 @@ class OnceBase:
         if item is None:
             return None
         try:
-            tick = self._ticks.at(await self._now())
-            body = item.body or {}
-            same = body.get("tick") == tick.start
-            tried = body["tries"] if same else 0
-            if body.get("tick", 0) > tick.start or (same and (body["done"] or tried >= self._tries)):
-                await await_if_needed(item.release(after=await self._rest(tick)))
+            body = await self._begun(item.body)
+            if body is None:
+                await await_if_needed(item.release())
                 return None
-            await await_if_needed(item.update({"tick": tick.start, "tries": tried + 1, "done": False}))
+            await await_if_needed(item.update(body))
         except BaseException:
             await self._locks.session.runtime.shield(release_quietly([item]))
             raise
@@ -77,34 +76,27 @@ class OnceBase:
         """Return the item, or None if the tick is done, or not free within the timeout."""
         session = self._locks.session
         until = None if self._timeout is None else session.clock() + self._timeout
-        item = await await_if_needed(self._pool.acquire(False, key=KEY))
-        while item is None:
-            found = await session.read_item(self._pool.name, KEY)  # a read: this may be asked very often
+        rest = 0.0
+        while True:
+            found = await session.read_item(self._pool.name, KEY)
             if found is None:  # the first use of this name
                 await await_if_needed(self._pool.add(KEY))
-                item = await await_if_needed(self._pool.acquire(False, key=KEY))
-                continue
-            rest = LOOK if until is None else min(until - session.clock(), LOOK)
-            if rest <= 0 or not found.ticket:
-                return None  # another process is at it; or it rests: the tick is done
+            elif await self._begun(json.loads(found.body)) is None:
+                return None
             item = await await_if_needed(self._pool.acquire(timeout=rest, key=KEY))
-        return item
+            if item is not None:
+                return item
+            rest = LOOK if until is None else min(until - session.clock(), LOOK)
+            if rest <= 0:
+                return None  # another process is at it
 
-    async def _done(self, item: Any) -> None:
-        """Note that the tick is done, and release the item."""
-        body = item.body
-        rest = await self._rest(self._ticks.at(body["tick"]))
-        await await_if_needed(item.release({**body, "done": True}, after=rest))
-
-    async def _rest(self, tick: Tick) -> float:
-        """Return the seconds until shortly before the next tick."""
-        early = min(EARLY, (tick.end - tick.start) // 10)
-        return max(tick.end - early - await self._now(), 0) / 1e6
-
-    async def _now(self) -> int:
-        """Return the store's clock, in microseconds."""
-        now: int = (await self._locks.session.read(self._pool.name))[1]
-        return now
+    async def _begun(self, body: Any) -> dict[str, Any] | None:
+        """Return the state after one more try of the present tick has begun; None if there is none to begin."""
+        tick = self._ticks.at((await self._locks.session.read(self._pool.name))[1]).start
+        before = body or {"tick": -1}
+        if before["tick"] != tick:
+            return {"tick": tick, "tries": 1, "done": False} if before["tick"] < tick else None
+        return None if before["done"] or before["tries"] >= self._tries else {**before, "tries": before["tries"] + 1}
 
     async def _enter(self) -> Any:
         item = await self._begin()
@@ -116,15 +108,9 @@ class OnceBase:
     async def _leave(self, error: BaseException | None) -> None:
         """A clean block has executed the tick; after a failed one it is free for another try."""
         item = self._entered.pop()
-        if item is None:
-            return
-        try:
-            if error is None and item.held:
-                await self._done(item)
-        except BaseException as worse:
-            await EitherBlock(item).__aexit__(type(worse), worse, None)
-            raise
-        await EitherBlock(item).__aexit__(None if error is None else type(error), error, None)
+        if item is not None:
+            item._last_body = body_text({**item.body, "done": True})
+            await EitherBlock(item).__aexit__(None if error is None else type(error), error, None)
 
     def __repr__(self) -> str:
         return f"<Once {self.name!r}>"

@@ -3,14 +3,17 @@
 A start takes a slot of the semaphore `throttle:NAME` and releases it at once; by `at_least` the slot stays closed for
 the window. The caller starts after that, so a process that is killed has either not started or keeps its slot closed.
 
-**Exactly.** The window of a slot counts from its grant, and the caller starts a little later, after one more reply. So
-the slot stays closed a little longer than the window, by `slack`; and a caller that needed more than the slack (it was
-stopped, the store was slow) does not start but takes another slot. The slack then doubles, and shrinks again with each
-start that was quick enough: slowly, so that on a slow store about one start in thirty is repeated. A quicker return
-repeats one in eight, and each repetition is a start that is not used.
+**Exactly.** The store counts the window of a slot from its grant, and the caller starts a little later, after the
+replies to two requests. So the slot stays closed a little longer than the window, by `slack`. The second reply says
+until when; a caller for which that is less than the window (it was stopped, the store was slow) does not start but
+takes another slot. The slack then doubles, and shrinks again with each start that was quick enough: slowly, so that on
+a slow store about one start in thirty is repeated. A quicker return repeats one in eight, and each repetition is a
+start that is not used.
 
-Rejected alternatives: a counter for each window (twice the limit around its end), a token bucket (a burst of the limit,
-and then again the limit in the same window), a slot that is held while the caller works (a crash frees it at once).
+Rejected alternatives: to count the window from the moment when the caller knows of its grant (the way of that reply is
+then lost for each start: under load a twelfth of the limit), a counter for each window (twice the limit around its
+end), a token bucket (a burst of the limit, and then again the limit in the same window), a slot that is held while the
+caller works (a crash frees it at once).
 """
 
 from __future__ import annotations
@@ -54,12 +57,11 @@ class ThrottleBase:
             lease = await await_if_needed(slots.acquire(timeout=rest, weight=weight))
             if lease is None:
                 return False
-            granted = lease._since
             try:
                 await await_if_needed(lease.release())
             except LeaseLost:
                 continue
-            if session.clock() - granted <= slack:
+            if session.clock() + self._per <= getattr(lease, "_closed_until", 0.0):
                 self._slack = max(slack * CALM, self._least)
                 return True
             self._slack = min(max(self._slack, 2 * slack), max(self._per, MOST))

@@ -45,7 +45,8 @@ class Release(NamedTuple):
 
 
 class Detach(NamedTuple):
-    """Keep the grant for this long without a process. `closed`: it has no holder and the lock only stays closed."""
+    """Keep the grant for this long without a process. `closed`: it has no holder and the lock only stays closed, for
+    this long since it was granted."""
 
     ticket: str
     fence: int | None

@@ -447,8 +447,9 @@ class _Step:
             for i, e in enumerate(self.holders):
                 if e.ticket == c.ticket and (c.fence is None or c.fence == e.fence):
                     if isinstance(c, Detach):
-                        self.closes = e.listener != "" or e.expires != self.now + c.lease
-                        e = e._replace(lease=c.lease, listener="", owner="" if c.closed else e.owner)
+                        lease = max(c.lease - (self.now - e.since), 1) if c.closed else c.lease
+                        self.closes = e.listener != "" or e.expires != self.now + lease
+                        e = e._replace(lease=lease, listener="", owner="" if c.closed else e.owner)
                     else:
                         if c.weight is not None:
                             e = e._replace(weight=max(1, min(c.weight, e.weight)))  # it may only fall

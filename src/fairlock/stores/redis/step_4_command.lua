@@ -109,7 +109,9 @@ for round = 1, 2 do
                 local _, _, _, _, listener, owner, note = unpack_from('<dddHc0Hc0Hc0Hc0', rest)
                 if COMMAND == 'detach' then
                     e.lease, listener = num(ARGV[DETACH_LEASE]), ''
-                    owner = ARGV[DETACH_CLOSED] == '1' and '' or owner
+                    if ARGV[DETACH_CLOSED] == '1' then
+                        e.lease, owner = max(e.lease - (now - e.since), 1), ''
+                    end
                     end_changed = e.listener ~= '' or e.expires ~= now + e.lease
                     detached = detached + (e.listener ~= '' and 1 or 0)
                 else
