@@ -267,7 +267,11 @@ def test_a_pool_is_listed_and_shown_with_its_owners_and_waiters(fairlock: Tool) 
     assert re.search(r"^  web-3 .* a$", shown, re.M)
     (resource,) = json.loads(fairlock("show", "jobs", "--json").stdout)["resources"]
     assert (resource["kind"], resource["items"]["taken"], resource["holders"][0]["item"]) == ("pool", 1, "a")
-    assert fairlock("top", "--once").stdout.splitlines()[1].split()[:3] == ["jobs", "1/2", "web-3"]
+    for words in (("top", "--once"), ("top", "--once", "jobs"), ("top", "--once", "j*")):
+        assert fairlock(*words).stdout.splitlines()[1].split()[:3] == ["jobs", "1/2", "web-3"], words
+    assert fairlock("ls", "jobs").stdout.splitlines()[1].split()[:4] == ["jobs", "pool", "1/2", "web-3"]
+    assert fairlock("ls", "idle").stdout.startswith("no busy names")
+    assert fairlock("ls", "--all", "idle").stdout.splitlines()[1].split()[:3] == ["idle", "pool", "0/1"]
 
 
 def test_the_pools_of_all_namespaces_are_listed_at_once(fairlock: Tool) -> None:

@@ -1,8 +1,11 @@
 """`fairlock top` on a real terminal: it draws, sorts, filters, evicts, follows the window, and restores the screen."""
 
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
 import termios
 import threading
 import time
@@ -18,6 +21,7 @@ from tests.cli.test_terminal import CTRL_Z, Terminal
 from tests.cli.top_process import TopProcess
 
 UP, DOWN, ESC = "\x1b[A", "\x1b[B", "\x1b"
+PAGE_UP, PAGE_DOWN, HOME, END = "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F"
 
 
 Start = Callable[..., TopProcess]
@@ -257,6 +261,29 @@ def test_it_follows_the_size_of_the_window(top: Start, crowd: Crowd) -> None:
     it.until(lambda lines: len(lines) == 24 and len(it.names()) == 3)
 
 
+def test_the_selection_is_moved_by_a_window_and_stays_visible(top: Start, fairlock: Tool) -> None:
+    names = [f"n{number:02}" for number in range(45)]
+    with connect(fairlock.url) as locks:
+        for name in names:
+            locks.lock(name).acquire()
+        locks.snapshot()
+        it = top("--sort", "name")
+        it.until(lambda lines: "rows 1-20 of 45" in "".join(lines[1:2]) and it.selected() == "n00")
+        for key, selected, reach in (
+            (PAGE_DOWN, "n20", "2-21"), (PAGE_DOWN, "n40", "22-41"), (PAGE_UP, "n20", "21-40"), (END, "n44", "26-45"),
+            (HOME, "n00", "1-20"), (PAGE_UP, "n00", "1-20"), (DOWN * 20, "n20", "2-21"),
+        ):  # fmt: skip
+            it.type(key)
+            it.until(lambda lines, at=selected, reach=reach: it.selected() == at and f"rows {reach} of" in lines[1])  # type: ignore[misc]
+        it.resize(20, 5)
+        it.until(lambda lines: len(lines) == 5 and it.selected() == "n20")
+        assert max(map(len, it.lines)) <= 20
+        it.type(PAGE_DOWN)
+        it.until(lambda lines: it.selected() == "n21")
+        it.resize(80, 24)
+        it.until(lambda lines: len(lines) == 24 and it.selected() == "n21")
+
+
 def test_a_deadlock_is_shown(top: Start, crowd: Crowd) -> None:
     cancel = threading.Event()
     threads = []
@@ -284,7 +311,7 @@ def test_a_deadlock_is_shown(top: Start, crowd: Crowd) -> None:
     it.until(lambda lines: not lines[2].startswith("DEADLOCK"))
 
 
-@pytest.mark.parametrize("how", ["q", "ctrl-c", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("how", ["q", "ctrl-c", "SIGTERM", "SIGHUP", "SIGQUIT"])
 def test_the_terminal_is_as_it_was(top: Start, crowd: Crowd, how: str) -> None:
     crowd.hold("alice:1", "x")
     it = top()
@@ -327,6 +354,57 @@ def test_a_stop_gives_the_terminal_back_and_a_continue_takes_it_again(fairlock: 
     finally:
         shell.close()
         shell.shell.wait(10)
+
+
+def test_a_program_that_is_ended_while_it_is_stopped_leaves_the_terminal_alone(fairlock: Tool) -> None:
+    """The shell uses it then. Before, top was stopped again because it changed the terminal, and did not end."""
+    shell = Terminal(fairlock)
+    try:
+        shell.type("fairlock top\n")
+        shell.expect("nothing is held or waited for")
+        shell.type(CTRL_Z)
+        shell.expect("ready> ")
+        shell.type("kill %1; wait %1; echo ended $?\n")
+        assert LEAVE not in shell.expect("ended 143")
+    finally:
+        shell.close()
+        shell.shell.wait(10)
+
+
+def test_a_terminal_that_is_gone_is_no_internal_error(top: Start) -> None:
+    it = top()
+    it.until(lambda lines: "nothing is held or waited for" in lines)
+    os.close(it.slave)
+    os.close(it.master)
+    assert it.process.wait(20) == 128 + signal.SIGHUP
+    it.master, it.slave = os.openpty()  # for close()
+
+
+@pytest.mark.parametrize("fails", ["_begin", "draw"])
+def test_an_exception_restores_it(fails: str) -> None:
+    """Also a signal that comes while the terminal is being changed."""
+    master, slave = os.openpty()
+    before = termios.tcgetattr(slave)
+    code = f"""
+from fairlock.cli.terminal_screen import Screen
+works = Screen.{fails}
+def {fails}(self, *args):
+    works(self, *args)
+    raise KeyboardInterrupt
+Screen.{fails} = {fails}
+with Screen() as screen:
+    screen.draw(["a"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        stdin=slave, stdout=slave, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert "KeyboardInterrupt" in done.stderr
+    seen = os.read(master, 65536).decode()
+    assert ENTER in seen and seen.endswith(LEAVE)
+    assert termios.tcgetattr(slave) == before
+    os.close(master)
+    os.close(slave)
 
 
 def test_once_needs_no_terminal(crowd: Crowd, fairlock: Tool) -> None:

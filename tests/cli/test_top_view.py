@@ -8,7 +8,8 @@ import pytest
 from fairlock.cli.terminal_screen import split_keys
 from fairlock.cli.top import Top
 from fairlock.cli.top_poller import Poller
-from fairlock.cli.top_view import View, arrange, char_width, fit, widths, wrap
+from fairlock.cli.top_view import View, arrange, char_width, cut, fit, widths, wrap
+from fairlock.engine.find_deadlocks import Ring, RingMember
 from fairlock.engine.snapshots import Holder, Resource, Snapshot, Waiter
 from fairlock.errors import StoreError
 from fairlock.rules.locks import EXCLUSIVE
@@ -88,7 +89,55 @@ def test_what_a_question_is_about_stands_above_it_and_the_table_keeps_its_head()
         assert frame[-1].startswith("Reason: ")
         if rows >= 5:
             assert "word word" in frame[-2]
-            assert "NAME" in frame[2]
+            assert "NAME" in frame[1 if rows == 5 else 2]
+
+
+@pytest.mark.parametrize("rows", range(2, 30))
+def test_the_selected_row_stays_in_a_low_window_whatever_else_is_shown(rows: int) -> None:
+    resources = [make(f"n{n:02}") for n in range(40)]
+    member = RingMember("web-1", "1", "n01", "n02", 3.0, "t", "u")
+    for rings in ((), (Ring((member, member), True),)):
+        for error in ("", "It is down. " * 20):
+            for explained in ("", "word " * 60) if rows > 2 else ("",):
+                view = View("name")
+                view.frame(20, rows, "s", resources, rings, "", error, explained)
+                view.move(25)
+                frame = view.frame(20, rows, "s", resources, rings, "", error, explained)
+                assert len(frame) == rows
+                assert any("n25" in line and "\x1b[7m" in line for line in frame)
+
+
+def test_a_table_longer_than_the_window_says_how_far_it_reaches() -> None:
+    view = View("name")
+    resources = [make(f"n{n:02}") for n in range(40)]
+    assert view.frame(80, 24, "", resources, (), "")[1].rstrip() == "sorted by name, rows 1-20 of 40"
+    view.move(view.space)
+    view.move(view.space)
+    assert view.frame(80, 24, "", resources, (), "")[1].rstrip() == "sorted by name, rows 21-40 of 40"
+    assert view.frame(80, 24, "", resources[:20], (), "")[1].rstrip() == "sorted by name"
+
+
+def test_when_the_selected_name_goes_the_next_one_is_selected_and_not_the_first() -> None:
+    view = View("name")
+    resources = [make(f"n{n:02}") for n in range(40)]
+    view.frame(80, 24, "", resources, (), "")
+    view.move(30)
+    view.frame(80, 24, "", resources[:30] + resources[31:], (), "")
+    assert view.selected == "n31"
+    view.frame(80, 24, "", resources[:5], (), "")
+    assert view.selected == "n04"
+
+
+def test_a_narrow_window_leaves_columns_out_and_keeps_names_readable() -> None:
+    for columns in (20, 30, 40, 50):
+        name, owner, *others, note = widths(columns)
+        assert name >= 9 and owner >= 8 and not note
+        assert name + owner + 2 + sum(width + 2 for width in others if width) == columns
+
+
+def test_help_that_does_not_fit_says_so() -> None:
+    assert cut(["a", "b", "c", "d"], 30, 3, ": there")[-1].rstrip() == "… 2 more lines: there"
+    assert cut(["a", "b"], 3, 3, "") == ["a  ", "b  ", ""]
 
 
 class Typist:

@@ -57,6 +57,12 @@ class TopProcess:
         head = next((n for n, line in enumerate(self.lines) if line.startswith("NAME")), None)
         return [] if head is None else [line.split()[0] for line in self.lines[head + 1 : -1] if line]
 
+    def selected(self) -> str:
+        """Return the name of the row that is marked; '' if none is on the screen."""
+        rows = [line for line in self.seen.split("\x1b[H")[-1].split("\r\n") if "\x1b[7m" in line]
+        names = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", row).split()[0] for row in rows]
+        return next((name for name in names if name != "NAME"), "")
+
     def end(self) -> int:
         """Wait for its end and return its exit code."""
         end = time.monotonic() + 20

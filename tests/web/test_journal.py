@@ -44,7 +44,7 @@ def test_the_first_look_reports_what_began_earlier_and_still_lasts() -> None:
 def test_a_hand_over_is_a_release_and_an_acquire_with_the_time_waited() -> None:
     before = snapshot(100, (holder("a", 5),), (waiter("b", 3),))
     after = snapshot(101, (holder("b", 0.25, owner="web-2"),))
-    assert kinds(before, after) == [("acquired", "b", -0.25, 3.75), ("released", "a", 0, 6)]
+    assert kinds(before, after) == [("released", "a", -0.25, 5.75), ("acquired", "b", -0.25, 3.75)]
 
 
 def test_a_lease_that_ended_is_lost_at_its_end() -> None:

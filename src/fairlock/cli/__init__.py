@@ -75,6 +75,8 @@ def dispatch(args: Arguments) -> int:
         from .ls_show import ls_or_show as command
     elif name == "top":
         from .top import top as command
+    elif name == "events":
+        from .show_events import events as command
     elif name in ("acquire", "renew", "release"):
         from .detached_leases import run_on_detached as command
     elif name.startswith("pool "):

@@ -141,6 +141,11 @@ COMMANDS = {
 Keys: up, down select  Enter show  s sort  / filter  p pause  a ask  e evict  E evict at once  q quit  ? help
 A name that is evicted has to be typed. Only the holders that are shown are evicted.
 """),
+        Command("events", "[PATTERN]", "print what happens to names, one line an event, until Ctrl-C", (
+            Option("every", ("--every",), "read the store this often (1s)", "DUR", duration),
+        ), 0, 1, more="""\
+Each look is compared with the one before, so a hold that begins and ends between two looks is not printed.
+"""),
         Command("acquire", "NAME", "acquire a lease that needs no process, and print its ticket",
                 (
                     *LOCK,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 EVERY_NAMESPACE = "*"
-LOOKS = ("ls", "top", "ui", "pool ls")  # what can show all namespaces at once
+LOOKS = ("ls", "top", "events", "ui", "pool ls")  # what can show all namespaces at once
 
 
 def every_namespace(args: Arguments) -> bool:

@@ -1,7 +1,7 @@
 """A full-screen program on a terminal, without a library: the alternate screen, keys, the size, and the way back.
 
-The terminal is as it was before, however the program ends: normally, by an exception, by Ctrl-C, by SIGTERM or SIGHUP.
-Ctrl-Z gives the terminal back, too, until the program goes on.
+The terminal is as it was before, however the program ends: normally, by an exception, by Ctrl-C or Ctrl-\\, by SIGTERM
+or SIGHUP. Ctrl-Z gives the terminal back, too, until the program goes on.
 """
 
 import os
@@ -35,22 +35,31 @@ class Screen:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._before: list[Any] | None = None
+        self._ours = False  # the terminal is changed; while the program is stopped it is the shell's
         self._handlers: dict[int, Any] = {}
         self._pending = ""
 
     def __enter__(self) -> Self:
-        for number, handler in (
-            (signal.SIGTERM, self._end),
-            (signal.SIGHUP, self._end),
-            (signal.SIGTSTP, self._pause),
-            (signal.SIGWINCH, lambda *_: self.wake()),
-        ):
-            self._handlers[number] = signal.signal(number, handler)
-        self._before = termios.tcgetattr(self._input)
-        self._begin()
+        try:
+            for number, handler in (
+                (signal.SIGTERM, self._end),
+                (signal.SIGHUP, self._end),
+                (signal.SIGQUIT, self._end),
+                (signal.SIGTSTP, self._pause),
+                (signal.SIGWINCH, lambda *_: self.wake()),
+            ):
+                self._handlers[number] = signal.signal(number, handler)
+            self._before = termios.tcgetattr(self._input)
+            self._begin()
+        except BaseException:  # a signal may come here, too
+            self.__exit__()
+            raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None = None, error: BaseException | None = None,
+        _: TracebackType | None = None,
+    ) -> None:  # fmt: skip
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [*self._handlers, signal.SIGINT])  # nothing may come between
         try:
             self._finish()
@@ -68,16 +77,26 @@ class Screen:
         mode[3] &= ~(termios.ICANON | termios.ECHO)  # key by key, and not shown; Ctrl-C and Ctrl-Z stay signals
         mode[6] = [*mode[6]]
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+        self._ours = True
         termios.tcsetattr(self._input, termios.TCSADRAIN, mode)
         self._write(ENTER)
 
     def _finish(self) -> None:
+        if not self._ours or self._in_background():
+            return  # it was stopped, and is ended now: another program uses the terminal
         try:
             self._write(LEAVE)
             if self._before is not None:
                 termios.tcsetattr(self._input, termios.TCSADRAIN, self._before)
-        except OSError:
+        except (OSError, termios.error):
             pass  # the terminal is gone
+        self._ours = False
+
+    def _in_background(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._input) != os.getpgrp()
+        except OSError:
+            return False  # not our controlling terminal
 
     def _end(self, number: int, _: FrameType | None) -> None:
         raise exit_codes.Exit(exit_codes.BY_SIGNAL + number, "")

@@ -16,7 +16,7 @@ from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
 from .parse_arguments import Arguments
 from .top_poller import Poller, take_snapshot
 from .top_prompt import Prompt
-from .top_view import HEAD, View, arrange, fit, row, summary
+from .top_view import HEAD, View, arrange, cut, fit, row, summary
 
 if TYPE_CHECKING:
     from fairlock import Locks, Resource, Snapshot
@@ -127,7 +127,7 @@ class Top:
         if self.help or self.page:
             self.help, self.page, self.poller.shown = False, "", ""
             return True
-        rows = max(self.screen.size()[1] - 5, 1)
+        rows = self.view.space
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -rows, "page down": rows,
                  "home": -(1 << 30), "end": 1 << 30}  # fmt: skip
         current = self.view.current()
@@ -239,8 +239,7 @@ class Top:
     def draw(self) -> None:
         columns, rows = self.screen.size()
         if self.help:
-            lines = [fit(line, columns) for line in ["", *HELP]][:rows]
-            self.screen.draw(lines + [""] * (rows - len(lines)))
+            self.screen.draw(cut(HELP, columns, rows, ": use a larger window"))
             return
         seen, rings = self.seen if self.seen is not None else (None, ())
         resources = seen.resources if seen is not None else ()
@@ -271,9 +270,5 @@ class Top:
         name, audit = self.poller.audit
         if name == self.page and self.seen is not None:
             text += describe_audit(audit, self.seen[0].now)
-        lines = [fit(line, columns) for line in text.splitlines()]
-        if len(lines) > rows - 1:
-            more = f"… {len(lines) - rows + 2} more lines: `fairlock show` prints them"
-            lines = [*lines[: rows - 2], fit(more, columns)]
-        lines += [""] * (rows - 1 - len(lines))
+        lines = cut(text.splitlines(), columns, rows - 1, ": `fairlock show` prints them")
         return [*lines, fit("any key returns", columns)]

@@ -70,14 +70,24 @@ def row(resource: "Resource") -> tuple[str, ...]:
     return resource.name, owner, held, lease, queue, waited, first.note
 
 
+FIXED = {"FOR": 6, "LEASE": 7, "QUEUE": 5, "WAITED": 7}
+LEFT_OUT = ("LEASE", "WAITED", "FOR", "QUEUE")  # in this order, where the window is narrow
+ENOUGH = 24  # columns for a name and its holder
+GAP = 2
+
+
 def widths(columns: int) -> tuple[int, ...]:
     """Return the width of each column; 0: it is not shown."""
-    fixed = (6, 7, 5, 7)
-    rest = columns - sum(fixed) - 2 * 5
+    fixed = dict(FIXED)
+    rest = columns - GAP - sum(width + GAP for width in fixed.values())
+    for left_out in LEFT_OUT:
+        if rest < ENOUGH:
+            rest += fixed[left_out] + GAP
+            fixed[left_out] = 0
     note = 0 if rest < 60 else min(rest // 3, 60)
-    rest -= note + 2 if note else 0
+    rest -= note + GAP if note else 0
     name = max(rest * 55 // 100, 4)
-    return name, max(rest - name, 4), *fixed, note
+    return name, max(rest - name, 4), *fixed.values(), note
 
 
 def cells(texts: Sequence[str], columns: int) -> str:
@@ -123,6 +133,14 @@ def char_width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
+def cut(lines: Sequence[str], columns: int, rows: int, more: str) -> list[str]:
+    """Return this many rows; if there are more lines, the last one says how many: '… 5 more lines', and `more`."""
+    shown = [fit(line, columns) for line in lines[:rows]]
+    if len(lines) > rows:
+        shown[-1:] = [fit(f"… {len(lines) - rows + 1} more lines{more}", columns)]
+    return shown + [""] * (rows - len(shown))
+
+
 def summary(store: str, resources: Sequence["Resource"]) -> str:
     held = sum(bool(one.owner) for r in resources for one in r.holders)
     waiting = [one.waited for r in resources for one in r.queue]
@@ -155,17 +173,18 @@ class View:
         self.filter = ""
         self.paused = False
         self.selected = ""  # by its name: a row may move
+        self.at = 0  # where that row is; if it goes, the one that is there then is selected
         self.first = 0  # the row at the top
+        self.space = 1  # how many rows are on the screen
         self.shown: list[Resource] = []
 
     def move(self, by: int) -> None:
         if self.shown:
-            names = [r.name for r in self.shown]
-            at = names.index(self.selected) if self.selected in names else 0
-            self.selected = names[min(max(at + by, 0), len(names) - 1)]
+            self.at = min(max(self.at + by, 0), len(self.shown) - 1)
+            self.selected = self.shown[self.at].name
 
     def current(self) -> "Resource | None":
-        return next((r for r in self.shown if r.name == self.selected), self.shown[0] if self.shown else None)
+        return self.shown[self.at] if self.shown else None
 
     def frame(
         self,
@@ -180,32 +199,45 @@ class View:
     ) -> list[str]:
         """Return the lines of the screen. explained: what the question in the footer is about."""
         self.shown = arrange(resources, self.sort, self.filter)
-        current = self.current()
-        self.selected = current.name if current is not None else ""
-        state = [f"sorted by {self.sort}"]
-        state += [f"filter {self.filter!r}"] if self.filter else []
-        state += ["PAUSED"] if self.paused else []
-        lines = [
-            BOLD + fit("fairlock top: " + summary(store, resources), columns),
-            fit(", ".join(state), columns),
-        ]
+        last = max(len(self.shown) - 1, 0)
+        self.at = next((n for n, r in enumerate(self.shown) if r.name == self.selected), min(self.at, last))
+        self.selected = self.shown[self.at].name if self.shown else ""
         few = max(rows // 6, 1)  # lines for each of these, so that the table keeps its place
-        lines += [RED + BOLD + line for line in wrap(describe_rings(rings), columns, few)]
-        lines += [RED + line for line in wrap(error, columns, few)]
-        lines.append(REVERSE + fit(cells(HEAD, columns), columns))
         below = wrap(explained, columns, few)
-        space = max(rows - len(lines) - len(below) - 1, 1)
-        at = next((n for n, r in enumerate(self.shown) if r.name == self.selected), 0)
-        self.first = max(min(self.first, at, len(self.shown) - space), at - space + 1, 0)
+        # Above the table; in a low window some of it is left out, so that the selected row stays.
+        above = {
+            "title": [BOLD + fit("fairlock top: " + summary(store, resources), columns)],
+            "state": [""],
+            "rings": [RED + BOLD + line for line in wrap(describe_rings(rings), columns, few)],
+            "error": [RED + line for line in wrap(error, columns, few)],
+            "head": [REVERSE + fit(cells(HEAD, columns), columns)],
+        }
+        for part in ("state", "title", "rings", "error", "head"):
+            if sum(map(len, above.values())) + len(below) + 2 > rows:
+                del above[part]
+        self.space = max(rows - sum(map(len, above.values())) - len(below) - 1, 1)
+        self.first = max(min(self.first, self.at, len(self.shown) - self.space), self.at - self.space + 1, 0)
+        if "state" in above:
+            above["state"] = [fit(self._state(), columns)]
+        lines = [line for part in above.values() for line in part]
         in_ring = {name for each in rings for name in each.names}
-        for resource in self.shown[self.first : self.first + space]:
+        for resource in self.shown[self.first : self.first + self.space]:
             text = fit(cells(row(resource), columns), columns)
             red = resource.name in in_ring or resource.kind == "damaged" or (resource.expired and not resource.holders)
             lines.append((REVERSE if resource.name == self.selected else "") + (RED if red else "") + text)
         if not self.shown:
             what = "no name matches the filter" if self.filter else "nothing is held or waited for"
             lines.append(DIM + fit(what, columns))
-        above = max(rows - 1 - len(below), 0)
-        lines = lines[:above]
-        lines += [""] * (above - len(lines))
+        room = max(rows - 1 - len(below), 0)
+        lines = lines[:room]
+        lines += [""] * (room - len(lines))
         return [*lines, *[BOLD + line for line in below[: rows - 1]], fit(footer, columns)]
+
+    def _state(self) -> str:
+        """Return what was chosen, and how far the table reaches if it has more rows than the window."""
+        state = ["PAUSED"] if self.paused else []
+        state += [f"sorted by {self.sort}"]
+        state += [f"filter {self.filter!r}"] if self.filter else []
+        if len(self.shown) > self.space:
+            state += [f"rows {self.first + 1}-{self.first + self.space} of {len(self.shown)}"]
+        return ", ".join(state)

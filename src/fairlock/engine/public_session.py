@@ -151,11 +151,9 @@ class ClientSession:
 
     async def look_at_pool(self, name: str) -> Resource | None:
         """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
-        from .snapshots import look_at_pool
+        from .snapshots import find_pool
 
-        session = self._session
-        found = await look_at_pool(session.pools(), session.backend.namespace, validate.name(name))
-        return found if found is None or found.busy or any(found.items or ()) else None
+        return await find_pool(self._session, validate.name(name))
 
     async def find_pools(self, namespaces: bool = False) -> list[Resource]:
         """Return all pools of this namespace, or of all, as a snapshot shows them, also idle ones."""

@@ -127,7 +127,8 @@ class Snapshot(NamedTuple):
 async def snapshot(session: Session, pattern: str, idle: bool = False, namespaces: bool = False) -> Snapshot:
     """Look at the names that match. A pattern without * and ? is a name, and is shown even if it is idle."""
     if not (namespaces or idle or "*" in pattern or "?" in pattern):
-        return await look(session, pattern)
+        lock, pool = await look(session, pattern), await find_pool(session, pattern)
+        return lock if pool is None else lock._replace(resources=(*lock.resources, pool))
     await list_all(session)
     seen, micros = await session.backend.looks(pattern, idle, namespaces)
     resources = [resource(one.name, one.state, micros, one.namespace) for one in seen]
@@ -150,6 +151,14 @@ async def find_pools(session: Session, pattern: str, idle: bool, namespaces: boo
         there = pools if namespace == own else pools.in_namespace(namespace)
         found.append(await look_at_pool(there, namespace, name, idle))
     return [one for one in found if one is not None]
+
+
+async def find_pool(session: Session, name: str) -> Resource | None:
+    """Return the pool of this name, even if it is idle; None if it has no items and no worker waits."""
+    if (pools := session.backend.pools) is None:
+        return None
+    found = await look_at_pool(pools, session.backend.namespace, name)
+    return found if found is None or found.busy or any(found.items or ()) else None
 
 
 async def look_at_pool(pools: Pools, namespace: str, name: str, idle: bool = True) -> Resource | None:

@@ -1,8 +1,9 @@
 """What happened between two snapshots, as events.
 
 A snapshot has the time that each holder has held and each waiter has waited, so the beginning of a hold or a wait is
-exact even if no snapshot was taken then. Its end is known to one interval. A hold that began and ended between two
-snapshots is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
+exact even if no snapshot was taken then. Its end is known to one interval; a lock that has another holder now was free
+when that one acquired it, at the latest. A hold that began and ended between two snapshots is not seen at all: only
+`on_event=fairlock.web.journal(FILE)` records it.
 
 A holder that is gone has released the lock, or was evicted by an operator: the audit lines of the name show which.
 They are read for the few that have held it longest, because operators evict those, and a busy store has many others.
@@ -12,10 +13,13 @@ seen as a release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine.snapshots import Holder, Resource, Snapshot
+
+if TYPE_CHECKING:
+    from .. import AuditLine
 
 
 class Happened(NamedTuple):
@@ -52,6 +56,12 @@ def find_gone(before: Snapshot, after: Snapshot, most: int) -> list[tuple[str, s
     return [(name, ticket) for _, name, ticket in sorted(gone)[:most]]
 
 
+def find_eviction(audit: Iterable[AuditLine], ticket: str) -> str:
+    """Return the operator and the reason, if the holder with this ticket was evicted; else ''."""
+    lines = (line for line in audit if line.kind == "evicted" and line.ticket == ticket)
+    return next((f"by {line.by}: {line.reason}" for line in lines), "")
+
+
 def find_changes(
     before: Snapshot | None, after: Snapshot, wall: float, evicted: Evicted | None = None
 ) -> list[Happened]:
@@ -64,7 +74,7 @@ def find_changes(
         found += compare(earlier.pop(resource.name, empty(resource)), resource, passed, wall, evicted)
     for resource in earlier.values():
         found += compare(resource, empty(resource), passed, wall, evicted)
-    return sorted(found, key=lambda one: one.at)
+    return sorted(found, key=lambda one: (one.at, one.kind == "acquired"))  # at a hand-over it is released first
 
 
 def empty(resource: Resource) -> Resource:
@@ -95,6 +105,8 @@ def compare(before: Resource, after: Resource, passed: float, wall: float, evict
             found.append(Happened(begun, "acquired", name, one.owner, one.note, ticket, one.fence))
             held = one.held_for + one.expires_in
             found.append(Happened(ended, "lost", name, one.owner, one.note, ticket, one.fence, held, ENDED))
+    next_held = (one.held_for for ticket, one in held_now.items() if ticket not in held_before)
+    free_since = max(next_held, default=0.0) if after.kind == "lock" else 0.0
     for ticket, one in held_before.items():
         if ticket in expired_now:
             late = expired_now[ticket]
@@ -104,7 +116,7 @@ def compare(before: Resource, after: Resource, passed: float, wall: float, evict
             )
         elif ticket not in held_now:
             lost = one.expires_in <= passed
-            since = min(one.expires_in, passed) if lost else passed
+            since = min(one.expires_in, passed) if lost else max(passed - free_since, 0.0)
             kind, why = ("lost", ENDED) if lost else ("released", "")
             if (name, ticket) in evicted:
                 kind, why = "evicted", evicted[name, ticket]

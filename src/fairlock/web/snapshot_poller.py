@@ -23,7 +23,7 @@ from ..errors import LockError
 from .call_client import call
 from .event_journal_file import Journal
 from .event_journal_writer import WriterLock
-from .events_from_snapshots import Happened, find_changes, find_gone
+from .events_from_snapshots import Happened, find_changes, find_eviction, find_gone
 from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, is_busy, make_row, only, ring_as_json
 
 if TYPE_CHECKING:
@@ -201,9 +201,8 @@ class Poller:
                 lines: tuple[AuditLine, ...] = await call(self.locks.audit, name)
             except LockError:
                 break  # the next look says so
-            for line in lines:
-                if line.kind == "evicted" and line.ticket == ticket:
-                    found[name, ticket] = f"by {line.by}: {line.reason}"
+            if sentence := find_eviction(lines, ticket):
+                found[name, ticket] = sentence
         return found
 
     def _compare(
