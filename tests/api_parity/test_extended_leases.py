@@ -1,4 +1,4 @@
-"""An extended lease outlives a client that cannot reach its store. Whether it outlives its process depends on the store."""
+"""An extended lease outlives a client that cannot reach its store. Not everywhere does it outlive its process."""
 
 import subprocess
 import sys
