@@ -1,7 +1,10 @@
 """A timeout is a promise: on a server that hangs, whatever has one is back at most a second after it."""
 
 import asyncio
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +13,7 @@ import fairlock
 from fairlock import StoreError, aio
 from tests.hanging_server import LATE, SOME, how_late
 from tests.machine_load import within
+from tests.redis.proxy import Proxy
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server, until
 
@@ -76,3 +80,86 @@ def test_a_slow_reply_is_still_used(redis_alone: Server) -> None:
         with locks.lock("x"):
             assert 0.4 < time.monotonic() - began < 1.9
         assert topology.breaks == before
+
+
+WAYS = ["release", "block", "all", "item"]
+
+
+@pytest.fixture
+def proxy(redis_alone: Server) -> Iterator[Proxy]:
+    with Proxy(redis_alone.port) as proxy:
+        yield proxy
+
+
+def nothing_is_held(server: Server) -> bool:
+    with fairlock.connect(server.url) as locks:
+        return not locks.snapshot().resources and locks.pool("jobs").counts().taken == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Server, proxy: Proxy, way: str) -> None:
+    """Else a server that hangs keeps it for its whole lease. The client goes on with the release."""
+
+    async def leave(locks: aio.Locks) -> None:
+        if way == "release":
+            lease = await locks.lock("x").acquire()
+            proxy.fate = lambda request: "swallow"
+            await lease.release()
+        elif way == "item":
+            async with locks.pool("jobs").hold():
+                proxy.fate = lambda request: "swallow"
+        else:
+            async with locks.lock("x") if way == "block" else locks.lock_all("x", "y", "z"):
+                proxy.fate = lambda request: "swallow"
+
+    async def main() -> float:
+        async with aio.connect(f"redis://127.0.0.1:{proxy.port}", lease=60) as locks:
+            await locks.pool("jobs").add("a")
+            leaving = asyncio.create_task(leave(locks))
+            await asyncio.sleep(0.3)
+            began = time.monotonic()
+            leaving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+            took = time.monotonic() - began
+            proxy.fate = lambda request: ""
+            limit = time.monotonic() + 20
+            while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
+                await asyncio.sleep(0.1)
+            return took
+
+    assert asyncio.run(main()) < within(1.5, below=4)
+    assert nothing_is_held(redis_alone)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_release(redis_alone: Server, proxy: Proxy, way: str) -> None:
+    pressed: list[float] = []
+
+    def press() -> None:
+        pressed.append(time.monotonic())
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with fairlock.connect(f"redis://127.0.0.1:{proxy.port}?socket_timeout=10", lease=60) as locks:
+        locks.pool("jobs").add("a")
+        held = {
+            "release": lambda: locks.lock("x"), "block": lambda: locks.lock("x").hold(),
+            "all": lambda: locks.lock_all("x", "y", "z"), "item": lambda: locks.pool("jobs").hold(),
+        }[way]()  # fmt: skip
+        soon = threading.Timer(0.3, press)
+        with pytest.raises(KeyboardInterrupt):
+            if way == "release":
+                lease = locks.lock("x").acquire()
+                proxy.fate = lambda request: "swallow"
+                soon.start()
+                lease.release()
+            else:
+                with held:
+                    proxy.fate = lambda request: "swallow"
+                    soon.start()
+        took = time.monotonic() - pressed[0]
+        soon.join()
+        proxy.fate = lambda request: ""
+        proxy.sever()
+        until(lambda: nothing_is_held(redis_alone), "it was released")
+    assert took < within(1.5, below=4)

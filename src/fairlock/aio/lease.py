@@ -14,7 +14,7 @@ from ..engine.ask_to_release import ReleaseRequest
 from ..engine.events import report_released
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD, RELEASING
-from ..engine.release import begin_release, plain_release, release
+from ..engine.release import begin_release, briefly, plain_release, release
 from ..engine.validate import Seconds
 from ..engine.with_block import raise_loss
 from ..errors import StoreError
@@ -102,7 +102,7 @@ class Held(LeaseBase):
                 except (OutcomeUnknown, StoreError):
                     repeated = True
                 except BaseException:
-                    await session.runtime.shield(release(session, self, True, plain_release(self), True))
+                    await session.runtime.shield(briefly(release(session, self, True, plain_release(self), True)))
                     raise
                 if message is None:
                     if session.on_event is not None or (events.quiet_levels.get(10, True) and "logging" in modules):
@@ -142,8 +142,9 @@ class Lease(Held):
         await self._give_back(False)
 
     async def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again: its lease
-        becomes that long, and a max_hold ends no sooner. LeaseLost if it was lost, StoreError without a reply."""
+        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
+        becomes that long, and a max_hold ends no sooner. On SQLite it still ends with its process; `detach` does not.
+        LeaseLost if it was lost, StoreError without a reply."""
         await lease_ops.extend(self._session, self, validate.lease(seconds))
 
     async def downgrade(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Coroutine, Mapping
 from types import FrameType, TracebackType
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..engine import with_block
 from ..engine.lock_base import HoldingAllBase
+from ..engine.release import INTERRUPTED, briefly
+from ..stores import deadline
+from ..stores.async_deadline import in_time
 from .lease import Lease
 
 if TYPE_CHECKING:
@@ -35,18 +39,27 @@ class HoldingAll(HoldingAllBase):
                 lease._watch()
             return leases
         except BaseException:
-            await session.runtime.shield(with_block.put_back(session, self._holds))
+            await session.runtime.shield(briefly(with_block.put_back(session, self._holds)))
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Leave all of them, the last taken first, whatever happens to one."""
+        """Leave all of them, the last taken first, whatever happens to one. After a cancellation the rest has half a
+        second together: what a store that hangs has not released by then are pending releases."""
         raised = error
+        before: float | None = None
         for hold in reversed(self._holds or ()):
+            leaving = cast(Lease, hold)._leave(raised)
             try:
-                await cast(Lease, hold)._leave(raised)
+                await (leaving if before is None else in_time(leaving))
+            except TimeoutError:
+                pass
             except BaseException as worse:
                 raised = worse
+                if before is None and isinstance(worse, asyncio.CancelledError):
+                    before = deadline.begin(INTERRUPTED, 0.0)
+        if before is not None:
+            deadline.end(before)
         if raised is not None and raised is not error:
             raise raised

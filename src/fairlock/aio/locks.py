@@ -13,6 +13,7 @@ from ..engine.acquire import begin_acquire
 from ..engine.cancel_event import Cancel
 from ..engine.events import report_acquired
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
+from ..engine.release import briefly
 from ..engine.request import LockRequest
 from ..engine.validate import OWN, Seconds
 from ..errors import StoreError
@@ -148,7 +149,7 @@ class Lock(LockBase, Generic[T]):
                     lease._watch(task)
             return lease
         except BaseException:
-            await session.runtime.shield(with_block.undo(session, lease))
+            await session.runtime.shield(briefly(with_block.undo(session, lease)))
             raise
         finally:
             if before is not None:

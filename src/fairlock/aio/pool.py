@@ -12,6 +12,7 @@ from ..engine.pool_admin import PoolItem, body_text
 from ..engine.pool_base import ItemHoldingBase, PoolBase
 from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, ItemBase, timed_out
+from ..engine.release import briefly
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, Remove
@@ -161,7 +162,7 @@ class Pool(PoolBase):
                 cancel_event.begin(session, item, cancel)
             return item if await with_block.get(session, item, limit) else None
         except BaseException:
-            await session.runtime.shield(withdraw(session, item))
+            await session.runtime.shield(briefly(withdraw(session, item)))
             raise
         finally:
             if before is not None:
@@ -182,7 +183,7 @@ class ItemHolding(ItemHoldingBase):
             item._watch()
             return item
         except BaseException:
-            await session.runtime.shield(withdraw(session, item))
+            await session.runtime.shield(briefly(withdraw(session, item)))
             raise
 
     async def __aexit__(

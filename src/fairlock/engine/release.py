@@ -3,6 +3,7 @@
     begin_release    passes the grant on to the next of the local queue, or returns the message to send
     finish_release   what the reply means: it was held until then, or it had been lost
     release          both, with everything that has to wait in between: repetitions, a store that is down
+    briefly          the same after an interrupt: a store that hangs must not keep its caller
     flush_release    sends a pending release
 
 Between the first two there is one exchange with the store, as in acquire.py.
@@ -11,6 +12,7 @@ Between the first two there is one exchange with the store, as in acquire.py.
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable
 from typing import Any
 
 from ..errors import ConfigError, RecordDamaged, StoreError
@@ -26,6 +28,7 @@ from .request import named
 from .session import PendingRelease, Session
 
 RELEASED_NOW = Released(True)
+INTERRUPTED = 0.5  # seconds that a caller who was interrupted waits for a release: from then on the keeper sends it
 SEALED = 0.25  # seconds after which a release is tried again that found the row sealed by a transaction
 modules = sys.modules
 
@@ -189,6 +192,16 @@ async def release(
         session.drop_grant(grant)
         raise
     finish_release(session, hold, answer, quiet, repeated)
+
+
+async def briefly(undo: Awaitable[None]) -> None:
+    """Undo something after a cancellation, and wait no longer for a store that does not reply: what could not be
+    released in time is a pending release."""
+    before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
+    try:
+        await undo
+    finally:
+        deadline.end(before)
 
 
 def over(hold: LeaseBase) -> None:

@@ -10,10 +10,11 @@ from typing import Self
 from ..engine import lease_ops, validate, with_block
 from ..engine.ask_to_release import ReleaseRequest
 from ..engine.grant import LeaseBase
-from ..engine.release import release
+from ..engine.release import INTERRUPTED, release
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..errors import LeaseLost
+from ..stores import deadline
 from . import acquire_release
 
 
@@ -47,8 +48,9 @@ class Lease(LeaseBase):
             raise
 
     def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again: its lease
-        becomes that long, and a max_hold ends no sooner. LeaseLost if it was lost, StoreError without a reply."""
+        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
+        becomes that long, and a max_hold ends no sooner. On SQLite it still ends with its process; `detach` does not.
+        LeaseLost if it was lost, StoreError without a reply."""
         run(lease_ops.extend(self._session, self, validate.lease(seconds)))
 
     def downgrade(self) -> None:
@@ -101,10 +103,12 @@ def undo_surely(lease: Lease) -> None:
 
 
 def surely(undo: Callable[[], None]) -> None:
-    """Undo, even if Ctrl-C comes again in the middle of it."""
+    """Undo, even if Ctrl-C comes again in the middle of it, and for no longer than `briefly` does."""
+    before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
     for _ in range(3):
         try:
             undo()
-            return
+            break
         except (KeyboardInterrupt, LeaseLost):
             continue
+    deadline.end(before)

@@ -53,6 +53,8 @@ class HoldingAll(HoldingAllBase):
         for hold in reversed(self._holds or ()):
             try:
                 run(with_block.leave(hold._session, hold, raised))
+            except KeyboardInterrupt:
+                raise  # all that are left are put back together
             except BaseException as worse:
                 raised = worse
         if raised is not None and raised is not error:
