@@ -22,8 +22,11 @@ LONGER = {
     "src/fairlock/stores/cas_pools.py": "the same for pools: one order of writes, of which each rests on the others",
     "src/fairlock/engine/session.py": "all state of a client: plain data under one mutex, and the steps that change it",
     "src/fairlock/engine/acquire.py": "the path of every acquire: begin, accept, finish, and the one loop that waits",
+    "src/fairlock/engine/grant.py": "a grant and what each of its holders sees: one state, and the names of all of it",
     "src/fairlock/aio/client.py": "one class, whose options are named once for readers and again for checkers",
     "src/fairlock/stores/sqlite/store.py": "one class: the statements and the connection that they share",
+    "tests/redis/mutants.py": "one table, with an entry for each mistake in the Lua",
+    "tests/cli/test_top.py": "one test for each thing that a user of the full screen sees or does",
     "tests/lock_rules/test_step.py": "one example for each sentence about a step, in their order",
     "tests/lock_rules/test_table.py": "one example for each cell of the table of commands, in its order",
 }

@@ -144,7 +144,7 @@ A name that is evicted has to be typed. Only the holders that are shown are evic
         Command("events", "[PATTERN]", "print what happens to names, one line an event, until Ctrl-C", (
             Option("every", ("--every",), "read the store this often (1s)", "DUR", duration),
         ), 0, 1, more="""\
-Each look is compared with the one before, so a hold that begins and ends between two looks is not printed.
+Each snapshot is compared with the one before. A hold that begins and ends between two of them is not printed.
 """),
         Command("acquire", "NAME", "acquire a lease that needs no process, and print its ticket",
                 (

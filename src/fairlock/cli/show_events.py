@@ -1,7 +1,7 @@
 """`fairlock events`: what happens to names, one line an event, as it happens, until Ctrl-C.
 
 It compares one snapshot with the next, as the page does, so it sees what all programs do, and needs neither the extra
-`ui` nor a program that reports its events. A hold that began and ended between two looks is not seen.
+`ui` nor a program that reports its events. A hold that began and ended between two snapshots is not seen.
 
 With --json each event is one object on one line: at (seconds since 1970), kind, name, owner, note, ticket, fence,
 seconds (how long it was held or waited for, or null) and detail.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlock import Locks, Snapshot
 
 SHARE = 9  # a store that takes long is read less often: it spends at most a tenth of its time for us
-ASKED_ABOUT = 10  # holders that are gone, of which a look finds out whether they were evicted
+ASKED_ABOUT = 10  # holders that are gone, of which a snapshot finds out whether they were evicted
 WAITS = ("acquired", "given_up")
 
 
@@ -63,7 +63,7 @@ def follow(args: Arguments, locks: "Locks", pattern: str, namespaces: bool, befo
 
 
 def find_evicted(locks: "Locks", before: "Snapshot", after: "Snapshot") -> Evicted:
-    """Return the operator and the reason of evictions between two looks. A client reads its own namespace only."""
+    """Return the operator and the reason of evictions between two snapshots. A client reads its own namespace only."""
     found = {(name, ticket): find_eviction(locks.audit(name), ticket)
              for name, ticket in find_gone(before, after, ASKED_ABOUT)}  # fmt: skip
     return {key: sentence for key, sentence in found.items() if sentence}

@@ -77,7 +77,7 @@ class Grant:
 
     @property
     def detail(self) -> str:
-        """What events report beside its name: the key of an item. '' once it is released, by another thread."""
+        """Return what events report beside its name: the key of an item. '' once another thread has released it."""
         holds = self.holds
         return holds[0]._detail if holds else ""
 

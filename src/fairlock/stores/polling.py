@@ -65,7 +65,7 @@ class PollingStore(Store):
     """What stores share whose waiters poll, always or as long as no wake-up can reach them."""
 
     first_pause = 0.01
-    """Seconds: the shortest pause between two looks."""
+    """Seconds: the shortest pause between two reads of the store."""
     longest_pauses = LONGEST, LONGEST
     """Seconds: of the first in the queue, and of all others."""
 
