@@ -19,7 +19,7 @@ def find(locks: "Locks", name: str) -> "Resource | None":
 
 def about_pool(locks: "Locks", name: str) -> str:
     """Return how to take items of the pool of this name, as a sentence after a space; '' if none of them is taken."""
-    pool = make_client.look_at_pool(locks, name)
+    pool = make_client.find_pool_resource(locks, name)
     if pool is None or not pool.holders:
         return ""
     return f" It is a pool: {take_item(name)} A worker that holds a lock of its own, too, can be asked for that one."

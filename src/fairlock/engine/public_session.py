@@ -149,7 +149,7 @@ class ClientSession:
 
         return await look(self._session, validate.name(name))
 
-    async def look_at_pool(self, name: str) -> Resource | None:
+    async def find_pool_resource(self, name: str) -> Resource | None:
         """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
         from .snapshots import find_pool
 

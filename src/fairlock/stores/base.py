@@ -398,7 +398,7 @@ class Store(StoreMaintenance):
         return NOBODY, NOBODY
 
     def liveness_fd(self) -> int | None:
-        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        """Return a file descriptor that shows others that this client is alive while any process holds a
         copy."""
         return None
 
@@ -626,7 +626,7 @@ class Backend(StoreMaintenance):
         """Raise if the store does not reply."""
 
     def liveness_fd(self) -> int | None:
-        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        """Return a file descriptor that shows others that this client is alive while any process holds a
         copy."""
         return None
 
@@ -750,7 +750,7 @@ class ItemStore(ABC):
         """
         return [await self.put(one.pool, one.item.key, one.item, one.seen) for one in writes]
 
-    async def put_and_look(
+    async def put_and_read_queue(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
     ) -> tuple[bool, str | None] | None:
         """Write as `put` and return the body of the queue's row with the outcome, in one step; None: not possible.

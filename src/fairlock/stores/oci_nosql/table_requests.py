@@ -62,7 +62,7 @@ class Table:
 
     async def put(self, value: Mapping[str, Any], etag: str | None) -> str | Kept | None:
         """Write the row if its etag is this one (None: if there is no such row). The new etag; if it was not written,
-        the row that is there, or None if the service does not show it. Raises Unknown."""
+        the row that is there, or None if the service does not show it. Raise OutcomeUnknown if no reply comes."""
         more = {"if_match": etag} if etag else {}
 
         def put(client: Any) -> Any:
@@ -81,7 +81,7 @@ class Table:
         return Kept(result.existing_value, result.existing_version) if result.existing_version else None
 
     async def delete(self, key: str, etag: str) -> bool:
-        """Raises Unknown."""
+        """Delete this row. Raise OutcomeUnknown if no reply comes."""
 
         def delete(client: Any) -> Any:
             how = {"if_match": etag, "timeout_in_ms": SERVER_TIME}
@@ -149,7 +149,7 @@ class Table:
             except oci.exceptions.ServiceError as error:
                 if error.status == 412:
                     return None
-                if waited >= self._patience(error.status) or over():
+                if waited >= self._retry_time(error.status) or over():
                     self._new = False
                     raise errors.refusal(self.where, error, writes, waited) from None
             except oci.exceptions.RequestException as error:
@@ -161,7 +161,7 @@ class Table:
             waited += nap
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _patience(self, status: int) -> float:
+    def _retry_time(self, status: int) -> float:
         """Return for how many seconds a refusal of this kind is waited out. Nothing was done, whatever it was about."""
         if status == 404 and self._new:
             return SETTLING
