@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Coroutine, Mapping
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..engine import with_block
 from ..engine.lock_base import HoldingAllBase
 from .lease import Lease
-
-if TYPE_CHECKING:
-    pass
 
 
 class HoldingAll(HoldingAllBase):
