@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Coroutine, Mapping
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..engine import with_block
 from ..engine.lock_base import HoldingAllBase
@@ -14,9 +14,6 @@ from ..engine.release import INTERRUPTED, briefly
 from ..stores import deadline
 from ..stores.async_deadline import in_time
 from .lease import Lease
-
-if TYPE_CHECKING:
-    pass
 
 
 class HoldingAll(HoldingAllBase):

@@ -19,9 +19,6 @@ from ..rules.pools import Finish, Give, Remove
 from ..stores import deadline
 from .lease import Held
 
-if TYPE_CHECKING:
-    pass
-
 
 class Item(ItemBase, Held):
     """An acquired item, for as long as it is renewed. Any task may use it. `async with item:` gives it back.

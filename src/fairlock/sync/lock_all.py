@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ..engine import with_block
 from ..engine.lock_base import HoldingAllBase
@@ -13,9 +13,6 @@ from ..engine.run_sync import run
 from ..stores import deadline
 from .lease import Lease, surely
 from .runtime import me
-
-if TYPE_CHECKING:
-    pass
 
 
 class HoldingAll(HoldingAllBase):

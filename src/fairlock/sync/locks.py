@@ -22,7 +22,6 @@ from .runtime import me
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # known to every checker; a default needs Python 3.13 otherwise
 
-
     T = TypeVar("T", bound=Lease | None, default=Lease | None, covariant=True)
 else:
     from typing import TypeVar

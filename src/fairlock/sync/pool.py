@@ -23,9 +23,6 @@ from . import acquire_release
 from .lease import surely
 from .runtime import me
 
-if TYPE_CHECKING:
-    pass
-
 
 class Item(ItemBase):
     """An acquired item, for as long as it is renewed. Any thread may use it. `with item:` releases it."""
