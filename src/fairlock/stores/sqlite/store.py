@@ -102,9 +102,9 @@ class SqliteStore(Store):
         self._runtime = runtime
         self._clock = runtime.clock
         boot = (lambda: boot_id) if boot_id else clock.boot_id
-        self._listeners = WakeupSockets(path, boot)
+        self._listeners = WakeupSockets(lambda: db.place, boot)
         self._waiters = WakeupWaiters(self._listeners, runtime)
-        self._db = Connection(path, boot, self._listeners.another_boot_lives)
+        self._db = db = Connection(path, boot, self._listeners.another_boot_lives)
         self._maintenance = Maintenance(self._db, self._listeners)
         self._opening = threading.Lock()
         self._check_at = 0.0
@@ -426,13 +426,14 @@ class SqliteStore(Store):
     async def _check(self, at: float) -> bool:
         """Check whether the files are still ours. If not, our writes go nowhere: open it again, and log a warning."""
         self._check_at = at + CHECK
+        if replaced := self._db.replaced():
+            self._db.close()
+            self._reset()  # first: another client may open another file although we cannot
+            await self._run(lambda: None)
         with self._opening:  # or a close in between would leave the new socket open
             self._listeners.heal()
-        if not self._db.replaced():
+        if not replaced:
             return False
-        self._db.close()
-        self._reset()  # first: another client may open another file although we cannot
-        await self._run(lambda: None)
         import logging
 
         logging.getLogger("fairlock").warning(
@@ -527,6 +528,7 @@ class SqliteStore(Store):
                 self._listeners.close()
                 self.listener = ""
             self._db.close()
+            self._db.place = None
 
     def abandon(self) -> bool:
         """For a process that ends now: leave the database as a killed process does, but remove our listener.
