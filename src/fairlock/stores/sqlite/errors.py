@@ -175,6 +175,10 @@ def exchangeable(path: str, database: os.stat_result, step: str, there: os.stat_
     )
 
 
+def too_many_files(path: str) -> StoreError:
+    return StoreError(f"{path} cannot be opened: there are too many files open, in this process (ulimit -n) or at all.")
+
+
 def exchanged(path: str) -> StoreError:
     return refused(f"A directory or link on the way to {path} is exchanged while it is opened. Try again.")
 

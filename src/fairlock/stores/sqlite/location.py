@@ -4,6 +4,7 @@ SQLite's write-ahead log is coordinated through shared memory and POSIX locks of
 both exist in name only, so such a location is refused.
 """
 
+import errno
 import os
 import stat
 from typing import NamedTuple
@@ -139,6 +140,8 @@ def prepare(path: str) -> Place:
     except PermissionError:
         raise errors.closed(parent) from None
     except OSError as bad:
+        if bad.errno in (errno.EMFILE, errno.ENFILE):
+            raise errors.too_many_files(path) from None
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     if not os.path.samestat(above, way.directory()):
         raise errors.exchanged(path)
