@@ -127,7 +127,7 @@ def test_the_child_has_a_listener_of_its_own_and_does_not_keep_the_parents_alive
         os.close(write)
         assert store.open_listener() != parents
         assert store.open_listener().startswith(f"{os.getpid()}-")
-        other = store_at(path)
+        run((other := store_at(path)).ping())
         os.read(read, 1)  # the parent has closed its own
         assert other.liveness([parents]) == (NOBODY, {parents})
 

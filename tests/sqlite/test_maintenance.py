@@ -194,10 +194,10 @@ def test_a_writer_does_not_wait_for_the_cut(client: Client, path: Path, monkeypa
     goes_on, done = threading.Event(), threading.Event()
     original = maintenance.Maintenance._checkpoint
 
-    def slow(self: maintenance.Maintenance) -> bool:
+    def slow(self: maintenance.Maintenance, path: str) -> bool:
         self._rest_until = time.monotonic() + 60
         assert goes_on.wait(20)
-        cut = original(self)
+        cut = original(self, path)
         done.set()
         return cut
 

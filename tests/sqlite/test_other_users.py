@@ -352,8 +352,9 @@ def test_nothing_is_removed_from_a_directory_that_takes_the_place_of_a_private_o
 @pytest.mark.parametrize("what", ["a dead socket", "a file", "a link"])
 def test_another_file_of_that_name_proves_no_death(client: Client, what: str) -> None:
     one, two = client(), client()
-    file = Path(two._listeners.directory, two.open_listener())
     assert one.open_listener()
+    listener = two.open_listener()
+    file = Path(two._listeners.directory, listener)
     file.unlink()
     if what == "a dead socket":
         dead_socket(file)
@@ -367,8 +368,9 @@ def test_another_file_of_that_name_proves_no_death(client: Client, what: str) ->
 
 def test_a_wakeup_is_not_sent_along_a_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = client(), client()
-    file = Path(two._listeners.directory, two.open_listener())
     assert one.open_listener()
+    listener = two.open_listener()
+    file = Path(two._listeners.directory, listener)
     monkeypatch.chdir(file.parent)  # a socket's path must be short
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as victim:
         victim.bind("elsewhere")

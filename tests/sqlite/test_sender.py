@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlock.stores.sqlite import location
 from fairlock.stores.sqlite.listener_sockets import WakeupSockets
 
 Three = tuple[WakeupSockets, WakeupSockets, WakeupSockets]
@@ -14,8 +15,8 @@ Three = tuple[WakeupSockets, WakeupSockets, WakeupSockets]
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Three]:
     path = tmp_path / "locks.db"
-    path.touch()
-    one, two, three = (WakeupSockets(str(path), lambda: "boot") for _ in range(3))
+    place = location.prepare(str(path))
+    one, two, three = (WakeupSockets(lambda: place, lambda: "boot") for _ in range(3))
     assert all(each.open() for each in (one, two, three))
     yield one, two, three
     for each in (one, two, three):

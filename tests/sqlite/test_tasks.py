@@ -31,6 +31,7 @@ def in_loop(path: Path, work: Callable[[SqliteStore, SqliteStore], Coroutine[Any
     async def main() -> None:
         one, two = SqliteStore(str(path), TaskRuntime()), SqliteStore(str(path), TaskRuntime())
         try:
+            await one.ping()  # a client sends after a write: its database is open
             await asyncio.wait_for(work(one, two), 20)
         finally:
             await one.close()

@@ -64,6 +64,7 @@ def no_looks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
 
 
 def send_wakeup(sender: SqliteStore, receiver: SqliteStore, ticket: str) -> None:
+    run(sender.ping())  # a client sends after a write: its database is open
     run(sender.wake([Wakeup(receiver.open_listener(), ticket)]))
 
 

@@ -24,7 +24,7 @@ from itertools import count
 from typing import Any
 
 from . import clock, errors, root_acts_as_file_owner
-from .location import prepare
+from .location import Place, prepare
 
 APPLICATION = 0x66616972  # "fair", in the file's header: this database is ours
 SCHEMA = 1
@@ -55,7 +55,7 @@ class Connection:
     def __init__(self, path: str, boot: Callable[[], str], another_boot_lives: Callable[[], bool]) -> None:
         self.path = path
         self.real = path  # without symbolic links, once it is open
-        self.owner: root_acts_as_file_owner.Owner | None = None  # the user whose rights root uses
+        self.place: Place | None = None  # once it is open, and until the next opening
         self.shift = 0  # microseconds; the store's now = since_boot() + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of `maintenance`
@@ -110,13 +110,18 @@ class Connection:
                 return
             if self._leaked:
                 raise errors.forked_while_open(self.path)
-            self.real = prepare(self.path)
+            self.place = place = prepare(self.path)
+            self.real = place.real
             self.version = _versions()
-            self.owner = root_acts_as_file_owner.owner(self.real)
-            with root_acts_as_file_owner.use_rights(self.owner):
-                self.cursor = self._open()
+            with root_acts_as_file_owner.use_rights(place.owner):
+                self.cursor = self._open(place)
 
-    def _open(self) -> sqlite3.Cursor:
+    @property
+    def owner(self) -> root_acts_as_file_owner.Owner | None:
+        """The user whose rights root uses."""
+        return self.place.owner if self.place is not None else None
+
+    def _open(self, place: Place) -> sqlite3.Cursor:
         connection = connect(self.real)
         cursor = connection.cursor()
         try:
@@ -125,6 +130,8 @@ class Connection:
             base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
             self.shift = base - clock.namespace_offset()
             self._files = self._inodes()
+            if [self._files[0], self._files[-1]] != [_inode(place.stat()), _inode(os.fstat(place.directory.fd))]:
+                raise errors.exchanged(self.path)
         except BaseException as error:
             cursor.close()  # first: a statement that was interrupted would keep the database open, and locked
             connection.close()
@@ -170,6 +177,7 @@ class Connection:
     def drop(self) -> None:
         """Close without asking: no other thread has this object any more."""
         self._close()
+        self.place = None
 
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
@@ -183,15 +191,15 @@ class Connection:
         return self._files[0] if self._files else None
 
     def replaced(self) -> bool:
-        """Return whether the files were deleted or replaced under us: then what is written here is lost."""
+        """Return whether the files were deleted or replaced under us, or the path leads to others: then what is written
+        here is lost."""
         return self.cursor is not None and self._inodes() != self._files
 
     def _inodes(self) -> tuple[tuple[int, int] | None, ...]:
         found: list[tuple[int, int] | None] = []
-        for end in ("", "-wal", "-shm"):
+        for path in (self.path, self.real + "-wal", self.real + "-shm", os.path.dirname(self.real)):
             try:
-                there = os.stat(self.real + end)
-                found.append((there.st_dev, there.st_ino))
+                found.append(_inode(os.stat(path)))
             except OSError:
                 found.append(None)
         return tuple(found)
@@ -220,6 +228,10 @@ class Connection:
             _leaked.append(self.cursor)
             self.cursor = None
             self._leaked = True
+
+
+def _inode(there: os.stat_result) -> tuple[int, int]:
+    return there.st_dev, there.st_ino
 
 
 def _versions() -> Callable[[], int]:

@@ -153,22 +153,34 @@ def _cannot_open(path: str) -> LockError:
     )
 
 
-def exchangeable(path: str, database: os.stat_result, folder: str, there: os.stat_result) -> StoreError:
-    """Return the error for root: another user than its owner can replace the database through this directory."""
+def exchangeable(path: str, database: os.stat_result, step: str, there: os.stat_result) -> StoreError:
+    """Return the error for root: another user than its owner can replace the database by this link or directory."""
+    link = stat.S_ISLNK(there.st_mode)
     mover = user(there.st_uid) if there.st_uid else "everybody" if there.st_mode & 0o002 else group(there.st_gid)
     alone = "root" if not database.st_uid else f"root and {user(database.st_uid)}"
     cure = f"Move it below directories that only {alone} may write"
-    if mover == "everybody":
-        cure = f"Close it to them: chmod o-w '{folder}'"
+    if link:
+        cure = "Name the database by its own path, without the link"
+    elif mover == "everybody":
+        cure = f"Close it to them: chmod o-w '{step}'"
     elif not os.path.exists(path):
         cure += f", or let {mover} use it first"
     elif not database.st_uid:
         cure += f", or give it to {mover}: "
         cure += f"chown {there.st_uid} '{path}'" if there.st_uid else f"chown USER:{there.st_gid} '{path}', chmod 660"
+    what = f"the link {step}, which leads there" if link else f"what lies in {step}"
     return refused(
-        f"{path} belongs to {user(database.st_uid)}, and {mover} can exchange what lies in {folder}: root might read "
-        f"one database with the log of another. {cure}."
+        f"{path} belongs to {user(database.st_uid)}, and {mover} can exchange {what}: root might read one database "
+        f"with the log of another. {cure}."
     )
+
+
+def too_many_files(path: str) -> StoreError:
+    return StoreError(f"{path} cannot be opened: there are too many files open, in this process (ulimit -n) or at all.")
+
+
+def exchanged(path: str) -> StoreError:
+    return refused(f"A directory or link on the way to {path} is exchanged while it is opened. Try again.")
 
 
 def closed(path: str) -> StoreError:

@@ -56,25 +56,22 @@ def ours_alone() -> Users:
 _creating = threading.Lock()
 
 
-def create(path: str) -> None:
-    """Make an empty file if there is none: for the group if the umask lets it write, and never for others to read.
+def create(name: str, parent: int) -> None:
+    """Make an empty file in this directory if there is none: for the group if the umask lets it write, and never for
+    others to read.
 
     Root leaves it to the owner of the directory, or root's first use would lock that user out. What goes wrong here is
     explained by SQLite when it opens the file.
     """
     with _creating, suppress(OSError):  # one at a time: closing the file drops the locks that SQLite has on it
-        parent = os.open(os.path.dirname(path), PLACE)
+        mode = 0o600 if _umask() & 0o060 else 0o660
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=parent)
         try:
-            mode = 0o600 if _umask() & 0o060 else 0o660
-            file = os.open(os.path.basename(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=parent)
-            try:
-                above = os.fstat(parent)
-                if os.geteuid() == 0 and above.st_uid:
-                    os.fchown(file, above.st_uid, above.st_gid)
-            finally:
-                os.close(file)
+            above = os.fstat(parent)
+            if os.geteuid() == 0 and above.st_uid:
+                os.fchown(file, above.st_uid, above.st_gid)
         finally:
-            os.close(parent)
+            os.close(file)
 
 
 def _umask() -> int:
@@ -89,15 +86,16 @@ def _umask() -> int:
 # -- what lies beside it
 
 
-def refuse_strangers(path: str) -> None:
-    """StoreError if something beside the database may have been put there by an outsider."""
+def refuse_strangers(path: str, parent: int) -> None:
+    """StoreError if something beside the database, in this directory, may have been put there by an outsider."""
+    name = os.path.basename(path)
     try:
-        own, above = users(os.stat(path)), os.stat(os.path.dirname(path))
+        own, above = users(os.stat(name, dir_fd=parent, follow_symlinks=False)), os.fstat(parent)
     except OSError:
         return  # SQLite explains it
     for end in BESIDE:
         try:
-            there = os.lstat(path + end)
+            there = os.stat(name + end, dir_fd=parent, follow_symlinks=False)
         except OSError:
             continue
         if problem := strange(path + end, there, own, above):

@@ -16,8 +16,9 @@ user can forge it. If another file has the name, or none, the client is dead onl
 our own file still lies there.
 
 Everything here is reached through the descriptor of the directory, which is checked when it is opened, and no link is
-followed. `/proc/self/fd/<directory>/<name>` is also short, however deep the database lies: a socket's path may have 108
-bytes at most. It works across namespaces of every kind; abstract sockets do not.
+followed. It is opened beside the database that is open, wherever the path of that leads by now.
+`/proc/self/fd/<directory>/<name>` is also short, however deep the database lies: a socket's path may have 108 bytes at
+most. It works across namespaces of every kind; abstract sockets do not.
 """
 
 import _socket as socket  # without `socket` around it: enum classes that cost a fifth of a start of Python
@@ -31,8 +32,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from . import file_permissions
+from .location import Place
 from .process_watch import NAME, ProcessDeaths, runs
 
+SOCKETS = ".wakeups"  # behind the name of the database
 _THIS = "/proc/self/fd/"
 _STALE_AFTER = 3600.0  # seconds; a dead listener is proof of death as long as its file lies there
 MANY = 10  # a socket's buffer holds about this many: after that some wake-ups may have been refused
@@ -41,12 +44,12 @@ MANY = 10  # a socket's buffer holds about this many: after that some wake-ups m
 class WakeupSockets(ProcessDeaths):
     """Our own listener, and the operations on those of other clients."""
 
-    def __init__(self, path: str, boot: Callable[[], str]) -> None:
+    def __init__(self, place: Callable[[], Place | None], boot: Callable[[], str]) -> None:
         super().__init__()
-        self.path = path
         self.name = ""  # '' = there is none (yet)
         self.problem = ""  # why not
         self.socket: socket.socket | None = None
+        self._place = place
         self._boot = boot
         self._sender: socket.socket | None = None
         self._connected = ""  # the listener to which it is connected
@@ -57,8 +60,14 @@ class WakeupSockets(ProcessDeaths):
 
     @property
     def directory(self) -> str:
-        """The directory of the sockets: beside the real file, whatever link led to it: it must be the same for all."""
-        return os.path.realpath(self.path) + ".wakeups"
+        """The path of the directory of the sockets, for people."""
+        return self._database().real + SOCKETS
+
+    def _database(self) -> Place:
+        place = self._place()
+        if place is None:
+            raise FileNotFoundError(errno.ENOENT, "the database was never open")
+        return place
 
     # -- our own
 
@@ -102,28 +111,24 @@ class WakeupSockets(ProcessDeaths):
 
     def _open_folder(self, make: bool) -> tuple[int, file_permissions.Users]:
         """Open and check the directory of the listeners. Return it and the database's users. OSError: unusable."""
-        path = self.directory
+        place = self._database()
+        path, parent = place.real + SOCKETS, place.directory.fd
         name = os.path.basename(path)
-        parent = os.open(os.path.dirname(path), file_permissions.PLACE)
         try:
-            try:
-                database = os.stat(name.removesuffix(".wakeups"), dir_fd=parent, follow_symlinks=False)
-                users = file_permissions.users(database)
-            except FileNotFoundError:
-                users = file_permissions.ours_alone()
-            try:
-                folder = os.open(name, file_permissions.DIRECTORY, dir_fd=parent)
-            except FileNotFoundError:
-                if not make:
-                    raise
-                file_permissions.make_directory(name, parent, users)
-                folder = os.open(name, file_permissions.DIRECTORY, dir_fd=parent)
-            if problem := file_permissions.strange(path, os.fstat(folder), users, os.fstat(parent)):
-                os.close(folder)
-                raise PermissionError(errno.EACCES, problem)
-            return folder, users
-        finally:
-            os.close(parent)
+            users = file_permissions.users(place.stat())
+        except FileNotFoundError:
+            users = file_permissions.ours_alone()
+        try:
+            folder = os.open(name, file_permissions.DIRECTORY, dir_fd=parent)
+        except FileNotFoundError:
+            if not make:
+                raise
+            file_permissions.make_directory(name, parent, users)
+            folder = os.open(name, file_permissions.DIRECTORY, dir_fd=parent)
+        if problem := file_permissions.strange(path, os.fstat(folder), users, os.fstat(parent)):
+            os.close(folder)
+            raise PermissionError(errno.EACCES, problem)
+        return folder, users
 
     def _set_folder(self, folder: int) -> None:
         if self._folder >= 0:
@@ -145,7 +150,7 @@ class WakeupSockets(ProcessDeaths):
     def _is_there(self) -> bool:
         try:
             same = os.stat(self.name, dir_fd=self._folder, follow_symlinks=False).st_ino == self._inode
-            return same and os.path.samestat(os.lstat(self.directory), os.fstat(self._folder))
+            return same and os.path.samestat(self._database().stat(SOCKETS), os.fstat(self._folder))
         except OSError:
             return False
 

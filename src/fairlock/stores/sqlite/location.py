@@ -4,12 +4,14 @@ SQLite's write-ahead log is coordinated through shared memory and POSIX locks of
 both exist in name only, so such a location is refused.
 """
 
+import errno
 import os
 import stat
 from typing import NamedTuple
 
 from ...errors import ConfigError, refused
 from . import errors, file_permissions, root_acts_as_file_owner
+from .walked_path import walk
 
 NETWORK = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "lustre", "glusterfs", "ocfs2", "gfs2", "vboxsf",
@@ -21,6 +23,30 @@ LOCAL_FUSE = ("fuse.fuse-overlayfs",)  # any other fuse.* may be a network in di
 class Mount(NamedTuple):
     kind: str
     point: str
+
+
+class Directory:
+    """An open directory. It is closed when the last that uses it forgets it."""
+
+    def __init__(self, path: str) -> None:
+        self.fd = -1
+        self.fd = os.open(path, file_permissions.PLACE)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class Place(NamedTuple):
+    """Where a database lies, wherever its path leads by now."""
+
+    real: str  # without symbolic links
+    directory: Directory
+    owner: root_acts_as_file_owner.Owner | None = None  # the user whose rights root uses
+
+    def stat(self, end: str = "") -> os.stat_result:
+        """The stat of the database, or of what lies beside it with this end of the name."""
+        return os.stat(os.path.basename(self.real) + end, dir_fd=self.directory.fd, follow_symlinks=False)
 
 
 def parse(target: str | os.PathLike[str]) -> tuple[str, dict[str, str]]:
@@ -91,49 +117,73 @@ def is_default(path: str) -> bool:
         return False
 
 
-def prepare(path: str) -> str:
-    """Check the location. Return the path without symbolic links: the log and the sockets lie beside the real file.
+def prepare(path: str) -> Place:
+    """Check the location, and make an empty database if there is none.
 
     The directory of the default store is made, any other one must exist.
     """
     if is_default(path):
-        try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        except OSError as bad:
-            raise refused(
-                f"The default place for locks, {os.path.dirname(path)}, cannot be made: {bad.strerror}. "
-                "Name a store that this user may write: FAIRLOCK_URL=sqlite:////absolute/path.db."
-            ) from None
+        _make_default(path)
+    parent = os.path.dirname(path)
     try:
-        real = os.path.realpath(path)  # fails if a link is replaced meanwhile
-        parent = os.path.dirname(real)
-        if not stat.S_ISDIR(os.stat(parent).st_mode):
-            raise ConfigError(f"{parent} is not a directory, so there can be no database in it. Name another path.")
+        way = walk(path)
+        real, parent = way.real, os.path.dirname(way.real)
+        place = Place(real, Directory(parent))
+        above = os.fstat(place.directory.fd)
+        database = _database(place)
+        _check_mount(real)
     except FileNotFoundError:
         raise ConfigError(
-            f"There is no directory {parent} for the database {os.path.basename(real)}. "
+            f"There is no directory {parent} for the database {os.path.basename(path)}. "
             f"Make it first: mkdir -p '{parent}'."
         ) from None
     except PermissionError:
         raise errors.closed(parent) from None
     except OSError as bad:
+        if bad.errno in (errno.EMFILE, errno.ENFILE):
+            raise errors.too_many_files(path) from None
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
+    if not os.path.samestat(above, way.directory()):
+        raise errors.exchanged(path)
+    one = root_acts_as_file_owner.owner(way, database)  # root makes nothing where it would be refused
+    with root_acts_as_file_owner.use_rights(one):
+        file_permissions.create(os.path.basename(real), place.directory.fd)
+    file_permissions.refuse_strangers(real, place.directory.fd)
+    return place._replace(owner=one)
+
+
+def _make_default(path: str) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        try:
+            with root_acts_as_file_owner.use_rights(root_acts_as_file_owner.owner(walk(path))):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as bad:
+            raise refused(
+                f"The default place for locks, {folder}, cannot be made: {bad.strerror}. "
+                "Name a store that this user may write: FAIRLOCK_URL=sqlite:////absolute/path.db."
+            ) from None
+
+
+def _database(place: Place) -> os.stat_result | None:
+    """Return the stat of the database, None if there is none. ConfigError for what cannot be one."""
     try:
-        there = os.stat(real)
-        if not stat.S_ISREG(there.st_mode):
-            raise ConfigError(f"{real} is not a plain file, so it cannot be a database. Name another path.")
-        if there.st_nlink > 1:
-            raise ConfigError(
-                f"{real} has {there.st_nlink} names (hard links). Under each of them it would have another log, and "
-                "clients would not exclude each other. Remove all names but one (find -samefile lists them), or make "
-                "symbolic links of them."
-            )
+        there = place.stat()
     except FileNotFoundError:
-        pass
-    except PermissionError:
-        raise errors.closed(real) from None
-    except OSError as bad:
-        raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
+        return None
+    if not stat.S_ISREG(there.st_mode):
+        raise ConfigError(f"{place.real} is not a plain file, so it cannot be a database. Name another path.")
+    if there.st_nlink > 1:
+        raise ConfigError(
+            f"{place.real} has {there.st_nlink} names (hard links). Under each of them it would have another log, and "
+            "clients would not exclude each other. Remove all names but one (find -samefile lists them), or make "
+            "symbolic links of them."
+        )
+    return there
+
+
+def _check_mount(real: str) -> None:
+    """ConfigError if this path lies where no database can be used."""
     mount = find_mount(real)
     if mount and is_remote(mount.kind):
         raise ConfigError(
@@ -145,10 +195,6 @@ def prepare(path: str) -> str:
             f"{real} is mounted as a single file, so its log would lie in another directory for each process that sees "
             "it elsewhere. Mount the directory that contains it."
         )
-    root_acts_as_file_owner.owner(real)  # root makes nothing where it would be refused
-    file_permissions.create(real)
-    file_permissions.refuse_strangers(real)
-    return real
 
 
 def is_remote(kind: str) -> bool:

@@ -121,23 +121,24 @@ class Maintenance:
         self.commits = 0
         self._rest_until = time.monotonic() + 0.1
         with self._db.aside:
-            if self._db.cursor is None:
+            place = self._db.place  # once: close() in another thread forgets it
+            if self._db.cursor is None or place is None:
                 return False
             try:
                 elected = _elect(self._listeners.reopen())
                 if elected is None:
                     return False
                 try:
-                    with use_rights(self._db.owner):
-                        return self._checkpoint()
+                    with use_rights(place.owner):
+                        return self._checkpoint(place.real)
                 finally:
                     if elected >= 0:
                         os.close(elected)
             except (sqlite3.Error, OSError):
                 return False  # busy, or a disk that is full: later
 
-    def _checkpoint(self) -> bool:
-        connection = connect(self._db.real)
+    def _checkpoint(self, path: str) -> bool:
+        connection = connect(path)
         try:
             for setting in SETTINGS:
                 connection.execute(setting)

@@ -4,12 +4,13 @@ SQLite opens the database, its log and its index by path, one after another, and
 of the database. A user that can replace a file or a directory on that path can thus make root join the log of one
 database to another one, or give a file away. Two rules prevent that:
 
-- If another user than root can replace something on the path, root opens, checkpoints and closes the database with the
-  rights of its owner, in this thread only. So that user can do nothing through root that is not possible without it.
-  That includes a directory like /tmp: there the owner of the database can replace the log, by a hard link of a file of
-  root where the system permits that.
+- If another user than root can replace something on the path, a directory or a link, root makes, opens, checkpoints
+  and closes the database with the rights of its owner, in this thread only. So that user can do nothing through root
+  that is not possible without it. That includes a directory like /tmp: there the owner of the database can replace the
+  log, by a hard link of a file of root where the system permits that.
 - Only that owner, or a group that may write the database anyway, may be able to replace something there. All else is
-  refused: a database of root below a directory of another user, a database of one user below another's.
+  refused: a database of root below a directory of another user or behind a link of one, a database of one user below
+  another's.
 
 Rejected alternatives: comparing the inodes of what was opened before the first write (SQLite plays a journal back
 while it opens); opening through a pinned directory (SQLite resolves every link of a path itself, /proc/self/fd too).
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 from ...errors import refused
 from . import errors
+from .walked_path import WalkedPath
 
 ALL_USERS = 2**32 - 1
 
@@ -32,39 +34,28 @@ class Owner(NamedTuple):
     gid: int
 
 
-def owner(path: str) -> Owner | None:
-    """Return the user whose rights this process must use for the database at this path; None: its own.
+def owner(way: WalkedPath, database: os.stat_result | None = None) -> Owner | None:
+    """Return the user whose rights this process must use for this database at the end of this path; None: its own.
 
-    StoreError if root cannot use it safely. The path has no symbolic links. The database may not exist yet.
+    StoreError if root cannot use it safely. None for the database: root makes it for the owner of the directory.
     """
     if os.geteuid():
         return None
-    shared: list[tuple[str, os.stat_result]] = []
-    folder = path
-    try:
-        while folder != "/":
-            folder = os.path.dirname(folder)
-            there = os.lstat(folder)
-            if others_move(there) and there.st_uid != _unmapped():
-                shared.append((folder, there))
-        above = os.lstat(os.path.dirname(path))
-        if not shared and (not above.st_mode & 0o022 or above.st_uid == _unmapped()):
-            return None
-    except OSError as bad:
-        raise refused(f"{folder} is exchanged while {path} is opened: {bad.strerror}. Try again.") from None
-    try:
-        database = os.lstat(path)
-    except OSError:  # root makes it for the owner of the directory
-        database = above
-    for folder, there in reversed(shared):
-        if not database.st_uid or not _may_exchange(there, database):
-            raise errors.exchangeable(path, database, folder, there)
+    above, nobody = way.directory(), _unmapped()
+    database = database or above
+    shared = [step for step in way.steps if others_move(step.there) and step.there.st_uid != nobody]
+    if not shared and (not above.st_mode & 0o022 or above.st_uid == nobody):
+        return None
+    for step in reversed(shared):
+        if not database.st_uid or not _may_exchange(step.there, database):
+            raise errors.exchangeable(way.real, database, *step)
     return Owner(database.st_uid, database.st_gid) if database.st_uid else None
 
 
-def others_move(folder: os.stat_result) -> bool:
-    """Return whether another user than root can replace what root has in this directory."""
-    return bool(folder.st_uid or (folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX))
+def others_move(there: os.stat_result) -> bool:
+    """Return whether another user than root can replace this link, or what root has in this directory."""
+    open_to_others = stat.S_ISDIR(there.st_mode) and there.st_mode & 0o022 and not there.st_mode & stat.S_ISVTX
+    return bool(there.st_uid or open_to_others)
 
 
 def _unmapped() -> int:

@@ -95,11 +95,11 @@ class SqliteStore(PollingStore):
             options["busy_timeout"] = str(busy_timeout)
         self.busy_timeout = _read_busy_timeout(options) if options else BUSY_TIMEOUT
         boot = (lambda: boot_id) if boot_id else clock.boot_id
-        self._listeners = WakeupSockets(path, boot)
+        self._listeners = WakeupSockets(lambda: db.place, boot)
         self._waiters = WakeupWaiters(self._listeners, runtime)
         super().__init__("sqlite:///" + path, runtime, self._waiters)
         self.path = self.keeper_key = path
-        self._db = Connection(path, boot, self._listeners.another_boot_lives)
+        self._db = db = Connection(path, boot, self._listeners.another_boot_lives)
         self._maintenance = Maintenance(self._db, self._listeners)
         self._opening = threading.Lock()
         self._check_at = 0.0
@@ -411,13 +411,14 @@ class SqliteStore(PollingStore):
     async def _check(self, at: float) -> bool:
         """Check whether the files are still ours. If not, our writes go nowhere: open it again, and log a warning."""
         self._check_at = at + CHECK
+        if replaced := self._db.replaced():
+            self._db.close()
+            self._reset()  # first: another client may open another file although we cannot
+            await self._run(lambda: None)
         with self._opening:  # or a close in between would leave the new socket open
             self._listeners.heal()
-        if not self._db.replaced():
+        if not replaced:
             return False
-        self._db.close()
-        self._reset()  # first: another client may open another file although we cannot
-        await self._run(lambda: None)
         import logging
 
         logging.getLogger("fairlock").warning(
@@ -508,6 +509,7 @@ class SqliteStore(PollingStore):
                 self.listener = ""
             self._db.close()
             await self.runtime.call(self._maintenance.wait_for_checkpoint)
+            self._db.place = None
 
     def abandon(self) -> bool:
         """Close for a process that ends now: leave the database as a killed process does, but remove our listener.
