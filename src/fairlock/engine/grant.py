@@ -154,27 +154,9 @@ class LeaseBase(NotPickled):
     """A request and then a hold: the part of a lease that threads and asyncio share."""
 
     __slots__ = (
-        "__weakref__",
-        "_began",
-        "_by",
-        "_closed_until",
-        "_ended",
-        "_entered",
-        "_event",
-        "_grant",
-        "_home",
-        "_instruction",
-        "_outer",
-        "_place",
-        "_reason",
-        "_released",
-        "_request",
-        "_session",
-        "_since",
-        "_warn_at",
-        "_watched",
-        "_who",
-        "fence",
+        "__weakref__", "_began", "_by", "_closed_until", "_ended", "_entered", "_event", "_grant", "_home",
+        "_instruction", "_outer", "_place", "_reason", "_released", "_request", "_session", "_since", "_warn_at",
+        "_watched", "_who", "fence",
     )  # fmt: skip
 
     _closed_until: float  # after a release that keeps it closed (at_least): surely until then, by the client's clock
