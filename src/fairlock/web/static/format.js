@@ -54,14 +54,15 @@ export function shortened(text, most) {
 }
 
 // Return what to show of each of these names where there is no room for a long one: of the long ones, what differs.
-const KEPT = 4; // letters of what all of them begin and end with
 export function distinct(names, most) {
   const long = [...new Set(names.filter((name) => name.length > most))];
   let [begin, end] = [0, 0];
   if (long.length > 1) {
     while (long.every((name) => name[begin] === long[0][begin])) begin += 1;
     while (long.every((name) => name.length - end > begin && name.at(-1 - end) === long[0].at(-1 - end))) end += 1;
-    [begin, end] = [Math.max(begin - KEPT, 0), Math.max(end - KEPT, 0)];
+    const room = most - 2 - (Math.max(...long.map((name) => name.length)) - begin - end);
+    const kept = Math.max(Math.floor(room / 2), 4); // letters of what all of them begin and end with
+    [begin, end] = [Math.max(begin - kept, 0), Math.max(end - kept, 0)];
   }
   const differing = (name) => `${begin ? "…" : ""}${name.slice(begin, name.length - end)}${end ? "…" : ""}`;
   return new Map(names.map((name) => [name, name.length > most ? shortened(differing(name), most) : name]));

@@ -148,7 +148,7 @@ export function Timeline() {
   }, []);
   const [from, to] = range();
   const [left, right] = [width < 600 ? 96 : 150, width - 8];
-  const letters = width < 600 ? 12 : 19; // of a label
+  const letters = width < 600 ? 13 : 19; // of a label
   const x = (at) => left + Math.max(0, Math.min(1, (at - from) / (to - from))) * (right - left);
   const time = (pixel) => from + ((pixel - left) / (right - left)) * (to - from);
   const [shown, total] = lanes(from, to);
