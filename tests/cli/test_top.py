@@ -301,8 +301,8 @@ def test_a_deadlock_is_shown(top: Start, crowd: Crowd) -> None:
     it = top()
     lines = it.until(lambda lines: len(lines) > 2 and lines[2].startswith("DEADLOCK"))
     assert re.fullmatch(
-        r"DEADLOCK: (one waits for b, held by two, which waits for a, held by one|"
-        r"two waits for a, held by one, which waits for b, held by two)\. Youngest: (one|two)",
+        r"DEADLOCK of 2, youngest (one|two): (one waits for b, held by two, which waits for a, held by one|"
+        r"two waits for a, held by one, which waits for b, held by two)",
         f"{lines[2]} {lines[3]}",
     )
     cancel.set()

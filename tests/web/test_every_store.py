@@ -65,6 +65,7 @@ def test_a_hold_a_pool_and_a_waiter_are_seen_by_the_url_alone(url: str, capsys: 
                 assert found["jobs"]["items"]["free"] == 1
             assert [one["holders"][0]["note"] for one in tool("show", "orders")["resources"]] == ["ship"]
             assert [one["kind"] for one in tool("show", "jobs")["resources"]] == ["pool"]
+            assert [(one["kind"], one["items"]["taken"]) for one in tool("ls", "jobs")["resources"]] == [("pool", 1)]
             assert {one["name"] for one in tool("ls", "--all")["resources"]} == {"orders", "jobs", "used"}
             assert [one["name"] for one in tool("pool", "ls")["pools"]] == ["jobs"]
             state = asyncio.run(what_the_page_gets(locks))

@@ -154,7 +154,7 @@ def test_a_ring_of_three_is_drawn_with_the_youngest_marked(ui: UI, open_page: Op
         assert sorted(page.locator(".ring .node.lock text").all_text_contents()) == sorted(name * 2 for name in names)
         assert len(page.locator(".ring .node.owner rect").all()) == 3
         assert page.locator(".ring .node.youngest").count() == 1
-        assert page.locator(".ring line").count() == 6
+        assert page.locator(".ring .edge").count() == 6
         label = drawing.get_attribute("aria-label") or ""
         assert all(name in label for name in names)
         assert page.locator("#figure-deadlock.bad b").inner_text() == "1"

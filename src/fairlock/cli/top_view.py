@@ -91,7 +91,11 @@ def widths(columns: int) -> tuple[int, ...]:
 
 
 def cells(texts: Sequence[str], columns: int) -> str:
-    parts = [fit(text, width) for text, width in zip(texts, widths(columns), strict=True) if width]
+    # A name and an owner in the middle: long ones often differ only at their ends.
+    parts = [
+        fit(text if column > 1 else shorten(text, width), width)
+        for column, (text, width) in enumerate(zip(texts, widths(columns), strict=True)) if width
+    ]  # fmt: skip
     return "  ".join(parts)
 
 
@@ -111,6 +115,13 @@ def fit(text: str, width: int) -> str:
         text = kept + "…"
         total = sum(map(char_width, text))
     return text + " " * (width - total)
+
+
+def shorten(text: str, width: int) -> str:
+    """Return the text cut in the middle if it is longer than this: 'tenant/8f1…partition-7'."""
+    text = output.plain(text)
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}" if len(text) > width else text
 
 
 def wrap(text: str, width: int, most: int) -> list[str]:
@@ -152,7 +163,7 @@ def summary(store: str, resources: Sequence["Resource"]) -> str:
 
 
 def describe_rings(rings: Sequence["Ring"]) -> str:
-    """Return the first ring: 'DEADLOCK: a waits for x, held by b, which waits for y, held by a. …'; '' without one."""
+    """Return the first ring: 'DEADLOCK of 2, youngest a: a waits for x, held by b, which …'; '' without one."""
     if not rings:
         return ""
     ring = rings[0]
@@ -162,7 +173,8 @@ def describe_rings(rings: Sequence["Ring"]) -> str:
         f"waits for {one.waits_for}, held by {after.owner}"
         for one, after in zip(ring.members, (*ring.members[1:], ring.members[0]), strict=True)
     )
-    return f"{title}{more}: {ring.members[0].owner} {waits}. Youngest: {ring.youngest.owner}"
+    head = f"{title} of {len(ring.members)}{more}, youngest {ring.youngest.owner}"  # first: a long ring is cut
+    return f"{head}: {ring.members[0].owner} {waits}"
 
 
 class View:

@@ -189,7 +189,9 @@ class Page:
             return refusal(400, "Name the time: ?from=SECONDS&to=SECONDS.")
         if not 0 < end - begin <= LONGEST_TIMELINE:
             return refusal(400, "The timeline shows at most 7 days.")
-        return JSONResponse({"spans": await asyncio.to_thread(self.journal.spans, begin, end, SPANS)})
+        spans = await asyncio.to_thread(self.journal.spans, begin, end, SPANS + 1)
+        complete_from = spans[SPANS]["at"] if len(spans) > SPANS else None  # the newest are first
+        return JSONResponse({"spans": spans[:SPANS], "complete_from": complete_from})
 
     async def metrics(self, request: Request) -> Response:
         """Reply with the state of the store for Prometheus, to a user or to the token that opens only this."""

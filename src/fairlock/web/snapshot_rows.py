@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.find_deadlocks import Ring
-from ..engine.snapshots import Holder, Resource, Snapshot
+from ..engine.snapshots import Holder, Resource, Snapshot, Waiter
 
 BUCKETS = 60  # of a sparkline: ten minutes
-CHIPS = 12  # waiters that a row shows; the panel asks for all
+CHIPS = 12  # waiters, and holders, that a row shows; the panel asks for all
 
 Json = dict[str, Any]
 
@@ -41,7 +41,21 @@ def make_row(
         "waiting": len(resource.queue),
         "pain": sum(one.waited for one in resource.queue),
         "expired": [{**one.as_dict(), "lease": lease(one)} for one in resource.expired[:limit]],
+        "stale": len(resource.expired),
+        "others": others(resource, limit),
         "spark": spark,
+    }
+
+
+def others(resource: Resource, limit: int | None) -> Json | None:
+    """Return the owners and the notes that the row leaves out, in which the filter of the page looks, too; None if it
+    leaves out none."""
+    if limit is None or max(len(resource.holders), len(resource.queue), len(resource.expired)) <= limit:
+        return None
+    left_out: list[Holder | Waiter] = [*resource.holders[limit:], *resource.queue[limit:], *resource.expired[limit:]]
+    return {
+        "owners": "\n".join(dict.fromkeys(one.owner for one in left_out)),
+        "notes": "\n".join(dict.fromkeys(one.note for one in left_out)),
     }
 
 

@@ -1,5 +1,5 @@
 // The contention of each name: a cell for each part of the time, the darker the longer a client waited in it.
-import { clock, plain, shortened } from "./format.js";
+import { clock, plain } from "./format.js";
 import { html } from "./preact_html.js";
 import { select, view } from "./page_state.js";
 
@@ -30,7 +30,7 @@ export function heatLanes(lanes, from, to, top) {
   return waited.map((lane, at) => ({ ...lane, y: top + at * (TALL + GAP + 4), height: TALL + GAP + 4 }));
 }
 
-export function Heat({ lanes, from, to, left, right, letters, onHover }) {
+export function Heat({ lanes, from, to, left, right, labels, onHover }) {
   const wide = (right - left) / CELLS;
   const paths = Array(LEVELS).fill("");
   for (const lane of lanes) {
@@ -47,7 +47,7 @@ export function Heat({ lanes, from, to, left, right, letters, onHover }) {
     onHover(lane && at >= 0 && at < CELLS ? { text: sentence(lane, at, from, to), x: event.clientX, y: event.clientY } : null);
   };
   return html`${paths.map((path, level) => html`<path key=${level} class="heat" d=${path} style=${{ fillOpacity: (0.12 + (0.88 * (level + 1)) / LEVELS).toFixed(2) }} />`)}
-    ${lanes.map((lane) => html`<text key=${lane.key} class=${view.name === lane.key ? "label chosen" : "label"} x="4" y=${lane.y + TALL - 3} onClick=${() => select(lane.key)}>${shortened(plain(lane.key), letters)}<title>${plain(lane.key)}</title></text>`)}
+    ${lanes.map((lane) => html`<text key=${lane.key} class=${view.name === lane.key ? "label chosen" : "label"} x="4" y=${lane.y + TALL - 3} onClick=${() => select(lane.key)}>${labels.get(plain(lane.key))}<title>${plain(lane.key)}</title></text>`)}
     ${lanes.length > 0 && html`<rect class="cover" x=${left} y=${lanes[0].y} width=${right - left} height=${lanes.length * lanes[0].height} onPointerMove=${find} onPointerLeave=${() => onHover(null)} />`}`;
 }
 

@@ -38,8 +38,34 @@ export function plural(number, word) {
   return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
+// The begin, the middle and the end of a text. Where there is no room the middle is left out: long names often differ
+// only at their ends. It is "" if the text is short enough.
+export function inParts(text, most) {
+  const letters = [...text];
+  if (letters.length <= most) return [text, "", ""];
+  const end = Math.floor((most - 1) / 2);
+  const begin = most - 1 - end;
+  return [letters.slice(0, begin).join(""), letters.slice(begin, -end).join(""), letters.slice(-end).join("")];
+}
+
 export function shortened(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  const [begin, middle, end] = inParts(text, most);
+  return middle ? `${begin}…${end}` : text;
+}
+
+// Return what to show of each of these names where there is no room for a long one: of the long ones, what differs.
+export function distinct(names, most) {
+  const long = [...new Set(names.filter((name) => name.length > most))];
+  let [begin, end] = [0, 0];
+  if (long.length > 1) {
+    while (long.every((name) => name[begin] === long[0][begin])) begin += 1;
+    while (long.every((name) => name.length - end > begin && name.at(-1 - end) === long[0].at(-1 - end))) end += 1;
+    const room = most - 2 - (Math.max(...long.map((name) => name.length)) - begin - end);
+    const kept = Math.max(Math.floor(room / 2), 4); // letters of what all of them begin and end with
+    [begin, end] = [Math.max(begin - kept, 0), Math.max(end - kept, 0)];
+  }
+  const differing = (name) => `${begin ? "…" : ""}${name.slice(begin, name.length - end)}${end ? "…" : ""}`;
+  return new Map(names.map((name) => [name, name.length > most ? shortened(differing(name), most) : name]));
 }
 
 // Control characters and marks that reorder text are shown as escapes: a name must not look like another one.

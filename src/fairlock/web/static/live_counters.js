@@ -56,7 +56,7 @@ export function Age({ since }) {
 
 // The bar of a lease: full when it was renewed, empty when it ends. It moves by whole pixels: an animation of each bar
 // would let the browser work in every frame, also for those that nobody sees.
-const PIXELS = 92;
+const PIXELS = 72;
 export function LeaseBar({ left, lease, base }) {
   const node = useRef();
   useLayoutEffect(() => {

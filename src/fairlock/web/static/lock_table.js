@@ -1,10 +1,11 @@
 // The table: one row for each name that is held, waited for or stale.
-import { plain, plural } from "./format.js";
+import { inParts, plain, plural } from "./format.js";
 import { html, memo, useEffect, useRef } from "./preact_html.js";
 import { SORTS, choose, chosenNames, label, namesInRings, redraw, seconds, select, state, view } from "./page_state.js";
 import { Counter, LeaseBar, useTens } from "./live_counters.js";
 
 const MORE = 60;
+const LETTERS = 42; // of a name: about three lines
 const CHIPS = 8; // of a row: a long queue must not push the other locks out of sight
 
 export function Table() {
@@ -61,7 +62,7 @@ const Row = memo(({ name, row, chosen, exclusive, ring }) => {
     <th role="rowheader" scope="row"><button type="button" class="name" aria-pressed=${chosen} title=${plain(name)} onClick=${(event) => {
       event.stopPropagation();
       select(name);
-    }}>${plain(name)}</button>
+    }}><${CutName} name=${plain(name)} /></button>
       <div class="badges">${badges(row)}${ring && html`<span class="badge bad">deadlock</span>`}</div></th>
     <td role="cell">${row ? holders(row) : html`<span class="soft">free</span>`}</td>
     <td role="cell">${row ? queue(row, exclusive) : null}</td>
@@ -69,18 +70,26 @@ const Row = memo(({ name, row, chosen, exclusive, ring }) => {
   </tr>`;
 }, "name", "row", "chosen", "exclusive", "ring");
 
+// Screen readers, and who copies it, get the whole name.
+function CutName({ name }) {
+  const [begin, middle, end] = inParts(name, LETTERS);
+  return middle ? html`${begin}<span class="cut"><span class="sr">${middle}</span></span>${end}` : name;
+}
+
 export function badges(row) {
   if (!row) return null;
-  const kind = row.kind === "semaphore" || row.kind === "pool" ? `${row.kind} ${row.held}/${row.capacity}` : row.kind;
+  const kind = row.kind === "semaphore" || row.kind === "pool" ? `${row.kind} ${row.held}/${row.capacity}` : plain(row.kind);
   return html`<span class="badge">${kind}</span>${row.expired.length ? html`<span class="badge bad">stale</span>` : null}`;
 }
 
 function holders(row) {
   const more = row.held - row.holders.length;
+  const stale = row.stale - row.expired.length;
   return html`<ul class="holders">
     ${row.holders.map((one) => html`<li key=${one.ticket}><${HolderLine} one=${one} row=${row} held=${true} /></li>`)}
     ${row.expired.map((one) => html`<li key=${one.ticket}><${HolderLine} one=${one} row=${row} /></li>`)}
     ${more > 0 && html`<li class="soft">+${more} more</li>`}
+    ${stale > 0 && html`<li class="soft">+${stale} more that expired</li>`}
     ${!row.holders.length && !row.expired.length && html`<li class="soft">${row.kind === "damaged" ? "cannot be read" : "nobody"}</li>`}
   </ul>`;
 }

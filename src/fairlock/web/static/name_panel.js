@@ -7,7 +7,8 @@ import { get, post } from "./server_requests.js";
 import { HolderLine, Spark, badges } from "./lock_table.js";
 import { Counter } from "./live_counters.js";
 
-let asked = ""; // the name and the look that the last question was about
+const LISTED = 100; // holders, waiters
+
 let asking = false;
 
 // Ask for the details when another name is chosen, and again when something of it changed.
@@ -36,7 +37,7 @@ export function Panel() {
   if (!name) return null;
   const row = state.rows.get(name);
   const detail = state.detail?.name === name ? state.detail : null;
-  const full = row && detail?.row ? { ...row, queue: row.queue.length < row.waiting ? detail.row.queue : row.queue } : row;
+  const full = row && detail?.row ? whole(row, detail.row) : row;
   return html`<section class="card panel" id="panel" tabindex="-1" aria-label=${`Details of ${plain(name)}`}>
     <h2><span class="title">${plain(name)}</span> ${badges(row)}
       <button type="button" class="quiet close" aria-label="Close the details" title="close (Esc)" onClick=${() => choose({ name: "" })}>✕</button></h2>
@@ -44,17 +45,30 @@ export function Panel() {
     ${row?.kind === "damaged" && html`<p class="bad">The record of this name is damaged: it cannot be acquired. <${CommandLine} words=${["fairlock", "doctor", "--repair", name]} /></p>`}
     ${!row && html`<p class="soft">${detail?.pool ? "A pool." : "It is free: no client holds it and none waits."}</p>`}
     ${row && row.kind !== "damaged" && html`<p class="soft">last fence <code>${row.fence}</code> · ${plural(row.held, "holder")} · ${plural(row.waiting, "waiter")}</p>`}
-    ${full?.holders.map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${detail} />`)}
-    ${full?.expired.map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${null} />`)}
+    ${full?.holders.slice(0, LISTED).map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${detail} />`)}
+    ${full && html`<${LeftOut} name=${name} number=${full.held - Math.min(full.holders.length, LISTED)} what="holder" />`}
+    ${full?.expired.slice(0, LISTED).map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${null} />`)}
+    ${full && html`<${LeftOut} name=${name} number=${full.stale - Math.min(full.expired.length, LISTED)} what="expired lease" />`}
     ${row?.spark.length ? html`<div class="wide-spark"><${Spark} row=${row} /><span class="soft">waiting, last 10 minutes</span></div>` : null}
-    ${full?.waiting > 0 && html`<h3>Queue</h3><ol class="queue">${full.queue.map((one) => html`<li key=${one.ticket}>
-      <b>${label(one)}</b> <span class="soft">${plain(one.note)}${one.note && " · "}<${Counter} value=${one.waited} base=${row.base} />${mode(row, one)}</span></li>`)}</ol>`}
+    ${full?.waiting > 0 && html`<h3>Queue</h3><ol class="queue" tabindex="0" aria-label="Queue">${full.queue.slice(0, LISTED).map((one) => html`<li key=${one.ticket}>
+      <b>${label(one)}</b> <span class="soft">${plain(one.note)}${one.note && " · "}<${Counter} value=${one.waited} base=${row.base} />${mode(row, one)}</span></li>`)}</ol>
+      <${LeftOut} name=${name} number=${full.waiting - Math.min(full.queue.length, LISTED)} what="waiter" />`}
     ${detail?.pool && html`<${PoolItems} pool=${detail.pool} />`}
     <h3>Last events</h3>
     ${detail?.events.length ? html`<ul class="history" tabindex="0" aria-label="Last events">${detail.events.map((one) => html`<${EventLine} key=${one.id} one=${one} named=${false} />`)}</ul>`
       : html`<p class="soft">None was recorded.</p>`}
     ${detail?.audit.length ? html`<h3>What operators did</h3><ul class="audit" tabindex="0" aria-label="What operators did">${detail.audit.map((one) => html`<${AuditLine} one=${one} />`)}</ul>` : null}
   </section>`;
+}
+
+// A row has only the first holders and waiters; the details have all of them.
+function whole(row, detail) {
+  const all = (few, many, number) => (few.length < number ? many : few);
+  return { ...row, holders: all(row.holders, detail.holders, row.held), queue: all(row.queue, detail.queue, row.waiting), expired: all(row.expired, detail.expired, row.stale) };
+}
+
+function LeftOut({ name, number, what }) {
+  return number > 0 ? html`<p class="soft">and ${plural(number, `more ${what}`)}: <${CommandLine} words=${["fairlock", "show", name]} /></p>` : null;
 }
 
 function mode(row, one) {
@@ -64,7 +78,7 @@ function mode(row, one) {
 
 function AuditLine({ one }) {
   const about = one.owner ? ` ${plain(one.owner)}` : "";
-  return html`<li><time>${moment(one.at)}</time> <b class=${{ asked: "warn", evicted: "bad", repaired: "bad" }[one.kind] ?? ""}>${one.kind}</b>${about} <span class="soft">by ${plain(one.by)} · ${plain(one.reason)}</span></li>`;
+  return html`<li><time>${moment(one.at)}</time> <b class=${{ asked: "warn", evicted: "bad", repaired: "bad" }[one.kind] ?? ""}>${plain(one.kind)}</b>${about} <span class="soft">by ${plain(one.by)} · ${plain(one.reason)}</span></li>`;
 }
 
 function HolderCard({ one, row, detail }) {
@@ -164,7 +178,7 @@ function CommandLine({ words }) {
 
 function PoolItems({ pool }) {
   return html`<h3>Pool: ${plural(pool.total, "item")}</h3><table class="items"><thead><tr><th scope="col">item</th><th scope="col">state</th><th scope="col">owner</th><th scope="col">body</th></tr></thead>
-    <tbody>${pool.items.map((one) => html`<tr key=${one.key}><td>${plain(one.key)}</td><td>${one.state}</td><td>${plain(one.owner)}</td>
+    <tbody>${pool.items.map((one) => html`<tr key=${one.key}><td>${plain(one.key)}</td><td>${plain(one.state)}</td><td>${plain(one.owner)}</td>
       <td><code>${one.body === null ? "" : plain(JSON.stringify(one.body)).slice(0, 200)}</code></td></tr>`)}</tbody></table>
     ${pool.total > pool.items.length && html`<p class="soft">and ${pool.total - pool.items.length} more</p>`}`;
 }

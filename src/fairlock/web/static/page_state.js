@@ -8,6 +8,7 @@ export const state = {
   rings: [],
   deadlocks: 0,
   events: [],
+  missed: 0, // events that came too quickly for this page
   error: "",
   status: "connecting", // connecting, live, late, offline, refused, hidden
   refusal: "",
@@ -91,17 +92,18 @@ export function serverNow() {
   return seconds() + offset;
 }
 
+// What a row of another version of the server may lack.
+const UNKNOWN = { kind: "unknown", capacity: 1, fence: 0, holders: [], held: 0, queue: [], waiting: 0, pain: 0, expired: [], stale: 0, others: null, spark: [] };
+
 export function receive(message) {
   const base = seconds() - message.age;
   offset = message.at - seconds();
   if (message.whole) {
     state.rows = new Map();
     state.events = [];
+    state.missed = 0;
   }
-  for (const row of message.rows) {
-    row.base = base;
-    state.rows.set(row.name, row);
-  }
+  for (const row of message.rows) state.rows.set(row.name, { ...UNKNOWN, ...row, base });
   for (const name of message.gone) state.rows.delete(name);
   state.figures = message.figures;
   state.figures.base = base;
@@ -109,6 +111,7 @@ export function receive(message) {
   state.deadlocks = message.deadlocks;
   state.error = message.error;
   state.readAt = message.age === null ? null : base;
+  if (message.events.length && state.events.length) state.missed += message.events[0].id - state.events.at(-1).id - 1;
   if (message.events.length) state.events = [...state.events, ...message.events].slice(-KEPT_EVENTS);
   state.touched = new Set([...message.rows.map((row) => row.name), ...message.gone, ...message.events.map((e) => e.name)]);
   arrange(message.rows);
@@ -119,7 +122,7 @@ export function receive(message) {
 function searchable(row) {
   if (row.text === undefined) {
     const people = [...row.holders, ...row.queue, ...row.expired].flatMap((one) => [one.owner, one.note]);
-    row.text = [row.name, ...people].join("\n").toLowerCase();
+    row.text = [row.name, ...people, ...Object.values(row.others ?? {})].join("\n").toLowerCase();
   }
   return row.text;
 }
@@ -170,6 +173,11 @@ export function arrange(changed = []) {
   order = rows.map((row) => row.name);
 }
 
+function* owners(row) {
+  for (const one of [...row.holders, ...row.queue, ...row.expired]) yield one.owner;
+  if (row.others) yield row.others.owners;
+}
+
 // The names that the table shows, in order.
 export function chosenNames() {
   if (arranged === -Infinity) arrange();
@@ -210,7 +218,7 @@ function matcher(filter) {
     const [, key, rest] = word.match(/^(name|owner|kind):(.*)$/) ?? [null, "", word];
     if (key === "name") return name.toLowerCase().includes(rest);
     if (key === "kind") return row?.kind.startsWith(rest);
-    if (key === "owner") return row && [...row.holders, ...row.queue].some((one) => one.owner.toLowerCase().includes(rest));
+    if (key === "owner") return row && [...owners(row)].some((owner) => owner.toLowerCase().includes(rest));
     return (row ? searchable(row) : name.toLowerCase()).includes(rest);
   });
 }

@@ -1,6 +1,6 @@
 // The timeline: a lane for each name or owner. Solid: a hold. Hatched: a wait. A red edge: the lease was lost or evicted.
 // Or its summary, the contention of each name: contention_heat_map.js.
-import { clock, duration, plain, shortened } from "./format.js";
+import { clock, distinct, duration, plain } from "./format.js";
 import { Heat, heatLanes } from "./contention_heat_map.js";
 import { html, useEffect, useRef, useState } from "./preact_html.js";
 import { SPANS, choose, chosenNames, redraw, seconds, select, serverNow, state, view } from "./page_state.js";
@@ -18,7 +18,7 @@ const REFRESH = 2; // seconds
 const LATE = 10; // seconds by which a program may write an event late
 const WHOLE = 60; // seconds after which all of it is read again
 
-const past = { spans: [], from: 0, to: 0, asked: -Infinity, whole: -Infinity };
+const past = { spans: [], from: 0, to: 0, asked: -Infinity, whole: -Infinity, completeFrom: 0 };
 let asking = false;
 
 // What ended in the time that is shown. What still lasts comes from the rows.
@@ -38,9 +38,9 @@ export async function refreshHistory() {
     if (more) {
       const ids = new Set(spans.map((span) => span.id));
       for (const span of past.spans) if (span.end >= from && !ids.has(span.id)) spans.push(span);
-      Object.assign(past, { spans, to });
+      Object.assign(past, { spans, to, completeFrom: found.complete_from ?? past.completeFrom });
     } else {
-      Object.assign(past, { spans, from: from - margin, to, whole: seconds() });
+      Object.assign(past, { spans, from: from - margin, to, whole: seconds(), completeFrom: found.complete_from ?? 0 });
     }
     redraw();
   } catch {
@@ -105,25 +105,35 @@ function lanes(from, to) {
   return [keys.slice(0, LANES).map((key) => ({ key, spans: found.get(key) })), keys.length + more];
 }
 
+// Holders and waiters of a name that its row leaves out: they are not drawn.
+function notSent(name) {
+  const row = view.lanes === "name" ? state.rows.get(name) : null;
+  return row ? row.held - row.holders.length + row.waiting - row.queue.length : 0;
+}
+
 // Bars of one lane that overlap lie above each other.
 function packed(spans, x) {
   const ends = [];
   const bars = [];
   const order = [...spans].sort((a, b) => a.wait - b.wait || a.begin - b.begin);
   let holds = 0;
+  let hidden = 0;
   for (const span of order) {
     let left = x(span.begin);
     const right = Math.max(x(span.end), left + 1.5);
     let level = span.wait ? holds : 0;
     // A release is seen a moment late, so a hand-over may overlap by a little.
     while (level < DEEP && ends[level] > left + HANDOVER) level += 1;
-    if (level >= DEEP) continue;
+    if (level >= DEEP) {
+      hidden += 1;
+      continue;
+    }
     left = Math.max(left, Math.min(ends[level] ?? left, right - 1.5));
     ends[level] = right;
     if (!span.wait) holds = Math.max(holds, level + 1);
     bars.push({ span, left, right, level });
   }
-  return [bars, Math.max(ends.length, 1)];
+  return [bars, Math.max(ends.length, 1), hidden];
 }
 
 export function Timeline() {
@@ -138,15 +148,17 @@ export function Timeline() {
   }, []);
   const [from, to] = range();
   const [left, right] = [width < 600 ? 96 : 150, width - 8];
-  const letters = width < 600 ? 13 : 21; // of a label
+  const letters = width < 600 ? 13 : 19; // of a label
   const x = (at) => left + Math.max(0, Math.min(1, (at - from) / (to - from))) * (right - left);
   const time = (pixel) => from + ((pixel - left) / (right - left)) * (to - from);
   const [shown, total] = lanes(from, to);
+  const names = chosenNames().length;
+  const labels = distinct(shown.map((lane) => plain(lane.key)), letters);
   const heat = view.lanes === "heat";
   let y = heat && shown.length ? shown.at(-1).y + shown.at(-1).height : TOP;
   const drawn = heat ? [] : shown.map((lane) => {
-    const [bars, levels] = packed(lane.spans, x);
-    const made = { ...lane, bars, y, height: levels * (TALL + 2) + 7 };
+    const [bars, levels, hidden] = packed(lane.spans, x);
+    const made = { ...lane, bars, y, height: levels * (TALL + 2) + 7, hidden: hidden + notSent(lane.key) };
     y += made.height;
     return made;
   });
@@ -177,20 +189,23 @@ export function Timeline() {
         ${ticks(from, to, Math.min(8, Math.max(2, Math.floor((right - left) / 70)))).map((at) => html`<g class="tick" key=${at}><line x1=${x(at)} x2=${x(at)} y1=${TOP - 4} y2=${y} /><text x=${x(at)} y="11" text-anchor="middle">${clock(at, view.span < 1800)}</text></g>`)}
         ${drawn.map((lane) => html`<g key=${lane.key} class="lane">
           <line class="rule" x1="0" x2=${width} y1=${lane.y + lane.height - 2} y2=${lane.y + lane.height - 2} />
-          <text class=${view.name === lane.key ? "label chosen" : "label"} x="4" y=${lane.y + TALL + 1} onClick=${() => view.lanes === "name" && select(lane.key)}>${shortened(plain(lane.key), letters)}<title>${plain(lane.key)}</title></text>
+          <text class=${view.name === lane.key ? "label chosen" : "label"} x="4" y=${lane.y + TALL + 1} onClick=${() => view.lanes === "name" && select(lane.key)}>${labels.get(plain(lane.key))}<title>${plain(lane.key)}</title></text>
+          ${lane.hidden > 0 && lane.height > 2 * TALL + 7 && html`<text class="hidden-bars" x="4" y=${lane.y + 2 * TALL + 5}>and ${lane.hidden} more</text>`}
           ${lane.bars.map(({ span, left, right, level }) => {
             const at = { x: left, y: lane.y + 1 + level * (TALL + 2), width: right - left, height: TALL };
             return html`<g key=${`${span.name}${span.ticket}${span.wait}`} onPointerEnter=${(event) => setHover({ span, x: event.clientX, y: event.clientY })} onPointerLeave=${() => setHover(null)}>
               <rect ...${at} rx="2" class=${span.wait ? "wait" : span.open ? "hold open" : "hold"} />${span.bad && html`<rect class="edge" x=${right - 3} y=${at.y - 1} width="3" height=${TALL + 2} />`}</g>`;
           })}</g>`)}
-        ${heat && html`<${Heat} lanes=${shown} from=${from} to=${to} left=${left} right=${right} letters=${letters} onHover=${setHover} />`}
+        ${heat && html`<${Heat} lanes=${shown} from=${from} to=${to} left=${left} right=${right} labels=${labels} onHover=${setHover} />`}
         ${drag && html`<rect class="brush" x=${Math.min(...drag)} y=${TOP - 4} width=${Math.abs(drag[1] - drag[0])} height=${y - TOP + 4} />`}
       </svg>
       ${!shown.length && html`<p class="soft empty">${heat ? "Nobody waited in this time." : "Nothing was held in this time."}</p>`}
       ${hover && html`<${Tip} ...${hover} />`}
     </div>
     <p class="foot soft">${heat ? html`<span class="key warm"></span> share of the time in which a client waited` : html`<span class="key hold"></span> held <span class="key wait"></span> waited <span class="key edge"></span> lost or evicted`}
-      ${total > shown.length ? ` · ${total - shown.length} more lanes: use the filter` : ""} ·
+      ${total > shown.length ? ` · ${total - shown.length} more lanes: use the filter` : ""}
+      ${view.lanes !== "name" && names > LOOKED_AT[view.lanes] ? ` · only the first ${LOOKED_AT[view.lanes]} of ${names} names` : ""}
+      ${past.completeFrom > from ? html` · <b class="warn">before ${clock(past.completeFrom)} not all is shown: zoom in</b>` : ""} ·
       ${state.hello?.journal ? " from programs with on_event=fairlock.web.journal(FILE) every hold is here; of others, holds shorter than a second may be missing"
         : " holds shorter than a second are not seen; programs with on_event=fairlock.web.journal(FILE) and `fairlock ui --journal FILE` record them"}</p>
   </section>`;
