@@ -296,6 +296,5 @@ def parse_value(name: str, option: Option, source: list[str]) -> Any:
 
 def quoted(word: str) -> str:
     """Return an argument as an error shows it. A URL, or what should be one, can contain a password: not repeated."""
-    if "://" in word or ":" in word.rpartition("@")[0]:
-        return "a URL"
-    return repr(word if len(word) <= 60 else word[:60] + "…")
+    login = "://" in word or ":" in word.rpartition("@")[0]
+    return "a URL" if login else repr(word if len(word) <= 60 else word[:60] + "…")
