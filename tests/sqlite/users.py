@@ -6,9 +6,13 @@ import pwd
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from fairlock.errors import StoreError
+from tests.sqlite.processes import put, run, store_at
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make other users and become one of them")
 
@@ -49,6 +53,39 @@ def uid(name: str) -> int:
 
 def gid(name: str) -> int:
     return grp.getgrnam(name).gr_gid
+
+
+def folder(path: Path, name: str, mode: int = 0o755, group: str = "") -> Path:
+    path.mkdir()
+    os.chown(path, uid(name) if name else 0, gid(group or name) if group or name else 0)
+    path.chmod(mode)
+    return path
+
+
+def database(path: Path, name: str = "", mode: int = 0o600, group: str = "") -> Path:
+    path.touch()
+    os.chown(path, uid(name) if name else 0, gid(group or name) if group or name else 0)
+    path.chmod(mode)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(StoreError) as caught:
+        put(store_at(path), "k")
+    assert caught.value.refused
+    return str(caught.value)
+
+
+def works(path: Path) -> None:
+    put(store := store_at(path), "k")
+    assert store.open_listener()
+    run(store.close())
+
+
+def link(path: Path, target: object, name: str) -> Path:
+    path.symlink_to(str(target))
+    os.lchown(path, uid(name) if name else 0, gid(name) if name else 0)
+    return path
 
 
 def become(name: str) -> None:
