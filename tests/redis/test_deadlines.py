@@ -113,7 +113,7 @@ def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Se
                 proxy.fate = lambda request: "swallow"
 
     async def main() -> float:
-        async with aio.connect(f"redis://127.0.0.1:{proxy.port}", lease=60) as locks:
+        async with aio.connect(f"redis://127.0.0.1:{proxy.port}?socket_timeout=10", lease=60) as locks:
             await locks.pool("jobs").add("a")
             leaving = asyncio.create_task(leave(locks))
             await asyncio.sleep(0.3)
@@ -123,6 +123,7 @@ def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Se
                 await leaving
             took = time.monotonic() - began
             proxy.fate = lambda request: ""
+            proxy.sever()
             limit = time.monotonic() + 20
             while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
                 await asyncio.sleep(0.1)

@@ -33,6 +33,7 @@ class TestCancelEvent(Behaviours):
         await harness.in_queue("x", 1)
         ends = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
         stays.append(harness.go(kind.mine(client, "x").acquire()))
+        stays.append(harness.go(kind.mine(client, "x").acquire(cancel=threading.Event())))  # never set
         await harness.rest()
         cancel.set()
         assert await ends.result(within=WITHIN) is None
