@@ -1,11 +1,14 @@
-"""Ctrl-C at any moment of lock_all() leaves none of its locks held."""
+"""Ctrl-C or a cancellation at any moment of lock_all() leaves none of its locks held."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fairlock
+from fairlock import aio
 from tests.engine.ctrl_c import CtrlC, settled
 
 # Interrupted between making a coroutine and its first line, which does no harm.
@@ -54,3 +57,24 @@ def test_before_any_line_of_leaving(locks: fairlock.Locks) -> None:
             break
         nothing_is_held(locks, ctrl_c.at)
     assert 20 < nth < 1999
+
+
+def test_a_cancellation_ends_the_leaving_of_all_though_the_replies_never_come() -> None:
+    """As those of several nodes of a cluster that hang."""
+
+    async def main() -> None:
+        async with aio.connect("memory://") as locks:
+            backend: Any = locks.session.backend
+
+            async def work() -> None:
+                async with locks.lock_all("x", "y", "z"):
+                    backend.release_soon = lambda *_: asyncio.get_running_loop().create_future()
+
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0.1)
+            task.cancel()
+            done, _ = await asyncio.wait([task], timeout=10)
+            assert done and task.cancelled()
+            assert not (await locks.snapshot()).resources
+
+    asyncio.run(main())

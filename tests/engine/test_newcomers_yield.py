@@ -38,6 +38,20 @@ class Clock(ThreadRuntime):
         self.here += seconds
 
 
+    def event(self) -> Any:
+        return Unset(self)
+
+
+class Unset:
+    """The event of a client whose other threads want nothing."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.wait = clock.sleep
+
+    def clear(self) -> None:
+        pass
+
+
 class Crowded(Store):
     """A store in which others write first, `refusals` times; what they have written is `there`."""
 
@@ -72,18 +86,20 @@ def told(
     backs_off: bool = True,
     shows: bool = True,
     late: bool = False,
+    shares: bool = False,
 ) -> tuple[list[float], int]:
     """Return for how long the sender paused, and how often it read."""
     runtime = Clock()
     store = Crowded(runtime, there, refusals)
-    store.backs_off, store.shows, store.late = backs_off, shows, late
+    store.backs_off, store.shows, store.late, store.shares_steps = backs_off, shows, late, shares
     run(CasBackend(store, runtime).call("x", command))
     return runtime.naps, store.reads
 
 
-def test_who_comes_while_others_stand_in_line_pauses_longer_each_time_and_looks_again() -> None:
+@pytest.mark.parametrize("shares", [False, True], ids=["each step alone", "steps together"])
+def test_who_comes_while_others_stand_in_line_pauses_longer_each_time_and_looks_again(shares: bool) -> None:
     there = after(enter("a"), enter("b"))
-    several = [told(there, enter("me")) for _ in range(400)]
+    several = [told(there, enter("me"), shares=shares) for _ in range(400)]
     for naps, reads in several:
         assert len(naps) == 3 and reads == 4, "what was shown before the pause is not used"
         assert all(nap <= 0.01 * WAYS * turn + 1e-9 for turn, nap in enumerate(naps, 1))
@@ -102,10 +118,12 @@ def test_a_write_that_was_refused_for_its_time_is_made_again_at_once() -> None:
     assert told(after(enter("a"), enter("b")), enter("me"), late=True) == ([], 4)
 
 
-def test_a_newcomer_gives_way_for_a_second_and_no_longer() -> None:
+@pytest.mark.parametrize("shares", [False, True], ids=["each step alone", "steps together"])
+def test_a_newcomer_gives_way_for_a_second_and_no_longer(shares: bool) -> None:
     """Those that are in the queue never do: one that went on to pause longer each time would starve beside them."""
     for _ in range(20):
-        naps, _ = told(after(enter("a"), enter("b")), enter("me"), refusals=150)
+        naps, _ = told(after(enter("a"), enter("b")), enter("me"), refusals=150, shares=shares)
+        assert sum(naps) > GIVES_WAY / 2
         assert 0.01 * WAYS * 150 > GIVES_WAY
         assert sum(naps) < GIVES_WAY + 150 * 0.002, "from then on it pauses like all others"
 

@@ -113,7 +113,7 @@ def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Se
                 proxy.fate = lambda request: "swallow"
 
     async def main() -> float:
-        async with aio.connect(f"redis://127.0.0.1:{proxy.port}", lease=60) as locks:
+        async with aio.connect(f"redis://127.0.0.1:{proxy.port}?socket_timeout=10", lease=60) as locks:
             await locks.pool("jobs").add("a")
             leaving = asyncio.create_task(leave(locks))
             await asyncio.sleep(0.3)
@@ -123,6 +123,34 @@ def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Se
                 await leaving
             took = time.monotonic() - began
             proxy.fate = lambda request: ""
+            proxy.sever()
+            limit = time.monotonic() + 20
+            while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
+                await asyncio.sleep(0.1)
+            return took
+
+    assert asyncio.run(main()) < within(1.5, below=4)
+    assert nothing_is_held(redis_alone)
+
+
+def test_a_task_that_is_cancelled_while_it_waits_for_a_tree_is_cancelled(redis_alone: Server, proxy: Proxy) -> None:
+    """It holds the nodes above, and has to release each of them."""
+
+    async def main() -> float:
+        url = f"redis://127.0.0.1:{proxy.port}?socket_timeout=10"
+        async with aio.connect(redis_alone.url) as holder, aio.connect(url, lease=60) as locks:
+            taken = await holder.tree("a/b/c/d").write().acquire()
+            waiting = asyncio.create_task(locks.tree("a/b/c/d").write().acquire())
+            await asyncio.sleep(0.5)
+            proxy.fate = lambda request: "swallow"
+            began = time.monotonic()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            took = time.monotonic() - began
+            proxy.fate = lambda request: ""
+            proxy.sever()
+            await taken.release()
             limit = time.monotonic() + 20
             while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
                 await asyncio.sleep(0.1)

@@ -8,7 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from ..engine import validate
+from ..engine.release import INTERRUPTED
 from ..errors import ConfigError, LockError
+from ..stores import deadline
 
 
 async def await_if_needed(result: Any) -> Any:
@@ -47,12 +49,24 @@ def checked_function(function: Any, what: str, locks: Any) -> None:
 
 
 async def release_quietly(leases: Sequence[Any]) -> None:
-    """Release these, the last taken first. What is lost or cannot be reached now is not an error: its lease ends."""
-    for lease in reversed(leases):
-        try:
-            await await_if_needed(lease.release())
-        except LockError:
-            pass
+    """Release these, the last taken first. A loss is not an error, nor is a store that does not reply: what it has not
+    released in half a second is a pending release of the client."""
+    before = deadline.begin(INTERRUPTED, 0.0)
+    try:
+        for lease in reversed(leases):
+            try:
+                await _in_time(lease.release())
+            except (LockError, TimeoutError):
+                pass
+    finally:
+        deadline.end(before)
+
+
+async def _in_time(result: Any) -> None:
+    if hasattr(result, "__await__"):
+        from ..stores.async_deadline import in_time  # here, because it imports asyncio
+
+        await in_time(result)
 
 
 class EitherBlock:

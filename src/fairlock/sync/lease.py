@@ -13,7 +13,7 @@ from ..engine.grant import LeaseBase
 from ..engine.release import INTERRUPTED, release
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
-from ..errors import LeaseLost
+from ..errors import LeaseLost, StoreError
 from ..stores import deadline
 from . import acquire_release
 
@@ -105,10 +105,14 @@ def undo_surely(lease: Lease) -> None:
 def surely(undo: Callable[[], None]) -> None:
     """Undo, even if Ctrl-C comes again in the middle of it, and for no longer than `briefly` does."""
     before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
-    for _ in range(3):
-        try:
-            undo()
-            break
-        except (KeyboardInterrupt, LeaseLost):
-            continue
-    deadline.end(before)
+    try:
+        for _ in range(3):
+            try:
+                undo()
+                return
+            except (KeyboardInterrupt, LeaseLost):
+                continue
+            except StoreError:
+                return  # the keeper goes on, and the caller raises what has interrupted it
+    finally:
+        deadline.end(before)

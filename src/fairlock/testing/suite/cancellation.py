@@ -32,7 +32,7 @@ class TestCancelEvent(Behaviours):
         stays = [harness.go(kind.mine(client, "x").acquire())]
         await harness.in_queue("x", 1)
         ends = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
-        stays.append(harness.go(kind.mine(client, "x").acquire()))
+        stays.append(harness.go(kind.mine(client, "x").acquire(cancel=threading.Event())))  # which is never set
         await harness.rest()
         cancel.set()
         assert await ends.result(within=WITHIN) is None

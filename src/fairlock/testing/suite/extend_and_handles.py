@@ -107,17 +107,20 @@ class TestHandles(Behaviours):
         client, other = harness.connect(lease=0.6), harness.connect()
         lease = await take(kind.mine(client, "x", handle=SECRET, max_hold=0.9))
         last = await take(kind.mine(client, "last", handle=SECRET, max_hold=0.1))  # over before it is renewed
+        patient = await take(kind.mine(client, "long", handle=SECRET, lease=4, max_hold=0.3))
         await other.extend("last", 5, handle=SECRET)
+        await other.extend("long", 3, handle=SECRET)  # shorter than its lease, and longer than its max_hold
         await harness.pass_time(0.5)
         await other.extend("x", 5, handle=SECRET)
         await harness.pass_time(0.8)
         assert lease.held
-        for name in ("x", "last"):
+        for name in ("x", "last", "long"):
             assert await kind.rival(other, name).acquire(False) is None
         await lease.release()
         assert await kind.rival(other, "x").acquire(False)
-        assert await other.release("last", handle=SECRET)
-        del last
+        for name in ("last", "long"):
+            assert await other.release(name, handle=SECRET)
+        del last, patient
 
     async def test_an_extension_that_overtakes_the_end_of_a_max_hold_counts(self, harness: Harness, kind: Kind) -> None:
         """The holder gives up at the same moment: its Release is on its way, and arrives after the extension."""
