@@ -147,7 +147,7 @@ def _memory(url: str, runtime: Runtime, namespace: str, options: dict[str, Any])
     _only(options, ())
     name = url.removeprefix("memory://")
     if any(sign in name for sign in "@:?#"):
-        raise ConfigError("Behind memory:// stands a name without @ : ? and #, or nothing: memory://tests.")
+        raise ConfigError("After memory:// comes a name without @ : ? and #, or nothing: memory://tests.")
     return MemoryBackend(Hub.named(name) if name else Hub(), runtime, namespace, url)
 
 

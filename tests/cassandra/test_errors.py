@@ -109,7 +109,7 @@ def test_nobody_there() -> None:
     with socket.socket() as taken:  # a port on which nobody listens, and nobody will
         taken.bind(("127.0.0.1", 0))
         no = refusal(f"cassandra://127.0.0.1:{taken.getsockname()[1]}/fairlock")
-    assert isinstance(no, StoreError) and "does not answer" in str(no)
+    assert isinstance(no, StoreError) and "does not reply" in str(no)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_node_that_hangs_is_no_hanging_client(cassandra: Ring) -> None:
         go_on()
         cassandra.nodes[0].stop()
         begun = time.monotonic()
-        with pytest.raises(StoreError, match="does not answer"):
+        with pytest.raises(StoreError, match="does not reply"):
             locks.lock("x").acquire()
         assert time.monotonic() - begun < 30
         cassandra.nodes[0].cont()

@@ -139,7 +139,7 @@ def test_three_copies_unless_something_else_is_said(said: str, copies: str) -> N
 
 
 class Nodes:
-    """A session whose nodes return these times, in milliseconds from ours; None does not answer."""
+    """A session whose nodes return these times, in milliseconds from ours; None does not reply."""
 
     def __init__(self, *apart: int | None) -> None:
         hosts = [SimpleNamespace(address=f"h{number}", apart=one) for number, one in enumerate(apart)]

@@ -31,7 +31,7 @@ def test_ask_needs_a_reason_and_asks_every_holder_or_one(fairlock: Tool) -> None
 def test_asking_a_free_name_is_no_error(fairlock: Tool) -> None:
     done = fairlock("ask", "x", "--reason", "just in case")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "'x' has no holder in" in done.stderr and "so nobody was asked" in done.stderr
+    assert "'x' has no holder in" in done.stderr and "so no holder was asked" in done.stderr
     assert json.loads(fairlock("ask", "x", "--reason", "test", "--json").stdout) == {"name": "x", "asked": []}
 
 

@@ -12,7 +12,7 @@ def test_a_lease_is_renewed_and_released_by_its_handle(fairlock: Tool) -> None:
     assert fairlock("acquire", "x", "--handle", SECRET).returncode == 0
     wrong = fairlock("renew", "x", "--handle", "another", "--lease", "1h")
     assert (wrong.returncode, wrong.stderr) == (
-        79, "fairlock: Nobody holds 'x' with this handle: released, expired, or never there.\n"
+        79, "fairlock: No client holds 'x' with this handle: released, expired, or never there.\n"
     )  # fmt: skip
     assert fairlock("renew", "x", "--handle", SECRET, "--lease", "1h").stdout == "'x' is held for at least 1h00m\n"
     (shown,) = json.loads(fairlock("show", "x", "--json").stdout)["resources"][0]["holders"]

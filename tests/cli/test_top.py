@@ -174,7 +174,7 @@ def test_it_evicts_after_the_reason_and_the_typed_name(top: Start, crowd: Crowd,
     lines = it.until(lambda lines: lines[-1] == "Reason (the holder reads it): _")
     explained = " ".join(line for line in lines[-5:-1] if line)
     assert explained.startswith("Evict from 'x' AT ONCE: alice:1, which has held it for ")
-    assert "It is free now; nobody waits for it. The holder is NOT stopped: two may work at the same" in explained
+    assert "It is free now; no client waits for it. The holder is NOT stopped: two may work at the same" in explained
     it.type("it hangs\r")
     it.until(lambda lines: lines[-1] == "Type 'x' to evict AT ONCE: _")
     it.type("y\r")
@@ -229,7 +229,7 @@ def test_it_asks_the_holders_that_it_shows_for_a_reason(top: Start, crowd: Crowd
     it.type("a")
     it.until(lambda lines: lines[-1].startswith("Reason (the holder"))
     it.type("\r")
-    it.until(lambda lines: lines[-1].startswith("Nobody was asked: ask needs a reason"))
+    it.until(lambda lines: lines[-1].startswith("No holder was asked: ask needs a reason"))
     it.type("aplease\r")
     it.until(lambda lines: lines[-1] == "Asked 1 holder to release 'x'.")
     (holder,) = fairlock.state("x")[0]

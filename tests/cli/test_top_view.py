@@ -152,5 +152,5 @@ def test_a_look_that_fails_is_shown_and_the_next_one_follows() -> None:
     made.set()
     assert seen.wait(20)
     assert [text.partition(" What is shown")[0] for text in shown] == [
-        "The last look failed (ValueError: a defect). It is tried again.", "It is down.", "",
+        "The last snapshot failed (ValueError: a defect). It is tried again.", "It is down.", "",
     ]  # fmt: skip

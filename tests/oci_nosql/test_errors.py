@@ -84,7 +84,7 @@ def test_a_row_of_another_shape_costs_one_item(fake_nosql: FakeNosql) -> None:
 
 def test_nobody_there(fake_nosql: FakeNosql) -> None:
     url = fake_nosql.url().replace(fake_nosql.endpoint, "http://127.0.0.1:9")
-    with fairlock.connect(url) as locks, pytest.raises(StoreError, match=r"does not answer.*no connection"):
+    with fairlock.connect(url) as locks, pytest.raises(StoreError, match=r"does not reply.*no connection"):
         locks.lock("x").acquire()
 
 
@@ -221,7 +221,7 @@ def test_a_service_that_hangs_is_no_hanging_client(fake_nosql: FakeNosql) -> Non
     with connect(fake_nosql, timeout=0.3) as locks:
         fake_nosql.faults["GET"].append("hang")
         begun = time.monotonic()
-        with pytest.raises(StoreError, match="no answer in time"):
+        with pytest.raises(StoreError, match="no reply in time"):
             locks.lock("x").acquire()
         assert time.monotonic() - begun < 10
 

@@ -32,6 +32,10 @@ def test_a_folder_uses_the_words_of_the_project(by_folder: dict[str, list[str]],
     ("docs/a.md", "Locks last for ever."), ("docs/a.md", "Wait, for it comes."), ("docs/a.md", "It takes so long."),
     ("docs/a.md", "Then nobody waits."), ("docs/a.md", "A waiter gets in."),
     ("docs/a.md", "The store is told."), ("docs/a.md", "It is made anew."), ("docs/a.md", "That is dear."),
+    ("docs/a.md", "A look costs nothing."), ("docs/a.md", "Two looks must agree."), ("src/a.py", '"""Each look."""'),
+    ("src/a.py", 'raise E("redis does not answer")'), ("src/a.py", 'raise E("so nobody was asked")'),
+    ("docs/a.md", "It stands in the row."), ("docs/a.md", "One. Awaited are all."), ("CHANGELOG.md", "- Nobody waits."),
+    ("src/a.py", 'def f() -> int:\n    """The number of slots."""'), ("src/a.py", 'def f() -> int:\n    """As `g`."""'),
     ("tests/a.py", 'def f():\n    """Whether it holds."""'), ("src/a.py", 'raise E("not to be had now")'),
 ])
 def test_an_old_word_and_an_unused_phrase_are_noticed(tmp_path: Path, name: str, text: str) -> None:
@@ -44,7 +48,10 @@ def test_an_old_word_and_an_unused_phrase_are_noticed(tmp_path: Path, name: str,
 @pytest.mark.parametrize("name, text", [
     ("src/a.py", "early = near = year = desktop = 1"), ("src/a.py", 'said = "a told"  # he is in a comment'),
     ("docs/a.md", "Who holds it? `doorman`s aside, it takes so long that no client waits, for ten seconds."),
-    ("docs/a.md", "```\nhe said\n```"), ("tests/a.py", 'def f():\n    """Return whether it holds."""'),
+    ("docs/a.md", "```\nhe said\n```"), ("docs/a.md", "Both look the same on a stand-in; it stands for a lock."),
+    ("src/a.py", '@property\ndef f() -> int:\n    """The number of slots."""'),
+    ("src/a.py", 'def f() -> None:\n    """The loop ends: close."""'),
+    ("tests/a.py", 'def f():\n    """Return whether it holds."""'),
 ])
 def test_plain_english_passes(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name

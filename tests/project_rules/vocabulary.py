@@ -62,14 +62,24 @@ PHRASES = [
     (re.compile(r"\b(?:tells?|told|hears?|heard|said)\b", re.I), "name the I/O: send, reply, notify, report, print"),
     (re.compile(r"\bwhat is there\b", re.I), "name the value"),
 ]
-# In pages also these. In comments of the code they do no harm.
+# In pages, and in docstrings and messages of src, also these. In comments they do no harm.
 PAGE_PHRASES = [
     (re.compile(r"\b(?:nobody|anybody|somebody|everybody)\b", re.I),
      "name the subject: no client, another thread, all waiters"),
     (re.compile(r"\bone's\b|\bin line\b|\bgets? in\b|\blets? (?:go|in)\b", re.I),
      "write its, in the queue, acquires, releases"),
+    (re.compile(r"\b(?:an?|each|every|last) look\b|\b(?:two|both) looks\b|\blooks? (?:costs?|takes?)\b", re.I),
+     "write snapshot, or read"),
+    (re.compile(r"\bdoes not answer\b|\bno answer\b|\banswers? again\b"), "a store or a server replies"),
+    (re.compile(r"\bst(?:ands?|ood) (?:in|behind|before|ahead|by|again)\b"), "write is in, contains, waits"),
+    (re.compile(r"(?:^|[.:;] )(?:Kept|Awaited|Shown|Counted|Meant|Not awaited|Not kept) (?:is|are)\b"),
+     "begin with the subject"),
+    (re.compile(r"\bwithout a word\b|\bplace in line\b"), "name the message; write place in the queue"),
 ]
 NOUN_CLAUSE = re.compile(r"(?:Whether|What|Who|Whom|How (?:many|long|much|often)|Where|Why)\b(?![^.]*\?)")
+# The docstring of a function in src that returns something begins with a verb. A property is described as a value.
+NOUN = re.compile(r"(?:The|An?|All|One|Every|Those|These|Of|For|As|In|From|To|By|Like|Until|Seconds|At most)\b")
+VALUES = {"property", "fixture", "cached_property", "setter", "overload"}
 
 
 class Finding(NamedTuple):
@@ -101,8 +111,16 @@ def old_names(name: str, text: str) -> Iterator[Finding]:
         yield Finding(name, 1, str(error), "this is not Python")
 
 
-def prose(name: str, text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield each piece of prose: its line, its text, and whether it is the docstring of a function.
+def returns_value(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether this is a function, and not a property, that returns something."""
+    marks = {part.id if isinstance(part, ast.Name) else part.attr for each in node.decorator_list
+             for part in ast.walk(each) if isinstance(part, ast.Name | ast.Attribute)}  # fmt: skip
+    return node.returns is not None and ast.unparse(node.returns) != "None" and not marks & VALUES
+
+
+def prose(name: str, text: str) -> Iterator[tuple[int, str, re.Pattern[str] | None]]:
+    """Yield each piece of prose: its line, its text, and how it must not begin if it begins the docstring of a
+    function.
 
     In a page that is every line outside of code; in Python every docstring, and in src also every string of three
     words or more: messages and help.
@@ -112,7 +130,7 @@ def prose(name: str, text: str) -> Iterator[tuple[int, str, bool]]:
         for number, line in enumerate(text.splitlines(), 1):
             fenced ^= line.lstrip().startswith("```")
             if not fenced and not line.startswith("    "):
-                yield number, re.sub(r"`[^`]*`", "", line), False
+                yield number, re.sub(r"`[^`]*`", "", line), None
         return
     docstrings = set()
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -122,21 +140,24 @@ def prose(name: str, text: str) -> Iterator[tuple[int, str, bool]]:
             first = node.body[0]
             assert isinstance(first, ast.Expr)
             docstrings.add(id(first.value))
+            begins = NOUN_CLAUSE if isinstance(node, functions) else None
+            if isinstance(node, functions) and name.startswith("src/") and returns_value(node):
+                begins = re.compile(f"{NOUN_CLAUSE.pattern}|{NOUN.pattern}")
             for offset, line in enumerate((ast.get_docstring(node) or "").splitlines()):
-                yield first.lineno + offset, re.sub(r"`[^`]*`", "", line), isinstance(node, functions) and not offset
+                yield first.lineno + offset, re.sub(r"`[^`]*`", "", line), None if offset else begins
     if name.startswith("src/"):
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 if len(node.value.split()) > 2:
-                    yield node.lineno, re.sub(r"`[^`]*`", "", node.value), False
+                    yield node.lineno, re.sub(r"`[^`]*`", "", node.value), None
 
 
 def phrases(name: str, text: str) -> Iterator[Finding]:
-    for line, piece, docstring in prose(name, text):
-        for pattern, cure in PHRASES + PAGE_PHRASES * name.endswith(".md"):
+    for line, piece, begins in prose(name, text):
+        for pattern, cure in PHRASES + PAGE_PHRASES * (name.endswith(".md") or name.startswith("src/")):
             for match in pattern.finditer(piece):
                 yield Finding(name, line, match[0].strip(), cure)
-        if docstring and NOUN_CLAUSE.match(piece):
+        if begins and begins.match(piece):
             yield Finding(name, line, piece[:40], "a docstring is a sentence: Return …, Yield …, Check that …")
 
 
@@ -153,7 +174,7 @@ def findings(root: Path = ROOT) -> list[Finding]:
             found += old_words(name, text)
         if python:
             found += old_names(name, text)
-        if (python or path.suffix == ".md") and name not in AT_HOME | {"CHANGELOG.md": set()}:
+        if (python or path.suffix == ".md") and (name not in AT_HOME or name == "CHANGELOG.md"):
             found += phrases(name, text)
     return found
 

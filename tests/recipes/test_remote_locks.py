@@ -232,11 +232,11 @@ def test_a_writer_whose_first_word_was_not_heard_gets_in_all_the_same(face: str,
 
             def fail(*_: object) -> None:
                 del theirs._send_acquire  # the next one arrives
-                raise fairlock.StoreError("it does not answer")
+                raise fairlock.StoreError("it does not reply")
 
             theirs._send_acquire = fail
             assert other.acquire_mutex_lock("order", 1, "first")
-            with pytest.raises(fairlock.StoreError, match="does not answer"):
+            with pytest.raises(fairlock.StoreError, match="does not reply"):
                 remote.acquire_writer_lock("order", 1, "second")
             assert other.release_mutex_lock("order", 1, "first")
             assert remote.acquire_writer_lock("order", 1, "second", timeout=10)

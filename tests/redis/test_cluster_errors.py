@@ -35,13 +35,13 @@ ASKED: list[Callable[[Any], Any]] = [
 def test_no_server_listens(asked: Callable[[Any], Any]) -> None:
     url, found = nobody(), []
     locks = fairlock.connect(url)
-    with pytest.raises(StoreError, match="nobody listens there") as caught:
+    with pytest.raises(StoreError, match="nothing listens there") as caught:
         asked(locks)
     found.append(caught.value)
 
     async def by_task() -> None:
         tasks = aio.connect(url)
-        with pytest.raises(StoreError, match="nobody listens there") as caught:
+        with pytest.raises(StoreError, match="nothing listens there") as caught:
             await asked(tasks)
         found.append(caught.value)
 
@@ -55,7 +55,7 @@ def test_no_server_listens(asked: Callable[[Any], Any]) -> None:
 def test_the_tool_has_a_sentence_and_no_bug() -> None:
     done = tool(nobody(), "ls")
     assert done.returncode == 69, done
-    assert "nobody listens there" in done.stderr
+    assert "nothing listens there" in done.stderr
     assert "bug" not in done.stderr
 
 

@@ -213,7 +213,7 @@ def test_a_child_does_not_listen_in_its_parents_place(redis_alone: Server) -> No
             run = locks._session.backend.listeners.close()  # type: ignore[attr-defined]
             with pytest.raises(StopIteration):
                 run.send(None)
-            until(lambda: listeners() == 0, "nobody listens there any more")
+            until(lambda: listeners() == 0, "nothing listens there any more")
         finally:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

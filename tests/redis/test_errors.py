@@ -92,7 +92,7 @@ def with_tls(start_redis: Start, certificate: Path) -> tuple[int, str]:
 
 
 def test_no_server_listens() -> None:
-    says(f"redis://:{SECRET}@127.0.0.1:{free_port()}", "cannot be reached", "nobody listens there", "Is it running")
+    says(f"redis://:{SECRET}@127.0.0.1:{free_port()}", "cannot be reached", "nothing listens there", "Is it running")
 
 
 def test_no_such_host() -> None:
@@ -119,7 +119,7 @@ def silent_server() -> Iterator[int]:
 
 def test_a_server_that_hangs_from_the_start(silent_server: int) -> None:
     began = time.monotonic()
-    says(f"redis://:{SECRET}@127.0.0.1:{silent_server}?{QUICK}", "does not answer in time")
+    says(f"redis://:{SECRET}@127.0.0.1:{silent_server}?{QUICK}", "does not reply in time")
     assert time.monotonic() - began < within(10, below=60)
 
 
@@ -130,7 +130,7 @@ def test_a_server_that_hangs_later(start_redis: Start) -> None:
             pass
         server.stop()
         began = time.monotonic()
-        with pytest.raises(StoreError, match="does not answer"):
+        with pytest.raises(StoreError, match="does not reply"):
             locks.lock("x").acquire()
         assert time.monotonic() - began < 5
         server.cont()

@@ -127,7 +127,7 @@ def test_a_server_of_a_cluster_that_hangs_delays_the_others_only_once(redis_clus
         async def request(payload: bytes, replies: int) -> Any:
             nonlocal asked
             asked += 1
-            raise OutcomeUnknown("no answer came in time")
+            raise OutcomeUnknown("no reply came in time")
 
         hangs.request = request
         try:

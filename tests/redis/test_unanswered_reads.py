@@ -40,7 +40,7 @@ def test_no_reply_at_all_is_an_error(redis_alone: Server, look: Callable[[fairlo
         with locks.lock("x"):
             pass
         proxy.fate = lambda request: "cut" if is_look(request) else ""
-        with pytest.raises(StoreError, match="does not answer"):
+        with pytest.raises(StoreError, match="does not reply"):
             look(locks)
 
 

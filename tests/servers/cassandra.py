@@ -150,7 +150,7 @@ class Node:
     def wait(self) -> None:
         limit = time.monotonic() + SOON
         while not self.answers():
-            assert time.monotonic() < limit, f"{self!r} does not answer; it says: {self.said()}"
+            assert time.monotonic() < limit, f"{self!r} does not reply; it says: {self.said()}"
             time.sleep(0.1)
 
     def kill(self) -> None:

@@ -32,7 +32,7 @@ SOON = 20.0  # seconds within which a server must answer; it takes a hundredth o
 
 
 def until(what: Callable[[], object], why: str, seconds: float = SOON) -> None:
-    """Wait until this is so. A server that does not answer at the moment counts as no."""
+    """Wait until this is so. A server that does not reply at the moment counts as no."""
     from redis.exceptions import RedisError
 
     limit = time.monotonic() + seconds
@@ -245,7 +245,7 @@ class Server:
         """Undo what a test did to it: running again, and answering."""
         if self.alive:
             self.cont()
-            until(self.answers, f"{self!r} answers again")
+            until(self.answers, f"{self!r} replies again")
         else:
             self.restart()
 

@@ -106,7 +106,7 @@ MUTANTS = [
         "            self.wake_at = due",
     ),
     Mutant(
-        "a loss is forgotten when the store answers again",
+        "a loss is forgotten when the store replies again",
         time.a_loss_is_final, GRANT,
         "        self._session.lose(grant)\n        self._reason = grant.reason\n        return True",
         "        return True",

@@ -137,7 +137,7 @@ class RowStore(Store):
         self.rows.asked[self.process.name] = self.rows.asked.get(self.process.name, 0) + 1
 
     async def _call(self, call: Any, go: str, back: str, what: str, *things: Any) -> Any:
-        """call() at the store; its result, or None if no answer came in time."""
+        """call() at the store; its result, or None if no reply came in time."""
         rows, process = self.rows, self.process
         self._count()
         if rows.refuses:
@@ -162,7 +162,7 @@ class RowStore(Store):
         if seen is None:
             if self.rows.world.random.random() < 0.5:
                 raise self.contract.OutcomeUnknown("no answer to a read")
-            raise self.engine.errors.StoreError("sim://rows does not answer. Is it there?")
+            raise self.engine.errors.StoreError("sim://rows does not reply. Is it there?")
         self._sampled(seen)
         return seen
 

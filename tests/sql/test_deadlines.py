@@ -85,7 +85,7 @@ def test_an_engine_that_has_no_limits(database: Database) -> None:
         database.stop()
         try:
             began = time.monotonic()
-            with pytest.raises(StoreError, match="does not answer in time"):
+            with pytest.raises(StoreError, match="does not reply in time"):
                 locks.lock("x").acquire(timeout=0.2)
             assert time.monotonic() - began - 0.2 < within(LATE, below=2)
         finally:

@@ -60,7 +60,7 @@ def test_no_server_listens(database: Database) -> None:
         error = said(database.url)
         assert isinstance(error, fairlock.StoreError)
         assert not error.refused
-        assert "cannot be reached: nobody listens there. Is it running" in str(error)
+        assert "cannot be reached: nothing listens there. Is it running" in str(error)
         with pytest.raises(fairlock.StoreError):
             locks.lock("x").acquire(False)
         database.restart()
@@ -75,7 +75,7 @@ def test_a_server_that_hangs(database: Database) -> None:
     with fairlock.connect(database.url, timeout=0.5) as locks:
         locks.lock("x").acquire().release()  # type: ignore[union-attr]
         database.stop()
-        with pytest.raises(fairlock.StoreError, match="does not answer"):
+        with pytest.raises(fairlock.StoreError, match="does not reply"):
             locks.lock("x").acquire(False)
         database.cont()
 

@@ -114,7 +114,7 @@ def test_what_its_errors_mean(oracle: Oracle, code: str, meaning: type[Exception
 
 
 def test_no_answer_in_time_and_no_room_are_called_so(oracle: Oracle) -> None:
-    assert str(errors.explain_failure(oracle, "oracle://h/d", error_of("DPY-4024"))) == "no answer came in time"
+    assert str(errors.explain_failure(oracle, "oracle://h/d", error_of("DPY-4024"))) == "no reply came in time"
     assert str(errors.explain_failure(oracle, "oracle://h/d", error_of("DPY-4011"))) == "the connection broke"
     for code in ("ORA-01950", "ORA-01536"):
         error = errors.explain_failure(oracle, "oracle://h/d", error_of(code))

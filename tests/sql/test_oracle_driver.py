@@ -57,7 +57,7 @@ def listener() -> Iterator[Callable[[int], str]]:
 def test_a_thread_does_not_wait_forever_for_a_listener_that_hangs(listener: Callable[[int], str]) -> None:
     began = time.monotonic()
     with fairlock.connect(listener(0), timeout=TIMEOUT) as locks:
-        with pytest.raises(fairlock.StoreError, match="does not answer in time"):
+        with pytest.raises(fairlock.StoreError, match="does not reply in time"):
             locks.lock("x").acquire(False)
         assert time.monotonic() - began < 4 * TIMEOUT + 1
 
@@ -77,7 +77,7 @@ def test_a_task_does_not_wait_for_minutes_and_its_loop_continues(listener: Calla
     async def play() -> None:
         ticking = asyncio.ensure_future(tick())
         async with fairlock.aio.connect(url, timeout=TIMEOUT) as locks:
-            with pytest.raises(fairlock.StoreError, match="does not answer in time"):
+            with pytest.raises(fairlock.StoreError, match="does not reply in time"):
                 await locks.lock("x").acquire(False)
         ticking.cancel()
 
@@ -138,4 +138,4 @@ def test_a_connection_that_only_a_loop_can_close_is_left_in_silence(recwarn: pyt
 def test_no_user_no_host_and_no_listener() -> None:
     assert "does not accept this user" in str(said("oracle://127.0.0.1:1/?service_name=nope"))
     assert "no such host" in str(said("oracle://a:b@no-such-host.invalid:1/?service_name=nope"))
-    assert "nobody listens there" in str(said("oracle://a:b@127.0.0.1:1/?service_name=nope"))
+    assert "nothing listens there" in str(said("oracle://a:b@127.0.0.1:1/?service_name=nope"))

@@ -159,7 +159,7 @@ def test_a_server_that_hangs(oracle: OracleStandIn, caplog: pytest.LogCaptureFix
         locks.lock("x").acquire().release()  # type: ignore[union-attr]
         oracle.stop()
         began = time.monotonic()
-        with pytest.raises(fairlock.StoreError, match="does not answer"):
+        with pytest.raises(fairlock.StoreError, match="does not reply"):
             locks.lock("x").acquire(False)
         assert time.monotonic() - began < 6
         oracle.cont()
@@ -170,7 +170,7 @@ def test_a_server_that_hangs(oracle: OracleStandIn, caplog: pytest.LogCaptureFix
             await (await locks.lock("x").acquire()).release()  # type: ignore[union-attr]
             oracle.stop()
             began = time.monotonic()
-            with pytest.raises(fairlock.StoreError, match="does not answer"):
+            with pytest.raises(fairlock.StoreError, match="does not reply"):
                 await locks.lock("x").acquire(False)
             assert time.monotonic() - began < 6
             oracle.cont()
@@ -185,7 +185,7 @@ def test_it_is_killed_and_comes_back(oracle: OracleStandIn) -> None:
         locks.lock("y").acquire()
         oracle.kill()
         error = said(oracle.url)
-        assert "cannot be reached: nobody listens there. Is it running" in str(error)
+        assert "cannot be reached: nothing listens there. Is it running" in str(error)
         oracle.restart()
         with locks.lock("x"):
             pass

@@ -105,7 +105,7 @@ def test_a_file_for_everybody(client: Client, path: Path) -> None:
     store = client()
     put(store, "k")
     path.chmod(0o666)
-    assert "warning: Everybody on this machine may write" in said(store)
+    assert "warning: All users of this machine may write" in said(store)
 
 
 def test_which_users_can_share_the_locks(client: Client, path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_store_that_is_down_is_reported_and_nothing_counts_down(
         page.goto(ui.url)
         page.locator("tr[data-name=x] .left").wait_for()
         redis_alone.stop()
-        page.locator(".banner", has_text="does not answer in time").wait_for()
+        page.locator(".banner", has_text="does not reply in time").wait_for()
         assert page.locator(".where").inner_text().startswith("the store cannot be read")
         before = page.evaluate(LEFT)
         age = page.locator(".banner .counter")

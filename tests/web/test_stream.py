@@ -78,7 +78,7 @@ class Store:
 
     def snapshot(self, *, namespaces: bool = False) -> fairlock.Snapshot:
         if self.down:
-            raise fairlock.StoreError("The store does not answer.")
+            raise fairlock.StoreError("The store does not reply.")
         return self.locks.snapshot()
 
     def audit(self, name: str) -> tuple[fairlock.AuditLine, ...]:
@@ -101,7 +101,7 @@ def test_a_store_that_is_down_is_shown_and_the_rows_stay() -> None:
         store.down = True
         await poller._look()
         reader, second = await state_of(poller, reader)
-        assert second["error"] == "The store does not answer."
+        assert second["error"] == "The store does not reply."
         assert second["gone"] == []
         assert [event["kind"] for event in second["events"]] == ["store_down"]
         store.down = False
@@ -139,7 +139,7 @@ def test_a_defect_of_a_look_is_shown_and_the_next_look_follows(
         with monkeypatch.context() as patch:
             patch.setattr(Store, broken, None)
             lease.release()  # so that the look asks for audit lines
-            await until_shown("The last look failed (TypeError: ")
+            await until_shown("The last snapshot failed (TypeError: ")
             _, state = await state_of(poller, Reader())
             assert "is tried again" in state["error"]
         async with asyncio.timeout(30):

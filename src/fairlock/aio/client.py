@@ -99,22 +99,22 @@ class Locks(
         return self._guard(guarded, name_or_function, skip, options)
 
     def pool(self, name: str, *, lease: Seconds = 60) -> Pool:
-        """A set of named items of which each worker takes any that is free. lease: how long an item stays taken when
-        its worker dies; it renews itself. ConfigError if this store keeps no pools."""
+        """Return a set of named items of which each worker takes any that is free. lease: how long an item stays taken
+        when its worker dies; it renews itself. ConfigError if this store keeps no pools."""
         from .pool import Pool
 
         self._session.pools()  # or ConfigError
         return Pool(self, validate.name(name), validate.lease(lease))
 
     def elect(self, name: str, *, lease: Seconds | None = None, note: str = "") -> Election:
-        """One of several processes leads: `async with locks.elect(name) as term:` waits for that, and so does
+        """Let one of several processes lead: `async with locks.elect(name) as term:` waits for that, and so does
         `.run(main)`. It is the lock of this name, and a term is its lease."""
         from ..recipes.aio.election import Election
 
         return Election(self, name, lease=lease, note=note)
 
     async def leader(self, name: str) -> Leader | None:
-        """Return who leads this election: owner, since, fence; None if nobody leads at this moment."""
+        """Return who leads this election: owner, since, fence; None if there is none at this moment."""
         from ..recipes.aio.election import leader
 
         return await leader(self, name)
@@ -122,7 +122,8 @@ class Locks(
     def tree(
         self, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
     ) -> Tree:
-        """A path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()` the writers."""
+        """Return the locks of a path such as "repo/src": `.write()` excludes everyone at, below and above it, `.read()`
+        the writers."""
         from ..recipes.aio.path_tree_locks import Tree
 
         return Tree(self, path, timeout=timeout, lease=lease, note=note)
@@ -137,7 +138,7 @@ class Locks(
         timeout: Seconds | None = 0,
         lease: Seconds | None = None,
     ) -> Once:
-        """One execution per tick of the store's clock over all machines, as a decorator or a `async with` block, which
+        """Execute once per tick of the store's clock over all machines: a decorator, or an `async with` block, which
         enters with None if this process is not to execute it. A crash frees the tick for `tries` executions in all."""
         from ..recipes.aio.once_per_tick import Once
 
@@ -150,7 +151,8 @@ class Locks(
         return Idempotent(self, name, lease=lease)
 
     def throttle(self, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None) -> Throttle:
-        """At most `limit` starts in any window of `per` seconds over all machines: await `.wait()`, or a decorator."""
+        """Allow at most `limit` starts in any window of `per` seconds over all machines: await `.wait()`, or a
+        decorator."""
         from ..recipes.aio.throttle import Throttle
 
         return Throttle(self, name, limit, per=per, timeout=timeout)

@@ -63,7 +63,7 @@ def _settle(future: asyncio.Future[bool], value: bool) -> None:
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """The loop that runs here; ConfigError if there is none."""
+    """Return the loop that runs here; ConfigError if there is none."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -89,7 +89,7 @@ class TaskRuntime:
         """What is done when the loop ends: its tasks have been cancelled, and may have left something."""
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop of this client: the one in which it was used first."""
+        """Return the loop of this client: the one in which it was used first."""
         if self._loop is None:
             self._loop = running_loop()
             self._thread = get_ident()
@@ -204,8 +204,10 @@ class TaskRuntime:
         return asyncio.current_task()
 
     def finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """In the loop of this client, which nobody has ended: it runs in another thread, or was left lying. Nothing can
-        be done in a loop that is closed."""
+        """Run this in the loop of this client, which has not ended: it runs in another thread, or was abandoned.
+
+        Nothing can be done in a loop that is closed.
+        """
         if self._loop is None or self._loop.is_closed():
             work.close()
         elif self._loop.is_running():
@@ -224,7 +226,8 @@ class TaskRuntime:
 
 
 async def _guard_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-    """A loop that ends closes its generators last, after its tasks, and waits for that."""
+    """Finish the client when its loop ends: the loop closes its generators last, after its tasks, and waits for
+    that."""
     try:
         yield
     finally:
@@ -232,7 +235,8 @@ async def _guard_end(at_end: Callable[[], Awaitable[None]]) -> AsyncGenerator[No
 
 
 def _step(asked: Awaitable[None]) -> None:
-    """One step of a generator that does not have to wait in it. Nothing if it is in the middle of one: it ends then."""
+    """Run one step of a generator that does not have to wait in it. Nothing if it is in the middle of one: it ends
+    then."""
     try:
         asked.__await__().send(None)
     except (StopIteration, RuntimeError):
@@ -241,7 +245,7 @@ def _step(asked: Awaitable[None]) -> None:
 
 def _pass_on(outcome: TaskFuture[Any], task: asyncio.Task[Any]) -> None:
     """Give the caller the outcome of its shielded work. One that was cancelled does not receive what that raises: then
-    asyncio must not log it as an error that nobody has seen. What could not be done is written down as a pending
+    asyncio must not log it as an error that was never retrieved. What could not be done is written down as a pending
     release, and the keeper sends it."""
     if task.cancelled():
         outcome.cancel()
@@ -252,7 +256,8 @@ def _pass_on(outcome: TaskFuture[Any], task: asyncio.Task[Any]) -> None:
 
 
 def _fetch(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for a task of the client itself: what it raises is logged here, and not when it is collected."""
+    """Log what a task of the client itself has raised. No caller waits for it, so it is logged here and not when it is
+    collected."""
     if not task.cancelled() and (error := task.exception()) is not None:
         import logging
 

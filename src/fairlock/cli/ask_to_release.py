@@ -21,7 +21,7 @@ def ask(args: Arguments) -> int:
         output.json({"name": name, "asked": [short(ticket) for ticket in tickets]})
     elif not tickets:
         which = "no holder with this ticket" if args["ticket"] else "no holder"
-        output.err(f"{name!r} has {which} in {store}, so nobody was asked.{hint}")
+        output.err(f"{name!r} has {which} in {store}, so no holder was asked.{hint}")
     elif not args["quiet"]:
         output.out(f"asked {len(tickets)} holder{'s' * (len(tickets) != 1)} to release {name!r}\n")
     return 0

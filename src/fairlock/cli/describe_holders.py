@@ -78,7 +78,7 @@ def describe_request(resource: "Resource") -> str:
 
 def describe_eviction(resource: "Resource", at_once: bool) -> str:
     """Return what happens when its holders are evicted."""
-    then = f"{resource.queue[0].owner} is next" if resource.queue else "nobody waits for it"
+    then = f"{resource.queue[0].owner} is next" if resource.queue else "no client waits for it"
     if at_once:
         what = f"It is free now; {then}. The holder is NOT stopped: two may work at the same time."
     else:
@@ -121,8 +121,8 @@ def describe_event(event: "Event") -> str:
         "evicted": f"evicted from {name}",
         "asked": name,
         "place_lost": f"the position in the queue for {name} was lost; waiting again at its end",
-        "store_down": "the store does not answer",
-        "store_up": "the store answers again",
+        "store_down": "the store does not reply",
+        "store_up": "the store replies again",
     }
     detail = event.detail.rstrip(".")
     return f"{texts.get(event.kind, event.kind)}{': ' + detail if detail else ''}."

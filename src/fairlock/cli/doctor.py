@@ -111,7 +111,8 @@ def print_rules(args: Arguments) -> int:
 
 
 def print_deadlocks(args: Arguments) -> int:
-    """Two looks must agree: one alone may see a wait and a hold that were never there at the same time."""
+    """Print the rings that two snapshots agree about. One alone may show a wait and a hold that were never there at the
+    same time."""
     import time
 
     from fairlock.engine.find_deadlocks import find_rings, in_both

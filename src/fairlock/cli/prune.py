@@ -44,7 +44,8 @@ def prune_names(args: Arguments, age: float) -> int:
 
 
 def prune_items(args: Arguments, pool: str, age: float) -> int:
-    """An item is as old as its last take, which its fence shows. One that was never taken is deleted only with 0."""
+    """Count or delete items. An item is as old as its last take, which its fence shows. One that was never taken is
+    deleted only with 0."""
     with make_client.client(args) as locks:
         items = locks.pool(pool)
         _, now = run(locks.session.read(pool))

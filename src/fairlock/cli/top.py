@@ -158,25 +158,25 @@ class Top:
     def _filter(self, text: str) -> None:
         self.view.filter = text
 
-    def _has_no_holder(self, resource: "Resource", so: str) -> bool:
+    def _has_no_holder(self, resource: "Resource", act: str) -> bool:
         """Return True, with a message, for a pool and for a lock without a holder."""
         if resource.kind == "pool":
             self.message = describe_holders.take_item(resource.name)
         elif not resource.holders:
-            self.message = f"{resource.name!r} has no holder, so there is {so}."
+            self.message = f"{resource.name!r} has no holder to {act}."
         return resource.kind == "pool" or not resource.holders
 
     def _ask(self, resource: "Resource") -> None:
         if self.namespaces:
-            self.message = "Nobody was asked: start top with one namespace."
+            self.message = "No holder was asked: start top with one namespace."
             return
-        if self._has_no_holder(resource, "nobody to ask"):
+        if self._has_no_holder(resource, "ask"):
             return
 
         def act(reason: str) -> None:
             self.prompt = None
             if not reason.strip():
-                self.message = "Nobody was asked: ask needs a reason, which the holder gets."
+                self.message = "No holder was asked: ask needs a reason, which the holder gets."
                 return
             self.message = self._do_ask(resource, reason)
             self.poller.hurry()
@@ -191,14 +191,14 @@ class Top:
             return str(error)
         number = sum(map(len, asked))
         if not number:
-            return f"{resource.name!r} is not held by them any more; nobody was asked."
+            return f"{resource.name!r} is not held by them any more; no holder was asked."
         return f"Asked {number} holder{'s' * (number != 1)} to release {resource.name!r}."
 
     def _evict(self, resource: "Resource", at_once: bool) -> None:
         if self.namespaces:
             self.message = "Nothing was changed: to evict, start top with one namespace."
             return
-        if self._has_no_holder(resource, "nothing to evict"):
+        if self._has_no_holder(resource, "evict"):
             return
         name = resource.name
         when, about = " AT ONCE" if at_once else "", describe_holders.describe_eviction(resource, at_once)

@@ -22,8 +22,8 @@ def take_snapshot(locks: "Locks", pattern: str, every: bool) -> "Snapshot":
 
 
 class Poller:
-    """Reads the store again and again in a thread. `latest` is the last snapshot, with the rings that two looks saw;
-    `audit` what operators did to the name `shown`, if it is not ''."""
+    """Reads the store again and again in a thread. `latest` is the last snapshot, with the rings that two snapshots
+    had; `audit` what operators did to the name `shown`, if it is not ''."""
 
     def __init__(
         self, locks: "Locks", pattern: str, every: float, wake: Callable[[], None], namespaces: bool = False

@@ -131,8 +131,9 @@ def finish_acquire(session: Session, hold: LeaseBase, answer: tuple[Any, float, 
 
 
 def accept_grant(hold: LeaseBase, fence: int, left: int, at: float, clock: float, doubt: bool = False) -> bool:
-    """The part of `finish_acquire` for a reply that grants it: with this fence, for `left` microseconds, to a request
-    sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the caller."""
+    """Do the part of `finish_acquire` for a reply that grants it: with this fence, for `left` microseconds, to a
+    request sent at `at`. The reader of the replies to tasks calls it for each of them; the event is left to the
+    caller."""
     grant, request, session = hold._grant, hold._request, hold._session
     backend = session.backend
     session.last_reply = at
@@ -286,7 +287,7 @@ def begin_wait(session: Session, hold: LeaseBase, reply: Any, at: float, doubt: 
         else:
             hold._place = hold._place or ahead + 1
     elif number != before[1] and ahead > before[0]:
-        detail = f"silent for too long: {before[0]} stood ahead before, {ahead} now"
+        detail = f"silent for too long: {before[0]} were ahead before, {ahead} now"
         session.report("place_lost", grant.name, grant.ticket, detail=detail)
     nap: float = min(due, sleep_span(ahead)) / 1e6
     if ahead > 1:  # all waiters poll at the same expiry: not at the same instant, or they collide

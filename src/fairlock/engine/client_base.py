@@ -81,7 +81,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
-        """A lock: one holder at a time.
+        """Return a lock: one holder at a time.
 
         timeout: how long to wait (None: forever). lease: how long others wait if this process dies; it renews
         itself. max_hold: the longest time that anyone may hold it. at_least: it stays closed for this long after it was
@@ -115,7 +115,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
-        """A readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
+        """Return a readers-writer lock: `.read()` and `.write()` are locks. Options as for `lock`."""
         options = lease, max_hold, at_least, fair, local_handoff, note, on_lost, on_asked, handle
         request = self._request(name, EXCLUSIVE, EXCLUSIVE, options)
         return self._rwlock_type(self, request, validate.timeout(timeout), reentrant)
@@ -145,7 +145,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         on_asked: Callable[[Any], object] | None = None,
         handle: str | None = None,
     ) -> Any:
-        """At most `slots` in use at once (None: the number that is stored). Options as for `lock`.
+        """Return a semaphore: at most `slots` in use at once (None: the number that is stored). Options as for `lock`.
 
         While it is in use, another number is a ConfigError. After `resize` the number that was set there applies.
         """

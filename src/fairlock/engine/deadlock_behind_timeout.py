@@ -23,7 +23,8 @@ BETWEEN_LOOKS = 0.05  # seconds
 
 
 async def find_own_ring(session: Session, hold: LeaseBase, waited: float) -> Ring | None:
-    """Return the ring that this wait was part of, or None. Two looks must agree. It raises no error of the store."""
+    """Return the ring that this wait was part of, or None. Two snapshots must agree. It raises no error of the
+    store."""
     try:
         if not await _is_in_the_way(session, hold):
             return None

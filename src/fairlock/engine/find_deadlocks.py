@@ -8,7 +8,7 @@ readers-writer locks. It is *possible* if a thread is not known (threads of one 
 was passed on between them has another holder than the store knows), or if a semaphore is part of it: another of its
 holders may release.
 
-One look may find a ring that never existed: a store with many nodes is not read in one instant. So two looks must
+One snapshot may show a ring that never existed: a store with many nodes is not read in one instant. So two must
 agree: `in_both`.
 """
 
@@ -57,7 +57,7 @@ class Ring(NamedTuple):
 
     @property
     def tickets(self) -> frozenset[str]:
-        """The waits that are part of it: two looks that find the same ones have found the same ring."""
+        """The waits that are part of it: two snapshots that have the same ones have the same ring."""
         return frozenset(one.ticket for one in self.members)
 
     def __str__(self) -> str:

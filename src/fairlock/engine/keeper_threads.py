@@ -1,8 +1,8 @@
 """The threads that run the keepers of all clients of one store: two of them, however many clients there are.
 
-One thread, the leader, works for each client when that is due. A second one stands by. If the leader has been at work
-for a client for too long (a row that is locked, a server of a cluster that hangs), it takes over, so that the leases
-of the other clients are renewed in time; then another one stands by. So one slow client costs a thread, not leases.
+One thread, the leader, works for each client when that is due. A second one waits. If the leader has been at work for
+a client for too long (a row that is locked, a server of a cluster that hangs), the second one takes over, so that the
+leases of the other clients are renewed in time; then another one waits. So one slow client costs a thread, not leases.
 
 Which clients these are, the store decides (`keeper_key`): those that share connections, or use the same file. In a
 cluster each client has a thread of its own, because one server may hang while the others reply. A client with
@@ -116,7 +116,7 @@ class KeeperGroup:
                 self._push(member, 0.0)
 
     def _push(self, member: _Member, due: float) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         if not self._heap or due < self._heap[0][0]:
             self._bell.set()
         member.due = due
@@ -134,7 +134,7 @@ class KeeperGroup:
         return self._members > 0 or self._next_due() != NEVER
 
     async def _run(self, me: object) -> None:
-        """One thread: it leads, or stands by, until it is needed no more."""
+        """Lead, or wait as the second thread, until this thread is no longer needed."""
         try:
             while await self._stand_by(me):
                 await self._lead(me)
@@ -149,7 +149,7 @@ class KeeperGroup:
                         self._start()
 
     def _start(self) -> None:
-        """Under the mutex: start a thread, as the leader if there is none, else to stand by."""
+        """Under the mutex: start a thread, as the leader if there is none, else as the second one."""
         me = object()
         work = self._run(me)
         try:

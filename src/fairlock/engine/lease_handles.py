@@ -41,7 +41,7 @@ async def release(session: Session, name: str, handle: str) -> bool:
 async def extend(session: Session, name: str, handle: str, seconds: float) -> None:
     """Extend the leases with this handle to at least this long from now. NotHeld if there are none."""
     if not any([await extend_entry(session, name, one, seconds) for one in await _inside(session, name, handle)]):
-        raise NotHeld(f"Nobody holds {name!r} with this handle: released, expired, or never there.")
+        raise NotHeld(f"No client holds {name!r} with this handle: released, expired, or never there.")
 
 
 async def extend_entry(session: Session, name: str, one: Entry, seconds: float) -> bool:

@@ -115,10 +115,10 @@ async def attach(session: Session, name: str, ticket: str) -> LeaseBase:
     reply = answer.reply
     if isinstance(reply, NotHolder):
         if reply.why is not None and reply.why.kind == "evicted":
-            error = LeaseLost(f"The lease on {name!r} was lost: {reply.why.by or 'somebody'} evicted its holder.")
+            error = LeaseLost(f"The lease on {name!r} was lost: {reply.why.by or 'an operator'} evicted its holder.")
             error.reason = "evicted"
             raise error
-        raise NotHeld(f"Nobody is inside {name!r} with this ticket: released, expired, or never there.")
+        raise NotHeld(f"No client holds {name!r} with this ticket: released, expired, or never acquired.")
     assert isinstance(reply, Granted)
     request = LockRequest(name, 0, 1, reply.left / 1e6)
     hold = session.hold(session, request)

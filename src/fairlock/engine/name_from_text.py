@@ -4,7 +4,7 @@ What is valid stays as it is, so names in use do not change. Anything else becom
 a digest of the whole text, so two texts that begin alike are two names. The name of a text is itself valid, and its own
 name: only a text that already is another text's name shares it.
 
-Rejected alternatives: percent-encoding (it makes long texts longer), and a digest of every text (nobody could read
+Rejected alternatives: percent-encoding (it makes long texts longer), and a digest of every text (no person could read
 `ls`).
 """
 

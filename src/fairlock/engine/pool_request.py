@@ -67,7 +67,8 @@ class ItemRequest(LockRequest):
         return isinstance(reply, Queued) or (not trying and isinstance(reply, Busy | Absent | Nothing))
 
     def ends_exactly(self, hold: LeaseBase) -> bool:
-        """An item that is done or removed stays so; one that was given back may belong to another worker since."""
+        """Return whether its end is final: an item that is done or removed stays so; one that was given back may belong
+        to another worker since."""
         return isinstance(hold, ItemBase) and hold._end is not None and type(hold._end.command) is not Give
 
     def refusal(self, reply: Any) -> Exception | None:

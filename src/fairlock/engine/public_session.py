@@ -111,7 +111,7 @@ class ClientSession:
         return await self._session.backend.prune(validate.pattern(pattern), int(age * 1e6), delete)
 
     async def prune_audit(self, pattern: str, age: float, delete: bool) -> tuple[int, int] | None:
-        """As `prune`, for the audit lines of names: those whose newest line is older than that and than 30 days."""
+        """Prune the audit lines of names: those whose newest line is older than that and than 30 days."""
         return await self._session.backend.prune_audit(validate.pattern(pattern), int(age * 1e6), delete)
 
     async def release_ticket(self, name: str, ticket: str) -> None:

@@ -17,7 +17,7 @@ def refusal(request: LockRequest, reply: object) -> Exception:
     assert isinstance(reply, Revoked)
     why = reply.why
     error = LeaseLost(
-        f"The place in line for {request.name!r} was taken away by {why.by or 'the store'}: {why.reason}."
+        f"The place in the queue for {request.name!r} was taken away by {why.by or 'the store'}: {why.reason}."
     )
     error.reason = "evicted" if why.kind == "evicted" else "expired"
     return error

@@ -119,7 +119,7 @@ def finish_release(
 
 
 def accept_release(hold: LeaseBase, at: float, kept: bool = True) -> bool:
-    """The part of `finish_release` that ends the hold: kept: it was held until then. Return True if its loss was
+    """Do the part of `finish_release` that ends the hold: kept: it was held until then. Return True if its loss was
     noticed while the request was under way. The reader of the replies to tasks calls it for each of them."""
     grant, request, session = hold._grant, hold._request, hold._session
     session.last_reply = at

@@ -190,7 +190,7 @@ def judge(session: Session, grant: Grant, answer: Answer | PoolAnswer, in_time: 
     why = reply.why if isinstance(reply, NotHolder) else None
     if why is not None and why.kind == "evicted":
         reason = f" ({why.reason})" if why.reason else ""
-        session.lose(grant, "evicted", f"{why.by or 'somebody'} evicted its holder{reason}")
+        session.lose(grant, "evicted", f"{why.by or 'an operator'} evicted its holder{reason}")
     elif in_time:
         session.lose(grant, "store_reset", "the store no longer knows it. Someone else may hold it now")
         suspect(session)  # the others may be lost with it

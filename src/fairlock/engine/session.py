@@ -164,7 +164,7 @@ class Session:
         return self.pools() if request.pool else self.backend
 
     async def call_pool(self, pool: str, order: Order, until: float | None = None) -> PoolAnswer:
-        """Like `call`, for a step of a pool."""
+        """Send a step of a pool, as `call` sends one of a lock."""
         return cast("PoolAnswer", await self.call(pool, order, until, self.pools()))
 
     def failed(self, error: StoreError) -> None:
@@ -184,7 +184,7 @@ class Session:
         self.last_reply = at
         if self.down:
             self.down = False
-            self.report("store_up", detail=f"{self.backend.where} answers again")
+            self.report("store_up", detail=f"{self.backend.where} replies again")
 
     def note_down(self, detail: str) -> None:
         if not self.down:
@@ -340,7 +340,7 @@ class Session:
             return "max_hold", "it was held longer than max_hold allows"
         if self.down:
             silent = clock - self.last_reply
-            return "unreachable", f"the store has not answered for {silent:.0f} s. Someone else may hold it now"
+            return "unreachable", f"the store has not replied for {silent:.0f} s. Someone else may hold it now"
         return "expired", "it was not renewed in time (was this process stopped?). Someone else may hold it now"
 
     # -- pending releases
@@ -357,7 +357,7 @@ class Session:
         self.schedule_release(PendingRelease(grant.name, grant.ticket, command, due, until, grant.request.pool))
 
     def schedule_release(self, pending: PendingRelease) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         self.pending_releases[pending.ticket] = pending
         try:
             self.ring(pending.due)

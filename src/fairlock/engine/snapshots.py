@@ -1,4 +1,4 @@
-"""Snapshots: holders, waiters and pools, as they are shown to people. A look never changes the state of a lock."""
+"""Snapshots: holders, waiters and pools, as they are shown to people. A snapshot never changes the state of a lock."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def unique_names(resources: Iterable[Resource], namespaces: bool) -> tuple[Resou
 
 
 def describe_failure(error: Exception) -> str:
-    """Return the sentence that a view shows which is read again and again, after a look that failed."""
+    """Return the sentence that `top` and the page show after a snapshot that failed."""
     if isinstance(error, LockError):
         return str(error) or type(error).__name__
-    return f"The last look failed ({type(error).__name__}: {error}). It is tried again."
+    return f"The last snapshot failed ({type(error).__name__}: {error}). It is tried again."
 
 
 class Snapshot(NamedTuple):

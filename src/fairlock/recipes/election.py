@@ -1,7 +1,7 @@
 """Election: of several processes one leads, and another takes over when it ends, dies or hangs.
 
 An election is the lock of its name: the leader is the holder, the candidates are its queue, a term is a lease. What a
-program usually writes around that is here: stand again after a loss, resign at SIGTERM, show the leader.
+program usually writes around that is here: wait in the queue again after a loss, resign at SIGTERM, show the leader.
 
 A leader that is only slow does not know that another leads. So a term has a fence, which rises from term to term, and
 `lost`, which turns True before another can lead (docs/recipes-elect.md).
@@ -45,7 +45,7 @@ class Leader(NamedTuple):
 
 
 async def find_leader(locks: Any, name: str) -> Leader | None:
-    """Return the leader, or None if nobody leads at this moment. For clients of both faces."""
+    """Return the leader, or None if there is none at this moment. For clients of both faces."""
     state, now = await locks.session.read(validate.name(name))
     for each in state.holders:
         if each.expires > now and each.owner and each.weight == EXCLUSIVE:
@@ -54,25 +54,25 @@ async def find_leader(locks: Any, name: str) -> Leader | None:
 
 
 def leader(locks: Locks, name: str) -> Leader | None:
-    """Return the leader of this election, or None if nobody leads at this moment."""
+    """Return the leader of this election, or None if there is none at this moment."""
     return run(find_leader(locks, name))
 
 
-async def stand_and_lead(election: Any, main: Callable[[Any], Any]) -> Any:
-    """Lead until main ends by itself. After a loss stand again; after the first try a store may also be down."""
+async def wait_and_lead(election: Any, main: Callable[[Any], Any]) -> Any:
+    """Lead until main ends by itself. After a loss wait again; after the first try a store may also be down."""
     checked_function(main, "main", election._locks)
-    stood = False
+    led = False
     while True:
         term = None
         try:
             async with EitherBlock(election.hold(timeout=None)) as term:
-                stood = True
+                led = True
                 return await await_if_needed(main(term))
         except LeaseLost:
             if term is None or not term.lost:
                 raise  # of another lock that main holds
         except StoreError as down:
-            if term is not None or down.refused or not stood:
+            if term is not None or down.refused or not led:
                 raise
             await election._locks.session.runtime.sleep(PAUSE)
 
@@ -115,16 +115,16 @@ class Election(Lock[Lease]):
         super().__init__(locks, chosen._request, timeout=None, reentrant=False)
 
     def run(self, main: Callable[[Lease], R]) -> R:
-        """Wait for leadership, call main(term), resign. After a loss stand again and call it again.
+        """Wait for leadership, call main(term), resign. After a loss wait again and call it again.
 
         Returns what main returns while it leads, and raises what it raises. After a loss main is expected to end soon:
-        it looks at `term.held`, or calls `term.ensure_held()`, whose LeaseLost may leave it. SIGTERM ends main by an
+        it checks `term.held`, or calls `term.ensure_held()`, whose LeaseLost may leave it. SIGTERM ends main by an
         exception, the leader resigns, and SystemExit(143) is raised; only in the main thread, and if SIGTERM has no
         handler. StoreError if the store cannot be reached at first; later it tries again every second.
         """
         try:
             with ResignAtSigterm():
-                result: R = run(stand_and_lead(self, main))
+                result: R = run(wait_and_lead(self, main))
                 return result
         except Terminated:
             raise SystemExit(ENDED_BY_SIGTERM) from None

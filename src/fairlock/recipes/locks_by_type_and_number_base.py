@@ -68,7 +68,7 @@ class RemoteHolds:
     async def _acquire(
         self, kind: str, resource_type: str, resource_id: int | str, ticket: str, timeout: Seconds
     ) -> bool:
-        """A mutex, or one of the readers. False also if this ticket is in use."""
+        """Acquire a mutex, or the lock as one of the readers. Return False also if this ticket is in use."""
         key = key_for(kind, resource_type, resource_id, ticket)
         with self._mutex:
             if key in self._acquiring or self._is_held(key):
@@ -87,7 +87,7 @@ class RemoteHolds:
                 self._acquiring.discard(key)
 
     def _is_held(self, key: Key) -> bool:
-        """Under the mutex."""
+        """Call this under the mutex."""
         mine = self._held.get(key)
         return mine is not None and mine.held
 

@@ -49,7 +49,7 @@ class Tree(TreeBase):
     """A path in a tree of names, such as the files of a repository.
 
         with locks.tree("repo/src/api").write():
-            ...                                   # nobody else reads or writes repo/src/api, below it or above it
+            ...                                   # no other client reads or writes repo/src/api, below it or above it
 
     """
 

@@ -41,7 +41,7 @@ class RedisPyLock(RedisPyLockBase):
 
     What differs:
 
-    - A waiter stands in the queue and is woken. `sleep` is accepted and means nothing, so a `blocking_timeout` that
+    - A waiter is in the queue and is woken. `sleep` is accepted and means nothing, so a `blocking_timeout` that
       is shorter than `sleep` is waited for as well. `acquire(False)`, whose first argument is `sleep`, tries once.
     - `timeout` is still the longest that one hold lasts. Its holder is notified in time: `lock.lease.lost` becomes
       true, and `owned()` false, before any other client is granted it, which is a ninth of it later. If its

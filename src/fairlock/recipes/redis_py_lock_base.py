@@ -89,7 +89,7 @@ class RedisPyLockBase:
             self._plain = PlainKey(redis, name if also is True else also, timeout, self._lease)
 
     def _options(self, token: str | bytes | None) -> dict[str, Any]:
-        """For `Locks.lock`. Without a timeout: a lease that renews itself without end."""
+        """Return the options for `Locks.lock`. Without a timeout: a lease that renews itself without end."""
         chosen = {"note": _text(token), "local_handoff": False} if token else {}
         ends = None if self._plain is not None else self.timeout  # else the time would count before it has the key
         return {"lease": self._lease, "max_hold": ends, **chosen}

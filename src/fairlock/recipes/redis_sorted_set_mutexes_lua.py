@@ -1,7 +1,7 @@
 """The Lua of ZMutexSet: the rules of a sorted set of mutexes, each step on its own.
 
 KEYS  1 the sorted set: name -> 0, or when it was taken or updated last, in microseconds of the server's clock
-      2 a companion of ours, a hash: =NAME the ticket that has set the score that stands behind it
+      2 a companion of ours, a hash: =NAME the ticket that has set a score, and this score
                                      :TICKET the name that it took · last the last score given out
 ARGV  1 ticket · 2 timeout in microseconds · 3 the channel of the waiters · 4 name · 5 score · 6 clean up
 

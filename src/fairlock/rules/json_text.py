@@ -1,4 +1,4 @@
-"""JSON as it stands in the rows of stores: short, and made by the parts of `json` that are written in C.
+"""JSON for the rows of stores: short, and made by the parts of `json` that are written in C.
 
 `json` makes a new encoder in C for every call, which takes longer than the encoding, and spends half of its time on
 finding the decoder. Here both are made once. `json` itself is imported only if this Python lacks these parts, or for

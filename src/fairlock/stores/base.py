@@ -53,10 +53,11 @@ class RowLocked(StoreError):
 
 
 def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
-    """The error for the caller once a request has been repeated often enough. A cause that is a sentence is enough."""
+    """Return the error for the caller once a request has been repeated often enough. A cause that is a sentence is
+    enough."""
     if isinstance(doubt.__cause__, StoreError):
         return StoreError(str(doubt.__cause__))
-    return StoreError(f"{where} does not answer: {doubt}. Is it running, and can it be reached?")
+    return StoreError(f"{where} does not reply: {doubt}. Is it running, and can it be reached?")
 
 
 async def one_by_one(
@@ -295,7 +296,8 @@ class Store(StoreMaintenance):
         """Delete a row if the version is still the expected one; return whether it was."""
 
     def now(self) -> tuple[int, float] | None:
-        """A Sample of the store's time without a request, if it is not ahead of the store's clock; None: read first."""
+        """Return a Sample of the store's time without a request, if it is not ahead of the store's clock; None: read
+        first."""
         return None
 
     def read_nowait(self, key: str) -> RowSnapshot | None:
@@ -382,7 +384,8 @@ class Store(StoreMaintenance):
         return None
 
     def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        """Of these tickets, those with a wake-up that nothing waited for: their holders were evicted. Does not wait."""
+        """Return those of these tickets with a wake-up that nothing waited for: their holders were evicted. Does not
+        wait."""
         return ()
 
     async def attend(self) -> float:
@@ -393,14 +396,16 @@ class Store(StoreMaintenance):
         return NEVER
 
     def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """Of these listeners: the unreachable ones (nothing listens there) and the dead ones (the process is gone).
+        """Return, of these listeners, the unreachable ones (nothing listens there) and the dead ones (the process is
+        gone).
 
         Called in the middle of a step, so it must be quick. Never guess "dead".
         """
         return NOBODY, NOBODY
 
     def liveness_fd(self) -> int | None:
-        """A file descriptor that keeps this client alive in the eyes of others while any process holds a copy."""
+        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        copy."""
         return None
 
     def notify_reset(self, call: Callable[[], None]) -> None:
@@ -436,7 +441,7 @@ class ScoredStore(Store):
 
 
 class SeenLock(NamedTuple):
-    """A lock in a look at many."""
+    """One lock of a snapshot of many."""
 
     namespace: str
     name: str
@@ -518,8 +523,8 @@ class Backend(StoreMaintenance):
         return None
 
     def release_soon(self, name: str, ticket: str, fence: int, hold: Any, accept: Accept) -> Soon | None:
-        """The same for a Release without a tombstone. The reader calls `accept` with all that were held until then, and
-        the result of these futures is True."""
+        """Do the same for a Release without a tombstone. The reader calls `accept` with all that were held until then,
+        and the result of these futures is True."""
         return None
 
     async def seal(self, name: str, command: Renew, transaction: object, lease: float) -> Answer:
@@ -561,7 +566,8 @@ class Backend(StoreMaintenance):
         return self.listener
 
     def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        """Of these tickets, those with a wake-up that nothing waited for: their holders were evicted. Does not wait."""
+        """Return those of these tickets with a wake-up that nothing waited for: their holders were evicted. Does not
+        wait."""
         return ()
 
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
@@ -617,7 +623,7 @@ class Backend(StoreMaintenance):
         return None
 
     async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
-        """As `prune`, for the audit lines of the names that match: those whose newest line is older than this many
+        """Prune the audit lines of the names that match: those whose newest line is older than this many
         microseconds and than 30 days."""
         return None
 
@@ -626,7 +632,8 @@ class Backend(StoreMaintenance):
         """Raise if the store does not reply."""
 
     def liveness_fd(self) -> int | None:
-        """A file descriptor that keeps this client alive in the eyes of others while any process holds a copy."""
+        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        copy."""
         return None
 
 

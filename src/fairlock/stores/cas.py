@@ -364,7 +364,7 @@ class CasBackend(Backend):
                     outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
 
     async def _sealed(self, missed: list[RowWrite]) -> list[str]:
-        """Of the rows that were not written, those that have not changed: a transaction has locked them. A row that was
+        """Return those of the rows not written that have not changed: a transaction has locked them. A row that was
         read too long ago is refused for its time, and left to `call`."""
         rows = await self.store.read_many([write.row.key for write in missed])
         both = zip(missed, rows, strict=True)
@@ -381,7 +381,7 @@ class CasBackend(Backend):
     def _steps(
         self, key: str, record: LockState, batch: list[Turn], now: int
     ) -> tuple[LockState, list[Reply], tuple[Wakeup, ...]]:
-        """One after the other, all at the same time of the store."""
+        """Apply these messages one after the other, all at the same time of the store."""
         name = key.removeprefix(self.prefix)
         if len(batch) == 1:
             record, reply, woken = self._step(name, record, batch[0].command, now)
@@ -523,7 +523,8 @@ class CasBackend(Backend):
         return pushed
 
     async def _granted(self, key: str, ticket: str) -> Pushed:
-        """A wake-up suggests a grant; only the row proves it, because any process that reaches the socket can send one.
+        """Return the grant that a wake-up suggests, if the row proves it: any process that reaches the socket can send
+        a wake-up.
 
         A row that this client has seen since it began to wait proves it as well: another step of it has made the grant,
         or has found it. A read is not lost: a release that follows within `cache_ttl` writes from it, unless it is read
@@ -598,7 +599,7 @@ class CasBackend(Backend):
         return await self._prune(self.prefix, pattern, is_idle, delete)
 
     async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
-        """As `prune`. A row that cannot be read has no lines and is deleted, too."""
+        """Prune audit lines as `prune` does rows. A row that cannot be read has no lines and is deleted, too."""
         from ..rules.locks.audit_lines import are_old, decode
 
         start = audit_key(self.prefix)
@@ -678,15 +679,16 @@ class CasBackend(Backend):
             raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
 
     async def _shown(self, reading: Awaitable[T]) -> T:
-        """Return the result of a read. Its outcome cannot be in doubt: no answer is no answer."""
+        """Return the result of a read. Its outcome cannot be in doubt: without a reply it raises StoreError."""
         try:
             return await reading
         except OutcomeUnknown as doubt:
             raise unanswered(self.where, doubt) from None
 
     def _living(self, record: LockState, now: int) -> LockState:
-        """With the leases of processes that are gone as ended, and without their waiters: the next step of any client
-        drops both, so they are not shown as holders. But a lease that was not released is not forgotten before."""
+        """Return the state with the leases of processes that are gone as ended, and without their waiters: the next
+        step of any client drops both, so they are not shown as holders. But a lease that was not released is not
+        forgotten before."""
         listeners = {e.listener for e in (*record.holders, *record.queue)} - {"", self.store.listener}
         gone = self.store.liveness(listeners)[1] if listeners else _NOBODY
         if not gone:

@@ -77,7 +77,7 @@ SERVED = 16  # the first in the queue serves this many of those behind it in one
 
 
 def make_pools(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
-    """The pools of this store; None if it keeps none."""
+    """Return the pools of this store; None if it keeps none."""
     item_store = store.items
     return CasPools(store, item_store, runtime, prefix) if item_store is not None else None
 
@@ -151,7 +151,7 @@ class CasPools(Pools):
         return await fill_gaps(self.call, calls, outcomes)
 
     async def _sealed(self, missed: Sequence[tuple[int, ItemWrite]]) -> list[tuple[int, str]]:
-        """Of the items that were not written, those that have not changed: a transaction has locked them."""
+        """Return those of the items not written that have not changed: a transaction has locked them."""
         seen = await self.item_store.get_many([(write.pool, write.item.key) for _, write in missed])
         both = [(number, write, now) for (number, write), now in zip(missed, seen, strict=True)]
         return [

@@ -27,7 +27,7 @@ def aside(key: str, fence: Any, left: object, now: int) -> ItemState:
 
 
 def sound(pool: str, kept: ItemState) -> ItemState:
-    """An item from a row of columns whose checksum is about pool, key and body. ValueError if it is damaged."""
+    """Return an item from a row of columns whose checksum is about pool, key and body. ValueError if it is damaged."""
     body = decode_body(kept.body, pool, kept.key)
     if kept.score == BROKEN:
         raise ValueError("it was found damaged")
@@ -35,7 +35,7 @@ def sound(pool: str, kept: ItemState) -> ItemState:
 
 
 def shown(pool: str, kept: ItemState) -> ItemState:
-    """The same for people: one that is damaged is called so."""
+    """Return the item for people: one that is damaged is called so."""
     try:
         return sound(pool, kept)
     except ValueError:

@@ -20,5 +20,5 @@ def damaged(name: str, where: str, why: object, what: str = "") -> RecordDamaged
 
 
 def fence_after(score: Any, now: int) -> int:
-    """The last fence of a record that is reset: whatever was granted before is below the next one."""
+    """Return the last fence of a record that is reset: whatever was granted before is below the next one."""
     return max(now, score) if type(score) is int and score <= now + AHEAD else now

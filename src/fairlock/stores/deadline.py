@@ -18,9 +18,9 @@ _until: ContextVar[float] = ContextVar("fairlock_until", default=inf)
 
 
 def begin(limit: float, grace: float = GRACE) -> float:
-    """From here on, until `end`, nothing that this thread or task asks for takes longer than this many seconds.
+    """Limit all that this thread or task asks for, until `end`, to this many seconds.
 
-    Returns what applied before, for an `end` inside of something longer.
+    Return what applied before, for an `end` inside of something longer.
     """
     before = _until.get()
     _until.set(monotonic() + limit + grace)
@@ -37,12 +37,12 @@ def without_end() -> None:
 
 
 def left(most: float) -> float:
-    """The seconds for which a reply may be waited for, at most this many. Zero or less: none."""
+    """Return the seconds for which a reply may be waited for, at most this many. Zero or less: none."""
     return min(most, _until.get() - monotonic())
 
 
 def limit(most: float) -> float:
-    """The same for a driver: never zero, which would mean no limit."""
+    """Return the same for a driver: never zero, which would mean no limit."""
     return max(left(most), 0.001)
 
 

@@ -9,7 +9,7 @@ AUDIT = SEPARATOR * 3
 
 
 def canonical(url: str) -> str:
-    """The URL with the name that its store has here: postgres:// is postgresql://, valkey:// is redis://."""
+    """Return the URL with the name that its store has here: postgres:// is postgresql://, valkey:// is redis://."""
     scheme, rest = url[: (end := url.find("://"))], url[end:]
     name, plus, kind = scheme.partition("+")
     return f"{ALIASES[name]}{plus}{kind}{rest}" if end > 0 and name in ALIASES else url
@@ -44,7 +44,7 @@ def is_audit(key: str) -> bool:
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """A test for names: * is anything, ? is one character, the rest is itself."""
+    """Return a test for names: * is anything, ? is one character, the rest is itself."""
     first, *others = re.split(r"\*+", pattern)
     text = _fixed(first)
     if others:

@@ -34,7 +34,7 @@ class Ahead(NamedTuple):
 
 
 def standing(known: KnownRow, ticket: str) -> Pushed | Ahead:
-    """Return how this ticket stands in a row of a lock, or in the queue of a pool."""
+    """Return the standing of this ticket in a row of a lock, or in the queue of a pool."""
     state = known.state
     if not isinstance(state, LockState):
         if any(watcher.ticket == ticket for watcher in state.watchers):
@@ -75,10 +75,10 @@ async def poll(
     longest: float = LONGEST,
     behind: float = LONGEST,
 ) -> Pushed | None:
-    """Look until there is a wake-up to return, for at most `timeout` seconds; one in the inbox ends it early.
+    """Poll until there is a wake-up to return, for at most `timeout` seconds; one in the inbox ends it early.
 
     `look` gets the greatest age of the row that it may use. `first`: the shortest pause, `longest`: the longest of the
-    first in the queue, `behind`: that of all others. A look that fails is ignored: the next request to the store shows
+    first in the queue, `behind`: that of all others. A poll that fails is ignored: the next request to the store shows
     whether it is gone. A row that cannot be decoded ends it: the next request raises that."""
     clock = runtime.clock
     end = clock() + timeout

@@ -37,7 +37,7 @@ class Rows(SwappedItems):
             raise item_damaged(pool, key, self._store.where, bad) from None
 
     def _sound(self, pool: str, found: Sequence[RowSnapshot]) -> list[ItemSnapshot]:
-        """Those that can be read: one that is damaged affects no other."""
+        """Return the items that can be read: one that is damaged affects no other."""
         items = []
         for seen in found:
             try:

@@ -50,7 +50,7 @@ class Share(Generic[S]):
         self.of = found
 
     def leave(self) -> bool:
-        """The client is closed. Return True if it was the last one: then the connections must be closed."""
+        """Remove a client that is closed. Return True if it was the last one: then the connections must be closed."""
         shared = self.of
         with _mutex:
             shared.shares.discard(self)

@@ -35,7 +35,8 @@ class Parts(NamedTuple):
     """Path and query, as they are written."""
 
     def quoted(self, scheme: str) -> str:
-        """The same URL for a driver that reads it by itself: with everything special in the credentials quoted."""
+        """Return the same URL for a driver that reads it by itself: with everything special in the credentials
+        quoted."""
         login = quote(self.user or "", safe="")
         if self.password is not None:
             login += ":" + quote(self.password, safe="")
@@ -91,7 +92,7 @@ def _ends_later(tail: str, authority: str) -> bool:
 def options(
     given: Iterable[tuple[str, Any]], known: Iterable[str], scheme: str, cure: Callable[[str], str] = lambda name: ""
 ) -> dict[str, Any]:
-    """The options of a URL, or keywords of connect(), by name. ConfigError for one that is not known.
+    """Return the options of a URL, or keywords of connect(), by name. ConfigError for one that is not known.
 
     Its name is shown, unless it may be a piece of a password.
     """
@@ -105,7 +106,7 @@ def options(
 
 
 def seconds(given: Mapping[str, Any], name: str, default: float, most: float = 60, zero: bool = False) -> float:
-    """An option that is a number of seconds. What it is instead is not repeated."""
+    """Return an option that is a number of seconds. What it is instead is not repeated."""
     try:
         found = float(str(given.get(name, default)))
     except ValueError:

@@ -86,7 +86,7 @@ class WakeupInbox:
             self._remove(waiter)
 
     def _remove(self, waiter: Waiter) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         same = self._waiters.get(waiter.ticket)
         if same is not None and waiter in same:
             same.remove(waiter)
@@ -103,7 +103,7 @@ class WakeupInbox:
         return pushed if pushed is not None else Pushed(ticket) if waiter.woken else None
 
     def _note_taken(self, ticket: str, fence: int) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         if len(self._taken) >= CAPACITY:
             self._taken.clear()
         self._taken[ticket] = fence

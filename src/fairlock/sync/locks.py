@@ -94,7 +94,7 @@ class Lock(LockBase, Generic[T]):
         return self._enter(Lease(self._session, self._request, me.token), self._timeout, self)
 
     def _enter(self, lease: Lease, limit: float | None, by: object) -> Lease:
-        """By the `with` of the caller's caller."""
+        """Acquire it by the `with` of the caller's caller."""
         session, frame = self._session, sys._getframe(2)
         try:
             if limit is not None:

@@ -45,7 +45,7 @@ class ThreadEvent:
         return self.block(timeout)
 
     def block(self, timeout: float | None) -> bool:
-        """The same as `wait`, without a coroutine."""
+        """Wait as `wait` does, without a coroutine."""
         if not self._is_set:
             if timeout is None:
                 while not self._gate.acquire(True, _LONGEST):

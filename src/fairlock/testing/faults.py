@@ -322,7 +322,7 @@ def install(faults: Faults, *clients: _Client, store: bool = False) -> Faults:
 
 
 def everywhere(kinds: Sequence[str] = ("before", "after"), places: int = 6) -> Iterator[tuple[str | None, ...]]:
-    """Every script with one fault in it: at the first place, at the second, and so on."""
+    """Return every script with one fault in it: at the first place, at the second, and so on."""
     for kind in kinds:
         for place in range(places):
             yield (*[None] * place, kind)

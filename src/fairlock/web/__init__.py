@@ -56,12 +56,12 @@ def app(
 ) -> Starlette:
     """Return the page as an ASGI application, to be mounted behind your own login.
 
-    who: gets the request and returns the name of the user, or None if nobody is logged in; it may be a coroutine.
+    who: gets the request and returns the name of the user, or None if no user is logged in; it may be a coroutine.
     may: gets that name, an action ("look" or "evict") and the name of a lock ("" for all of them), and returns True if
     that is allowed; without it, users may only look. hosts: the values of the Host header that the page replies to.
     journal: a file that keeps what happened for 7 days; without it, the last events are kept in memory.
     metrics_token: opens /metrics, and nothing else, to Prometheus. namespaces: show the names of all namespaces, as
-    'namespace/name'; then nobody may evict. ConfigError if the extra is not installed.
+    'namespace/name'; then no user may evict. ConfigError if the extra is not installed.
     """
     try:
         from .asgi_app import make_app

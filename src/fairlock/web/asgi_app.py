@@ -230,7 +230,7 @@ class Page:
             case _:
                 return refusal(400, "Send name, ticket and reason as JSON.")
         if not self.may(user, action, name):
-            return refusal(403, f"Nobody may {action} here: this page is read-only. `fairlock ui --admin` allows it.")
+            return refusal(403, f"No user may {action} here: this page is read-only. `fairlock ui --admin` allows it.")
         if not ticket:
             return refusal(400, "Name the ticket of the holder.")
         if not isinstance(at_once, bool) or (at_once and action == "ask"):

@@ -1,13 +1,13 @@
 """What happened between two snapshots, as events.
 
 A snapshot has the time that each holder has held and each waiter has waited, so the beginning of a hold or a wait is
-exact even if no look was made then. Its end is known to one interval of looking. A hold that began and ended between
-two looks is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
+exact even if no snapshot was taken then. Its end is known to one interval. A hold that began and ended between two
+snapshots is not seen at all: only `on_event=fairlock.web.journal(FILE)` records it.
 
 A holder that is gone has released the lock, or was evicted by an operator: the audit lines of the name show which.
 They are read for the few that have held it longest, because operators evict those, and a busy store has many others.
-On SQLite a process that is killed frees its locks at once; if another one has taken them by the next look, this is seen
-as a release.
+On SQLite a process that is killed frees its locks at once; if another one has taken them by the next snapshot, this is
+seen as a release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stream of server-sent events: what is new after each look, until the reader goes away.
+"""The stream of server-sent events: what is new after each snapshot, until the reader goes away.
 
 A reader that does not read blocks only its own task: the server's buffer for it is bounded, and after a while without
 progress the connection is closed. There is no queue.

@@ -1,6 +1,6 @@
 """One poller for all readers: it takes a snapshot every second, and knows what changed since a sequence number.
 
-Each row has the number of the look in which it last changed. A reader that has seen number N gets the rows that are
+Each row has the number of the snapshot in which it last changed. A reader that has seen number N gets the rows that are
 newer, with the seconds of now. So a slow reader costs no memory, and one that reconnects catches up by the same rule.
 Rejected alternative: a queue of deltas for each reader. It grows, and an old delta has seconds that are wrong by then.
 """
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 class View(NamedTuple):
-    """All that is known after one look. It is never changed, so that a thread can read it."""
+    """All that is known after one snapshot. It is never changed, so that a thread can read it."""
 
     look: int = 0
     looked_at: float = 0.0
@@ -130,7 +130,7 @@ class Poller:
 
     @property
     def is_old(self) -> bool:
-        """True if the last look is older than one that is made for a reader."""
+        """True if the last snapshot is older than one that is taken for a reader."""
         return time.monotonic() - self.view.looked_at > 2 * EVERY
 
     def hurry(self) -> None:
@@ -188,11 +188,11 @@ class Poller:
         """Return what the page shows. A defect, of ours or of a driver, is logged, too, when it is new."""
         sentence = describe_failure(error)
         if not isinstance(error, LockError) and sentence != self.view.error:
-            log_exception("The page cannot look at the store; it tries again")
+            log_exception("The page cannot read the store; it tries again")
         return sentence
 
     async def _find_evicted(self, snapshot: Snapshot) -> dict[tuple[str, str], str]:
-        """Return the operator and the reason of evictions since the last look, by name and ticket."""
+        """Return the operator and the reason of evictions since the last snapshot, by name and ticket."""
         before, found = self.view.snapshot, dict[tuple[str, str], str]()
         if before is None or self._namespaces:  # a client reads the audit lines of its own namespace
             return found

@@ -9,13 +9,13 @@ from typing import Self, TypeVar
 
 from ...aio import Lease, Lock, Locks
 from ...engine.validate import Seconds
-from ..election import ENDED_BY_SIGTERM, Leader, find_leader, stand_and_lead
+from ..election import ENDED_BY_SIGTERM, Leader, find_leader, wait_and_lead
 
 R = TypeVar("R")
 
 
 async def leader(locks: Locks, name: str) -> Leader | None:
-    """Return the leader of this election, or None if nobody leads at this moment."""
+    """Return the leader of this election, or None if there is none at this moment."""
     return await find_leader(locks, name)
 
 
@@ -61,7 +61,7 @@ class Election(Lock[Lease]):
         super().__init__(locks, chosen._request, timeout=None, reentrant=False)
 
     async def run(self, main: Callable[[Lease], Awaitable[R]]) -> R:
-        """Wait for leadership, await main(term), resign. A loss cancels main; then stand again and call it again.
+        """Wait for leadership, await main(term), resign. A loss cancels main; then wait again and call it again.
 
         Returns what main returns while it leads, and raises what it raises. SIGTERM cancels main, the leader resigns,
         and SystemExit(143) is raised; only in the main thread, and if SIGTERM has no handler. StoreError if the store
@@ -69,7 +69,7 @@ class Election(Lock[Lease]):
         """
         with CancelAtSigterm() as sigterm:
             try:
-                result: R = await stand_and_lead(self, main)
+                result: R = await wait_and_lead(self, main)
                 return result
             except asyncio.CancelledError:
                 if not sigterm.received:

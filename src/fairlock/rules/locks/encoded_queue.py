@@ -1,4 +1,4 @@
-"""A queue as it stands in a row: the waiters as text, decoded when something looks at them.
+"""A queue as a row contains it: the waiters are text, which is decoded when a step reads it.
 
 A state with a long queue is read and written again and again, and a step looks at one or two of its waiters: the head,
 the next one, and itself. So the others stay text. Whether one of them has expired or was passed over is known from one

@@ -512,7 +512,9 @@ class _Step:
         return (*granted, *self.dropped, *self._must_look_again())
 
     def _must_look_again(self) -> tuple[Wakeup, ...]:
-        """A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue
+        """Return the wake-up of a head that must poll when a grant ends.
+
+        A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue
         must poll at that instant, so it is woken when such a grant is made or when it has become the head.
         """
         if not self.queue:

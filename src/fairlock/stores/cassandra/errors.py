@@ -68,7 +68,7 @@ def explain(error: BaseException, where: str, keyspace: str) -> LockError:
         )
     if "WRONG_VERSION_NUMBER" in names:
         return ConfigError(f"{where} does not encrypt, but ssl=true is set. Omit it, or let the node encrypt.")
-    return StoreError(f"{where} does not answer ({names}). Is it there, and can it be reached?")
+    return StoreError(f"{where} does not reply ({names}). Is it there, and can it be reached?")
 
 
 def _invalid(message: str, where: str, keyspace: str) -> LockError:
@@ -87,7 +87,7 @@ def _each(error: Any) -> list[BaseException]:
 
 
 def _short(error: BaseException) -> str:
-    """The first sentence, without what the driver puts around it."""
+    """Return the first sentence, without what the driver puts around it."""
     text = str(getattr(error, "message", "") or error).strip().partition("\n")[0]
     if 'message="' in text:
         text = text.partition('message="')[2].rpartition('"')[0]

@@ -75,7 +75,7 @@ class CassandraItemStore(SwappedItems):
         return ItemSnapshot(item if item.score != REMOVED else None, item, now, at)
 
     async def _tried(self, pool: str, key: str) -> ItemSnapshot | None:
-        """The same on the way in; None if it is damaged: then it is set apart."""
+        """Return the item that another client wrote; None if it is damaged: then it is set apart."""
         try:
             return await self.get(pool, key)
         except RecordDamaged:
@@ -248,7 +248,7 @@ class CassandraItemStore(SwappedItems):
 
 
 def _kept(row: Any) -> ItemState:
-    """The row as it is, with the text of its body; what was never written is None."""
+    """Return the row as it is, with the text of its body; what was never written is None."""
     return ItemState._make([getattr(row, name) for name in ITEM])
 
 

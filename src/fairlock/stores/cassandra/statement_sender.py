@@ -106,7 +106,7 @@ class StatementSender:
         return done
 
     async def read(self, text: str, values: Sequence[Any] = (), settle: bool = False) -> list[Any]:
-        """The rows that this finds. settle: after it nothing of a transaction in flight can still appear."""
+        """Return the rows that this finds. settle: after it nothing of a transaction in flight can still appear."""
         pause = FIRST_PAUSE
         for turn in range(TRIES):
             statement = await self._bound(text, values)

@@ -64,7 +64,7 @@ class CassandraStore(Store):
         return CassandraItemStore(self)
 
     def now(self) -> tuple[int, float] | None:
-        """Not ahead of the clock of the node that replied last; the statement checks it."""
+        """Return a time that is not ahead of the clock of the node that replied last; the statement checks it."""
         return self._server.estimate()
 
     def note(self, milliseconds: int, before: float) -> int:
@@ -191,5 +191,5 @@ class CassandraStore(Store):
 
 
 def since_1970(now: int) -> Any:
-    """For a condition, in the whole milliseconds of Cassandra's clocks."""
+    """Return this time for a condition, in the whole milliseconds of Cassandra's clocks."""
     return Duration(0, 0, now // 1000 * 1_000_000)

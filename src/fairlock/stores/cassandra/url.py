@@ -83,7 +83,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
 
 
 def of_session(session: Any, options: Mapping[str, Any]) -> Address:
-    """The keyspace of this session, or another one that it can reach."""
+    """Return the keyspace of this session, or another one that it can reach."""
     if not isinstance(session, Session):
         raise ConfigError(f"Of the driver's objects a Session can be used, not a {type(session).__name__}.")
     given = split_url.options(options.items(), SESSION_OPTIONS, "cassandra")
@@ -124,7 +124,7 @@ def _ssl(given: Mapping[str, Any]) -> Any:
 
 
 def _replication(given: Mapping[str, Any]) -> str:
-    """From 3, or east:3,west:3."""
+    """Return the replication of a text such as 3 or east:3,west:3."""
     text = str(given.get("replication", COPIES))
     if not REPLICATION.fullmatch(text):
         raise ConfigError("replication is 3, or for each data centre its number, east:3,west:3.")

@@ -33,7 +33,7 @@ class Clock:
         self._usual = VAGUE  # seconds that a reply takes at the least; rises slowly if all take longer
 
     async def call(self) -> int:
-        """The time, in whole microseconds since 1970."""
+        """Return the time, in whole microseconds since 1970."""
         clock = self._table.runtime.clock
         for _ in range(3):
             before = clock()
@@ -57,7 +57,8 @@ class Clock:
             self._server.forget()
 
     def guess(self) -> tuple[int, float] | None:
-        """A time that is hardly ahead of the table's, and when it was by our clock at the earliest; None: ask."""
+        """Return a time that is hardly ahead of the table's, and when it was by our clock at the earliest; None:
+        ask."""
         return self._server.estimate()
 
 
@@ -81,7 +82,7 @@ def rests_on_it(row: Row | None, now: int) -> bool:
 
 
 def micros(text: str) -> int:
-    """From '2026-11-16T04:47:10.123Z', with or without the Z."""
+    """Parse '2026-11-16T04:47:10.123Z', with or without the Z."""
     from datetime import UTC, datetime
 
     moment = datetime.fromisoformat(text.rstrip("Z")).replace(tzinfo=UTC)

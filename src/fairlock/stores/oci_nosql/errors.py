@@ -56,12 +56,12 @@ def unreached(where: str, error: BaseException, writes: bool) -> Exception:
     names = f"{type(inner).__name__} {cause}"
     if "NewConnectionError" in names or "NameResolution" in names or "ConnectTimeout" in names:
         return gone(where, "no connection")
-    what = "no answer in time" if "timed out" in names or "Timeout" in names else "the connection broke"
+    what = "no reply in time" if "timed out" in names or "Timeout" in names else "the connection broke"
     return OutcomeUnknown(what) if writes else gone(where, what)
 
 
 def gone(where: str, what: str) -> LockError:
-    return StoreError(f"{where} does not answer: {what}. Is the service there, and can it be reached?")
+    return StoreError(f"{where} does not reply: {what}. Is the service there, and can it be reached?")
 
 
 def _first_line(message: object) -> str:

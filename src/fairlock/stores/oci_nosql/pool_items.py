@@ -36,7 +36,7 @@ class OciItemStore(Rows):
         self._store: OciStore = store
 
     async def due_in(self, queue: str, key: str) -> float:
-        """In how many seconds something is due in the pool of this line; with a key: when that item is."""
+        """Return in how many seconds something is due in the pool of this queue; with a key: when that item is."""
         now = await self._time()
         if key:
             row, _ = await self._store._get(queue + SEPARATOR + key)
@@ -71,7 +71,7 @@ class OciItemStore(Rows):
         return found[:CANDIDATES]
 
     async def _found(self, prefix: str, low: int, high: int) -> list[Row]:
-        """The rows of the pool that are due in this time, oldest first."""
+        """Return the rows of the pool that are due in this time, oldest first."""
         first, last = key_range(prefix)
         between = {"$low": first, "$high": last, "$since": low, "$until": high}
         rows = [from_value(value) for value in await self._store.table.query(DUE, between)]

@@ -27,7 +27,7 @@ NEXT = chr(ord(SEPARATOR) + 1)
 
 
 def table_key(key: str) -> str:
-    """The key of the table for this one. Also for the beginning of keys, if that ends with a separator."""
+    """Return the key of the table for this key, or for the beginning of keys, if that ends with a separator."""
     if len(key) <= DIGEST and key.isascii():
         return key
     parts = key.split(SEPARATOR)
@@ -73,8 +73,8 @@ def to_value(row: Row) -> dict[str, Any]:
 
 
 def from_value(value: dict[str, Any], asked: str | None = None) -> Row:
-    """The row in this value, as it was asked for by this key. If it does not have our shape, its body is one that
-    cannot be decoded: it is damaged, and costs this one name."""
+    """Return the row in this value, as it was asked for by this key. If it does not have our shape, its body is one
+    that cannot be decoded: it is damaged, and costs this one name."""
     key, body, score, owner = value["key"], value.get("body"), value.get("score"), value.get("owner")
     if isinstance(body, dict) and body.keys() == {"name", "record"} and type(body["name"]) is str:
         key, body = body["name"], body["record"]

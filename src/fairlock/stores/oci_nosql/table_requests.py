@@ -50,7 +50,7 @@ class Table:
         self._new = True  # until the service has found it, or has not found it for long enough
 
     async def get(self, key: str) -> Kept:
-        """The row as it is now, whichever client wrote it."""
+        """Return the row as it is now, whichever client wrote it."""
 
         def get(client: Any) -> Any:
             how = {"consistency": "ABSOLUTE", "timeout_in_ms": SERVER_TIME}
@@ -93,7 +93,8 @@ class Table:
     async def query(
         self, statement: str, variables: Mapping[str, Any], most: int | None = None
     ) -> list[dict[str, Any]]:
-        """All rows that this finds, or the first `most`, in no order. A page may be empty and still not be the last."""
+        """Return all rows that this finds, or the first `most`, in no order. A page may be empty and still not be the
+        last."""
         found: list[dict[str, Any]] = []
         page: dict[str, Any] = {} if most is None else {"limit": most}
 
@@ -131,7 +132,7 @@ class Table:
     # -- requests
 
     async def _call(self, what: Callable[[Any], Any], writes: bool = False) -> Any:
-        """The reply; None if the etag was another one. Raises Unknown only for a write."""
+        """Return the reply; None if the etag was another one. Raise OutcomeUnknown only for a write."""
         if self.name.startswith("ocid1."):
             ocid = self.name
             found = (await self._request(lambda client: client.get_table(ocid))).data
@@ -161,7 +162,7 @@ class Table:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _patience(self, status: int) -> float:
-        """For how many seconds a refusal of this kind is waited out. Nothing was done, whatever it was about."""
+        """Return for how many seconds a refusal of this kind is waited out. Nothing was done, whatever it was about."""
         if status == 404 and self._new:
             return SETTLING
         return RETRY_FOR if status == 429 else 0.0

@@ -91,7 +91,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
 
 
 def of_client(client: Any, options: Mapping[str, Any]) -> Address:
-    """A client of ours with the rights of this one."""
+    """Return a client of ours with the rights of this one."""
     if not isinstance(client, oci.nosql.NosqlClient):
         raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")
     given = split_url.options(options.items(), CLIENT_OPTIONS, "oci-nosql")

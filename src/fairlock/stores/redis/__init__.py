@@ -11,7 +11,8 @@ from .store import RedisBackend
 
 
 def open_redis(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
-    """The store behind a URL or a client of redis-py. No I/O yet. ConfigError for a URL or options that are wrong."""
+    """Return the store behind a URL or a client of redis-py. No I/O yet. ConfigError for a URL or options that are
+    wrong."""
     if isinstance(target, str):
         found = url.read(target, options)
     else:

@@ -18,7 +18,7 @@ REPLICAS = ("wait",)  # with min_replicas
 
 
 def commands() -> list[str]:
-    """All of them, as an ACL writes them, by name."""
+    """Return all of them, as an ACL writes them, by name."""
     import re
 
     from . import busy_name_index, pool_encoding
@@ -82,7 +82,7 @@ TRIES: dict[str, tuple[str, ...]] = {
 
 
 def tries(extra: tuple[str, ...], key: str, channel: str, database: int) -> list[tuple[str, ...]]:
-    """Every command of the list, as it can be sent."""
+    """Return every command of the list, as it can be sent."""
     wanted = {*commands(), *extra} - {"subscribe"}
     missing = wanted - {*TRIES}
     assert not missing, f"the doctor does not know how to try {missing}"
@@ -99,7 +99,7 @@ def line(
 
 
 def patterns(namespace: str) -> list[str]:
-    """The keys of a namespace, as an ACL writes them for redis-cli: the index of names is shared by all."""
+    """Return the keys of a namespace, as an ACL writes them for redis-cli: the index of names is shared by all."""
     from .busy_name_index import BUSY
 
     if not namespace:

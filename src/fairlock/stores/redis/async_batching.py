@@ -182,7 +182,7 @@ class Batcher:
             node.open_batches[batch.tail] = batch
 
     def _node_of(self, commands: PackedCommands) -> AsyncNode | None:
-        """In a cluster: the server of this lock, if it is known."""
+        """Return the server of this lock in a cluster, if it is known."""
         try:
             node: AsyncNode = self._topology.node(commands.slot)
         except LookupError:

@@ -33,7 +33,7 @@ class NowaitCalls:
     _nowait: bool  # whether the caller is a thread and no replica has to confirm a step
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
-        """The commonest steps, for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came."""
+        """Make the commonest steps for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came."""
         commands = self._commands.get(name)
         if commands is None or not self._nowait:
             return None

@@ -1,14 +1,15 @@
-"""The index of busy names: what is held or waited for, so that a look costs nothing for idle names.
+"""The index of busy names: what is held or waited for, so that a snapshot costs nothing for idle names.
 
 One sorted set for all namespaces. Each client has members of its own (`member`), and removes only these: so a client
 that stops holding a semaphore does not hide its other holders. The keeper writes what is held for longer than a moment,
 a waiter itself after a moment: acquiring and releasing cost nothing. A member counts for as long as the state is kept
-after the end of the lease: an expired lease is shown, too, and a client that has died needs no one to clean up.
+after the end of the lease: an expired lease is shown, too, and nothing has to be cleaned up after a client that has
+died.
 
-A member is a hint. A look reads the state of each name that it finds here, and leaves out what is idle.
+A member is a hint. A snapshot reads the state of each name that it finds here, and leaves out what is idle.
 
 Rejected alternatives: the steps write it (in a cluster it is in another slot, and an uncontended cycle would take
-a third longer); a list of all names that were ever used (a look reads 100,000 states to show fifty).
+a third longer); a list of all names that were ever used (a snapshot reads 100,000 states to show fifty).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ async def _persistence(server: Server) -> AsyncIterator[Finding]:
     if log is None:
         yield "note", "This user may not read whether it keeps its data: a restart may lose locks."
     elif log == "yes" and sync == "always":
-        yield "ok", "It writes to disk before it answers (appendfsync always): a restart loses nothing."
+        yield "ok", "It writes to disk before it replies (appendfsync always): a restart loses nothing."
     elif log == "yes" and sync == "no":
         yield "warning", f"A lock here can be lost when its machine crashes: half a minute is not on disk. {NOTICED}."
     elif log == "yes":
@@ -193,7 +193,7 @@ async def _replicas(server: Server, wanted: int) -> AsyncIterator[Finding]:
             f"then is gone. {NOTICED}. With min_replicas=1 an acquire or renewal counts only when a replica has it.",
         )
     else:
-        yield "note", "It has no replica: while it is down nobody gets in, and leases end."
+        yield "note", "It has no replica: while it is down no lock can be acquired, and leases end."
 
 
 async def _rights(
@@ -251,6 +251,6 @@ def _losses() -> list[Finding]:
         (
             "note",
             "Could a lock be lost here otherwise? Yes: when a holder is stopped for longer than its lease, when the "
-            "server's clock is set forward, and when somebody deletes keys that begin with fairlock: (FLUSHALL).",
+            "server's clock is set forward, and when a program deletes keys that begin with fairlock: (FLUSHALL).",
         )
     ]

@@ -57,7 +57,7 @@ def keys(namespace: str, name: str) -> list[str]:
 
 
 def audit_key(namespace: str, name: str) -> str:
-    """The key of the audit lines: in the slot of the lock, and outlives it."""
+    """Return the key of the audit lines. It is in the slot of the lock, and outlives it."""
     return f"{PREFIX}{{{tag(namespace, name)}}}:audit"
 
 
@@ -73,17 +73,17 @@ def pack_args(*args: str | bytes | int) -> bytes:
 
 
 def sized(text: bytes) -> bytes:
-    """A text as it stands in an entry, behind its size."""
+    """Return a text as an entry contains it, behind its size."""
     return len(text).to_bytes(2, "little") + text
 
 
 def amounts(command: Acquire, block: int) -> bytes:
-    """Block, weight and lease of this command, as they stand in an entry."""
+    """Pack block, weight and lease of this command as an entry contains them."""
     return struct.pack("<3d", max(block, 1), command.weight, command.lease)
 
 
 def texts(command: Acquire) -> bytes:
-    """The texts of this command that follow its ticket in an entry."""
+    """Return the texts of this command that follow its ticket in an entry."""
     return b"".join([sized(text.encode()) for text in (command.listener, command.owner, command.note)])
 
 
@@ -93,7 +93,7 @@ def options(command: Acquire) -> bytes:
 
 
 def fast_args(command: Acquire | Release) -> tuple[bytes, ...]:
-    """The arguments of fast_acquire.lua or fast_release.lua for this command."""
+    """Return the arguments of fast_acquire.lua or fast_release.lua for this command."""
     own = sized(command.ticket.encode())
     if isinstance(command, Release):
         return own, b"" if command.fence is None else b"%d" % command.fence
@@ -101,13 +101,13 @@ def fast_args(command: Acquire | Release) -> tuple[bytes, ...]:
 
 
 def fast_tail(command: Acquire) -> tuple[bytes, bytes, bytes]:
-    """All but the first of the arguments of fast_acquire.lua: they are the same for every ticket."""
+    """Return all but the first of the arguments of fast_acquire.lua: they are the same for every ticket."""
     block = command.block if command.weight == command.capacity else 1
     return amounts(command, block), texts(command), struct.pack("<d", command.capacity)
 
 
 def message_args(command: Command) -> list[str | bytes]:
-    """The arguments of this command for the full step: its name and its fields."""
+    """Return the arguments of this command for the full step: its name and its fields."""
     if type(command) is Acquire:
         entry = amounts(command, command.block) + sized(command.ticket.encode()) + texts(command)
         return ["acquire", options(command), entry]
@@ -169,7 +169,7 @@ def decode_state(raw: list[Any]) -> tuple[LockState, int]:
 
 
 def other_format(found: str) -> str:
-    """The reason why a script does not read a state: the format that it found there."""
+    """Return the reason why a script does not read a state: the format that it found there."""
     if not found.isdecimal():
         return "values that are none"
     return f"a record of format {found}; this version of fairlock reads format {FORMAT}"

@@ -71,12 +71,12 @@ def cannot_connect(where: str, error: BaseException) -> StoreError | ConfigError
         return StoreError(f"{where} closes the connection at once. Does it want TLS? That is rediss://.")
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         cure = "If it does not speak TLS there, use redis://." if secure else "Does it hang, or is a firewall between?"
-        return StoreError(f"{where} does not answer in time. {cure}")
+        return StoreError(f"{where} does not reply in time. {cure}")
     return StoreError(f"{where} cannot be reached{_cause(text)}. Is it running, and can it be reached from here?")
 
 
 def guide_error(where: str, error: BaseException) -> StoreError | ConfigError:
-    """A server that was asked for the location of the data does not know it."""
+    """Return the error for a server that does not know the location of the data."""
     text = str(error)
     if "cluster support" in text:
         return ConfigError(f"{where} is one server and no Cluster. Use {where.partition('+')[0]}:// and one host.")
@@ -103,8 +103,8 @@ def _is_reset(error: BaseException) -> bool:
 
 def _cause(text: str) -> str:
     known = {
-        "Connection refused": "nobody listens there",
-        "Connect call failed": "nobody listens there",
+        "Connection refused": "nothing listens there",
+        "Connect call failed": "nothing listens there",
         "Name or service not known": "no such host",
         "nodename nor servname": "no such host",
         "Temporary failure in name resolution": "its name cannot be looked up just now",
@@ -131,7 +131,7 @@ def error_code(error: BaseException | str) -> str:
 
 
 def error_for(where: str, error: BaseException | str) -> StoreError | ConfigError | OutcomeUnknown:
-    """The server replied to a command with an error: nothing was done."""
+    """Return the error for a reply that is one: nothing was done."""
     code = error_code(error)
     return OutcomeUnknown(f"it replies {code}") if code in AGAIN else refusal(where, error)
 
@@ -170,7 +170,7 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
     if code == "WRONGTYPE" or "user_script" in text or "Error running script" in text:
         return Garbage(f"the server replies {' '.join(text.split())[:120]!r}")
     text = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too
-    return StoreError(f"{where} answered with an error: {text[:100]!r}.")
+    return StoreError(f"{where} replied with an error: {text[:100]!r}.")
 
 
 def _what(text: str) -> str:
@@ -186,11 +186,11 @@ def _what(text: str) -> str:
 
 
 def lost(where: str, error: BaseException | None = None) -> OutcomeUnknown | StoreError | ConfigError:
-    """A request was sent and no reply came; or one that redis-py takes for the end of the connection."""
+    """Return the error for a request without a reply, or with one that redis-py takes for the end of the connection."""
     if isinstance(error, exceptions.BusyLoadingError | exceptions.AuthenticationError):
         return refusal(where, error)
     late = isinstance(error, exceptions.TimeoutError | TimeoutError | BlockingIOError)
-    return OutcomeUnknown("no answer came in time" if late else "the connection broke")
+    return OutcomeUnknown("no reply came in time" if late else "the connection broke")
 
 
 UNREADABLE = (Garbage, TypeError, ValueError, LookupError, AttributeError, AssertionError, OverflowError, struct.error)

@@ -31,7 +31,7 @@ def put_fast_paths(step: str, acquire: str, release: str) -> str:
 
 
 def read(*names: str) -> str:
-    """The text of these files, joined."""
+    """Return the text of these files, joined."""
     texts = []
     for name in names:
         with open(os.path.join(HERE, name), encoding="utf-8") as file:

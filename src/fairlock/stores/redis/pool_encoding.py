@@ -53,13 +53,13 @@ _head = re.compile(rb"(\d+):(\S*) (\d+) (\d+) (\d+) ")
 
 
 def keys(namespace: str, name: str) -> list[str]:
-    """The keys of a pool, in the slot of the lock of that name."""
+    """Return the keys of a pool, in the slot of the lock of that name."""
     pool = f"{PREFIX}{{{tag(namespace, name)}}}:pool"
     return [f"{pool}:{part}" for part in PARTS]
 
 
 def message_args(order: Order) -> list[str | int]:
-    """The arguments of this order for the full step: its name and its fields."""
+    """Return the arguments of this order for the full step: its name and its fields."""
     if type(order) is Put:
         return ["put", order.first, *[word for row in order.rows for word in row]]
     if type(order) is Seek:
@@ -71,7 +71,7 @@ def message_args(order: Order) -> list[str | int]:
 
 
 def fast_script(order: Order) -> Script | None:
-    """The fast script for this order, if there is one."""
+    """Return the fast script for this order, if there is one."""
     if type(order) is Seek:
         return None if order.key or order.again else FAST_TAKE
     command = order.command if type(order) is On else None
@@ -81,7 +81,7 @@ def fast_script(order: Order) -> Script | None:
 
 
 def fast_args(order: Any) -> list[str | bytes | int]:
-    """The arguments of the fast script for this order."""
+    """Return the arguments of the fast script for this order."""
     if type(order) is Seek:
         owner, note = order.owner.encode(), order.note.encode()
         head = b" %d %d %d %b%b" % (order.lease, len(owner), len(note), owner, note)

@@ -155,7 +155,7 @@ class RedisPools(PoolLooks):
         return _read(order, (await self._backend._dispatcher.send(request))[0], at)
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
-        """The same for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came.
+        """Make a step for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came.
 
         What a server reports about itself is left to the dispatcher, and so to `call`.
         """
@@ -191,7 +191,7 @@ class RedisPools(PoolLooks):
         return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
 
     def _step_nowait(self, one: PackedOrders, node: Any, order: Order, at: float) -> PoolAnswer | None:
-        """The same with the full step, as for contended locks. OutcomeUnknown also if an item that it read is damaged:
+        """Make it with the full step, as for contended locks. OutcomeUnknown also if an item that it read is damaged:
         `call` then sets that one apart."""
         if type(order) is On:
             found = node.request_many(PING + one.pack_step(order), 2)

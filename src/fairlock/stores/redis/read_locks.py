@@ -38,7 +38,7 @@ class Reads(Backend):
         return await self._twice(lambda: self._dispatcher.send(request))
 
     async def _read_from(self, node: Any, command: bytes) -> list[Any]:
-        """The same for a command to this server, whatever slots it has."""
+        """Send this command to this server, whatever slots it has."""
         found = await self._twice(lambda: node.request(command, 1))
         if type(found[0]) is ReplyError:
             raise errors.error_for(self.where, found[0])

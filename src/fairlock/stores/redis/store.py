@@ -78,7 +78,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
     # -- one step
 
     def acquire_soon(self, name: str, ticket: str, fields: tuple[Any, ...], hold: Any, accept: Accept) -> Soon | None:
-        """For tasks: by a batch, one message for each turn of the loop."""
+        """Add it to the batch of the tasks: one message for each turn of the loop."""
         if self.runtime.blocking or self._confirm:
             return None
         from .async_batching import Batcher
@@ -257,7 +257,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         return acl.text(self.where, self._rights_beside(), self.namespace)
 
     def _rights_beside(self) -> tuple[str, ...]:
-        """The rights that this client needs beside those of every client."""
+        """Return the rights that this client needs beside those of every client."""
         from . import acl
 
         extra: tuple[str, ...] = acl.DATABASE if self._database else ()

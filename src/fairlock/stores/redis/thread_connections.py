@@ -156,7 +156,7 @@ class ThreadNode:
         return found
 
     def request_many(self, payload: bytes, replies: int) -> list[Any] | None:
-        """The same as `request`, without waiting for a connection. None: nothing was sent."""
+        """Send several commands as `request` does, without waiting for a connection. None: nothing was sent."""
         try:
             connection = self._free.pop()
         except IndexError:

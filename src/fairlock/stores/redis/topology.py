@@ -48,7 +48,8 @@ class Topology(Protocol):
         """Return the server of this slot. LookupError if it is not known: use `find`."""
 
     async def find(self, slot: int) -> Any:
-        """The same; learns it first if needed. StoreError if no server can be asked, or none has this slot."""
+        """Return the same, and learn it first if needed. StoreError if no server can be asked, or none has this
+        slot."""
 
     def named(self, name: str) -> Any:
         """Return the server 'host:port'."""

@@ -58,7 +58,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     if kind == "sentinel" and not service:
         raise ConfigError(f"This {scheme}:// URL does not name the service. Its form is {FORMS[scheme]}.")
     if len(words) > 1 or (words and not (words[0].isdecimal() and words[0].isascii() and len(words[0]) < 10)):
-        raise ConfigError(f"Behind the host of a {scheme}:// URL stands the number of a database: {FORMS[scheme]}.")
+        raise ConfigError(f"Behind the host of a {scheme}:// URL comes the number of a database: {FORMS[scheme]}.")
     if words:
         given.setdefault("db", int(words[0]))
     words = [str(given["db"])] if "db" in given else []

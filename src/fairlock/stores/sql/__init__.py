@@ -13,7 +13,8 @@ __all__ = ["SqlStore", "open_sql"]
 
 
 def open_sql(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> CasBackend:
-    """A backend for this URL, or for where this Engine or AsyncEngine of SQLAlchemy goes. Opens no connection yet."""
+    """Return a backend for this URL, or for where this Engine or AsyncEngine of SQLAlchemy goes. Opens no connection
+    yet."""
     kind = ThreadSqlStore if runtime.blocking else SqlStore
     key = ("sql", target, tuple(sorted(options.items())))
     share = Share(runtime, key, lambda: _connections(target, runtime, options))

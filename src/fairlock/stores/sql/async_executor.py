@@ -117,7 +117,7 @@ class AsyncExecutor(Executor):
             async with asyncio.timeout(left(self._timeout * 2)):  # drivers that have no limit of their own
                 return await greenlet_spawn(self._execute, statement, values)
         except TimeoutError:
-            raise OutcomeUnknown("no answer came in time") from None
+            raise OutcomeUnknown("no reply came in time") from None
 
     async def _by_parked(self, statement: Statement, values: dict[str, Any]) -> Result | None:
         """Use the parked connection, without SQLAlchemy's bridge. None means that it was broken: try another."""

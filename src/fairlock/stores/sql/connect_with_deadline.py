@@ -7,7 +7,7 @@ and while the first connection of a process is being made, every other one waits
 event loop included: `enable_thin_mode` sets what that lock guards.
 
 A thread that is blocked in a driver cannot be ended. So a connection that may take too long is made by another thread,
-which is left behind and closes what it gets in the end. At most LEFT_BEHIND of one client are.
+which is left behind and closes what it receives in the end. At most LEFT_BEHIND of one client are.
 """
 
 import os

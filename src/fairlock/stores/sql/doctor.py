@@ -69,7 +69,7 @@ async def _postgresql(store: "SqlStore") -> list[Finding]:
         )
     if store.executor.pooled and not store.open_listener():
         found.append(
-            ("note", "A pooler stands before it, so waiters poll. listen= with a direct URL wakes them at once.")
+            ("note", "A pooler is in front of it, so waiters poll. listen= with a direct URL wakes them at once.")
         )
     elif store.open_listener():
         found.append(("ok", "Waiters are woken by NOTIFY."))

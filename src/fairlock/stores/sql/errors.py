@@ -52,7 +52,7 @@ def cannot_connect(dialect: Dialect, where: str, error: BaseException) -> StoreE
     if "queuepool limit" in text:
         return StoreError(f"All connections of this client to {where} are busy, for seconds. Does the server hang?")
     if "timeout" in text or dialect.is_late(error):
-        return StoreError(f"{where} does not answer in time. Does it hang, or is a firewall between?")
+        return StoreError(f"{where} does not reply in time. Does it hang, or is a firewall between?")
     if "ssl" in text or "certificate" in text:
         return StoreError(f"{where} and this client do not agree about TLS. See sslmode or ssl_ca of its driver.")
     return StoreError(f"{where} cannot be reached{_cause(text)}. Is it running, and can it be reached from here?")
@@ -66,7 +66,7 @@ def _beneath(error: BaseException) -> str:
 
 def _cause(text: str) -> str:
     known = {
-        "connection refused": "nobody listens there", "errno 111": "nobody listens there",
+        "connection refused": "nothing listens there", "errno 111": "nothing listens there",
         "name or service not known": "no such host", "failed to resolve": "no such host",
         "nodename nor servname": "no such host", "temporary failure": "its name cannot be looked up just now",
         "no such file": "no such file", "no route": "no route to it", "unreachable": "its network cannot be reached",
@@ -87,7 +87,7 @@ def explain_failure(dialect: Dialect, where: str, error: BaseException) -> Excep
     """Return the error for a statement that failed or got no reply."""
     code: Any = dialect.code(error)
     if code is None:
-        return OutcomeUnknown("no answer came in time" if dialect.is_late(error) else "the connection broke")
+        return OutcomeUnknown("no reply came in time" if dialect.is_late(error) else "the connection broke")
     if is_over(dialect, error):
         return OutcomeUnknown("the connection broke")
     if code in dialect.conflict:
@@ -108,4 +108,4 @@ def explain_failure(dialect: Dialect, where: str, error: BaseException) -> Excep
         return StoreError(f"{where} has no connection left for this client. Raise its limit, or use a pooler.")
     if code in dialect.starting:
         return StoreError(f"{where} is just starting or stopping. Try again in a moment.")
-    return StoreError(f"{where} answered with an error ({code}). Its log says more; {SCHEMA}")
+    return StoreError(f"{where} replied with an error ({code}). Its log says more; {SCHEMA}")

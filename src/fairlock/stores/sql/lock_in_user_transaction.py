@@ -84,7 +84,8 @@ async def lock_row(store: SqlRows, key: str, transaction: UserTransaction, lease
 async def lock_item(
     store: SqlRows, pool: str, key: str, transaction: UserTransaction, lease: float
 ) -> tuple[tuple[Any, ...], float]:
-    """The same with an item. Return the time of the server, the columns of the item, and the client's clock before."""
+    """Do the same with an item. Return the time of the server, the columns of the item, and the client's clock
+    before."""
     row, at = await _lock(ITEM, store, {"v_pool": pool, "v_key": key}, transaction, lease)
     return row[:9], at
 

@@ -75,7 +75,7 @@ class NotifyListener(WakeupInbox):
             return time.monotonic() - self._since if self.listening else -1.0
 
     def _begin(self) -> None:
-        """Under the mutex."""
+        """Call this under the mutex."""
         if self._thread is None and time.monotonic() - self._tried > RETRY:
             self._tried = time.monotonic()
             thread = threading.Thread(target=self._listen, name="fairlock-listener", daemon=True)

@@ -69,8 +69,8 @@ class Oracle(Dialect):
         return sa.update(LOCKS).where(of_key).values(version=number("version"))
 
     def code(self, error: BaseException) -> Any:
-        """The number of an ORA code. In its thin mode the driver has codes of its own for what a listener replies
-        ("DPY-6001: … (Similar to ORA-12514)"), below a DPY-6005 that means only that there is no connection."""
+        """Return the number of an ORA code. In its thin mode the driver has codes of its own for what a listener
+        replies ("DPY-6001: … (Similar to ORA-12514)"), below a DPY-6005 that means only that there is no connection."""
         full: str = getattr(error.args[0] if error.args else None, "full_code", "") or ""
         if full in self.bad_login or full in self.unsupported:
             return full

@@ -20,7 +20,7 @@ Id = sa.BigInteger
 
 
 def _binary(length: int) -> Any:
-    """A text whose order and equality are those of its bytes."""
+    """Return a text whose order and equality are those of its bytes."""
     return (
         sa.String(length)
         .with_variant(postgresql.TEXT(collation="C"), "postgresql")

@@ -77,7 +77,7 @@ def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
 
 
 def _url(text: str) -> URL:
-    """As SQLAlchemy reads it, but for the end of a password: an @ in it is one of its letters."""
+    """Return the URL as SQLAlchemy reads it, except for the end of a password: an @ in it is one of its letters."""
     form = f"{text.partition('://')[0].partition('+')[0]}://user:password@host/database"
     parts = split_url.split(text, form)
     with suppress(sa.exc.ArgumentError, ValueError):

@@ -77,7 +77,7 @@ def _rights(path: str) -> Iterator[Finding]:
     above, own = os.stat(folder), file_permissions.users(there)
     owner, group = errors.user(own.uid), errors.group(own.gid)
     if own.everybody:
-        yield "warning", f"Everybody on this machine may write {path}, so everybody may take or evict any lock."
+        yield "warning", f"All users of this machine may write {path}, so all of them may take or evict any lock."
     elif own.group:
         yield "ok", f"{owner}, {group} and root can share these locks.".replace("user", "User", 1)
         yield from _sharing(path, own, above)

@@ -36,18 +36,18 @@ class Users(NamedTuple):
     everybody: bool
 
     def mode(self, gid: int) -> int:
-        """The mode of a file of this group that the users may read and write, and no other user."""
+        """Return the mode of a file of this group that the users may read and write, and no other user."""
         return 0o600 | (0o060 if self.group and gid == self.gid else 0) | (0o006 if self.everybody else 0)
 
 
 def users(there: os.stat_result) -> Users:
-    """The users of the database file with this stat."""
+    """Return the users of the database file with this stat."""
     mode = there.st_mode
     return Users(there.st_uid, there.st_gid, mode & 0o060 == 0o060, mode & 0o006 == 0o006)
 
 
 def ours_alone() -> Users:
-    """The users of a file that does not exist yet."""
+    """Return the users of a file that does not exist yet."""
     return Users(os.geteuid(), -1, False, False)
 
 
@@ -138,7 +138,8 @@ def outsiders_write(there: os.stat_result, own: Users) -> bool:
 
 @contextmanager
 def private(parent: int) -> Iterator[int]:
-    """A new directory in this one that only we can enter, gone at the end. What is made in it (NEW) is certainly ours.
+    """Make a new directory in this one that only we can enter, gone at the end. What is made in it (NEW) is certainly
+    ours.
 
     Others may replace it between its creation and our opening it; but only by another one of ours that is empty and
     closed to them, or it is refused.

@@ -49,7 +49,7 @@ def unsealed(pool: str, row: tuple[Any, ...]) -> ItemState:
 
 
 def shown(pool: str, row: tuple[Any, ...]) -> ItemState:
-    """The same for people: a damaged one has the score BROKEN."""
+    """Return the item for people: a damaged one has the score BROKEN."""
     try:
         return unsealed(pool, row)
     except ValueError:

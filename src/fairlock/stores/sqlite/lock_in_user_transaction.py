@@ -41,7 +41,7 @@ async def lock_row(store: SqliteStore, key: str, transaction: UserTransaction) -
 async def lock_item(
     store: SqliteStore, pool: str, key: str, transaction: UserTransaction
 ) -> tuple[list[tuple[Any, ...]], int, float]:
-    """The same with an item. Return its row, if there is one, the time, and the client's clock before."""
+    """Do the same with an item. Return its row, if there is one, the time, and the client's clock before."""
     return await _lock(store, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction)
 
 

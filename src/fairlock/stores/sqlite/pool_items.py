@@ -1,7 +1,7 @@
 """The items of pools in SQLite: a table of their own, and one statement that takes any of them.
 
 What has been due for longest is the first entry from 0 on in an index of scores, whatever the number of items. An index
-of only what is not done would be smaller, but no quicker, and SQLite uses one only if its condition stands in the
+of only what is not done would be smaller, but no quicker, and SQLite uses one only if its condition is in the
 statement; as one more lower bound there it made a search for one score read all that is due. The first client
 that needs the table creates it.
 

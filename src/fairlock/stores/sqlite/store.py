@@ -335,7 +335,7 @@ class SqliteStore(Store):
     async def replace(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
     ) -> Written | RowSnapshot:
-        """As `write`, over a row that cannot be read, whatever its version is."""
+        """Write as `write` does, over a row that cannot be read, whatever its version is."""
         at = self._clock()
         version = self._db.version()
         values = (row.score, row.owner, row.body, version, row.key, expected)
@@ -529,7 +529,7 @@ class SqliteStore(Store):
             self._db.close()
 
     def abandon(self) -> bool:
-        """For a process that ends now: leave the database as a killed process does, but remove our listener.
+        """Close for a process that ends now: leave the database as a killed process does, but remove our listener.
 
         The last client to close it would empty the log and wait for the disk, and so would the next one to open it;
         `run` in a loop would do nothing else. False if the log is long: then close.

@@ -93,7 +93,7 @@ class TestEvicting(Behaviours):
     async def test_without_a_reason_no_holder_is_evicted(self, harness: Harness, kind: Kind) -> None:
         with pytest.raises(ConfigError, match="reason"):
             await harness.connect().evict("x", reason="")
-        assert await harness.connect().evict("x", reason="nobody is there") == ()
+        assert await harness.connect().evict("x", reason="there is no holder") == ()
 
     async def test_a_pattern_affects_all_names_that_match_and_no_other(self, harness: Harness, kind: Kind) -> None:
         client, other_namespace = harness.connect(lease=30), harness.connect(lease=30, namespace="other")
@@ -107,7 +107,7 @@ class TestEvicting(Behaviours):
             assert await kind.rival(harness.connect(), name).acquire(False)
         for lease in spared:
             await lease.renew()
-        assert await harness.connect().evict("nothing-*", reason="nobody is there", pattern=True) == ()
+        assert await harness.connect().evict("nothing-*", reason="there is no holder", pattern=True) == ()
 
     async def test_without_pattern_a_star_is_a_character_like_others(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect(lease=30)

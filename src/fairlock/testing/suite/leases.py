@@ -95,7 +95,7 @@ class TestLosing(Behaviours):
         faults.over()
         await harness.pass_time(0.6)
         assert (lease.lost, lease.held, lease.reason) == (True, False, "unreachable")
-        with pytest.raises(LeaseLost, match="The lease on 'x' was lost: the store has not answered") as caught:
+        with pytest.raises(LeaseLost, match="The lease on 'x' was lost: the store has not replied") as caught:
             lease.ensure_held()
         assert caught.value.reason == "unreachable"
         for asking in (lease.renew(), lease.downgrade(), lease.detach(60)):

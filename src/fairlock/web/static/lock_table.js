@@ -46,7 +46,7 @@ export function Table() {
 function emptyText() {
   if (state.status !== "live" && !state.rows.size) return "Waiting for the store…";
   if (view.filter || view.only) return "No name matches. Press / to change the filter, or click the pressed figure.";
-  return "Nothing is held and nobody waits.";
+  return "Nothing is held and no client waits.";
 }
 
 function Head({ sort, title, children }) {
@@ -98,7 +98,7 @@ export function HolderLine({ one, row, held = false }) {
 }
 
 function queue(row, exclusive) {
-  if (!row.waiting) return html`<span class="soft"><span aria-hidden="true">–</span><span class="sr">nobody waits</span></span>`;
+  if (!row.waiting) return html`<span class="soft"><span aria-hidden="true">–</span><span class="sr">no client waits</span></span>`;
   const more = row.waiting - Math.min(row.queue.length, CHIPS);
   return html`<ol class="chips">${row.queue.slice(0, CHIPS).map((one, place) => {
     const writer = row.kind === "rwlock" && one.weight === exclusive;

@@ -42,7 +42,7 @@ export function Panel() {
       <button type="button" class="quiet close" aria-label="Close the details" title="close (Esc)" onClick=${() => choose({ name: "" })}>✕</button></h2>
     ${detail?.error && html`<p class="bad">${detail.error}</p>`}
     ${row?.kind === "damaged" && html`<p class="bad">The record of this name is damaged: it cannot be acquired. <${CommandLine} words=${["fairlock", "doctor", "--repair", name]} /></p>`}
-    ${!row && html`<p class="soft">${detail?.pool ? "A pool." : "It is free: nobody holds it and nobody waits."}</p>`}
+    ${!row && html`<p class="soft">${detail?.pool ? "A pool." : "It is free: no client holds it and none waits."}</p>`}
     ${row && row.kind !== "damaged" && html`<p class="soft">last fence <code>${row.fence}</code> · ${plural(row.held, "holder")} · ${plural(row.waiting, "waiter")}</p>`}
     ${full?.holders.map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${detail} />`)}
     ${full?.expired.map((one) => html`<${HolderCard} key=${one.ticket} one=${one} row=${full} detail=${null} />`)}
