@@ -14,19 +14,57 @@ from tests.project_rules.tree import ROOT, modules
 
 CONTRACT = (base.Store, base.ScoredStore, base.Backend, base.ItemStore, base.Pools)
 HOLDERS = {"store", "backend", "runtime", "item_store", "items", "pools", "session", "inner"}
+CLASSES = {contract.__name__ for contract in CONTRACT}
 PAGE = ROOT / "docs" / "store-contract.md"
 
 
+def last_name(node: ast.AST | None) -> str:
+    """Return the last word of an expression: store for self._store, backend for (await open_it()).backend."""
+    if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr | ast.Subscript):
+        return last_name(node.value)
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    if isinstance(node, ast.BinOp):  # an annotation such as Store | None
+        return last_name(node.left)
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name if name in CLASSES else name.strip("_")
+
+
+def aliases(tree: ast.AST) -> set[str]:
+    """Return the names that stand for a store or backend: they are assigned from one, or annotated as one."""
+    known = set(HOLDERS)
+    while True:
+        before = len(known)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.NamedExpr) and last_name(node.value) in known | CLASSES:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                known |= {name for each in targets if (name := last_name(each))}
+            elif isinstance(node, ast.AnnAssign) and last_name(node.annotation) in CLASSES:
+                known.add(last_name(node.target))
+            elif isinstance(node, ast.arg) and last_name(node.annotation) in CLASSES:
+                known.add(node.arg.strip("_"))
+        if len(known) == before:
+            return known
+
+
 def lookups_by_name(source: str) -> list[tuple[int, str]]:
-    """The lines that look for a member of a store or backend by its name: getattr with a default, and hasattr."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
+    """Return the lines that look for a member of a store or backend by its name.
+
+    That is getattr with a default, hasattr, vars and dir, of anything that is called a store or is an alias of one; and
+    the first two of whatever they are asked of, if the name is a member of the contract and no attribute of drivers.
+    """
+    tree, found = ast.parse(source), []
+    known = aliases(tree)
+    named = {name for contract in CONTRACT for name in members(contract)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-            lenient = (node.func.id == "getattr" and len(node.args) == 3) or node.func.id == "hasattr"
-            owner = node.args[0]
-            name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-            if lenient and name.strip("_") in HOLDERS:
+            lenient = (node.func.id == "getattr" and len(node.args) == 3) or node.func.id in ("hasattr", "vars", "dir")
+            asked = node.args[1] if len(node.args) > 1 else None
+            member = isinstance(asked, ast.Constant) and asked.value in named
+            if lenient and (member or last_name(node.args[0]) in known):
                 found.append((node.lineno, ast.unparse(node)))
+        elif isinstance(node, ast.Attribute) and node.attr == "__dict__" and last_name(node.value) in known:
+            found.append((node.lineno, ast.unparse(node)))
     return found
 
 
@@ -38,10 +76,21 @@ def test_no_member_of_a_store_or_backend_is_looked_for_by_name() -> None:
 @pytest.mark.parametrize(
     "line",
     ['getattr(store, "glance", 1.0)', 'getattr(self.store, "get", None)', 'hasattr(session.backend, "store")',
-     'getattr(item_store, "repair", None)'],
+     'getattr(item_store, "repair", None)', 'hasattr(locks.session.backend, "pools")', "vars(self._store)",
+     'getattr(anything, "poll_interval", 1.0)', 'hasattr(x, "write_many")', "store.__dict__.get(name)",
+     'getattr(other, "odd", None) if (other := self.store) else 0', "dir((await open_it()).backend)"],
 )  # fmt: skip
 def test_a_lookup_by_name_is_noticed(line: str) -> None:
     assert lookups_by_name(f"x = {line}")
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["one = self._store", "one = two = backend", "def f(one: Store) -> None: ...", "one: Backend | None = None",
+     "two = session.backend\none = two"],
+)  # fmt: skip
+def test_a_lookup_by_name_in_an_alias_is_noticed(before: str) -> None:
+    assert lookups_by_name(f"{before}\nx = getattr(one, name, None)")
 
 
 def test_a_lookup_that_is_no_default_is_allowed() -> None:

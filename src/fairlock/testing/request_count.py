@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..stores.base import Backend, Store
 from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
+from ..stores.sql.store import SqlStore
 
 
 def count_requests(*clients: Any) -> Callable[[], int]:
@@ -16,29 +18,27 @@ def count_requests(*clients: Any) -> Callable[[], int]:
     return lambda: sum(count() for count in counts) - before
 
 
-def _counted(backend: Any) -> Callable[[], int]:
-    store: Any = backend.store if isinstance(backend, CasBackend) else None
-    if store is not None and "executor" in vars(store):  # a SQL store counts its statements
-        return store.executor.count_statements  # type: ignore[no-any-return]
+def _counted(backend: Backend) -> Callable[[], int]:
+    store = backend.store if isinstance(backend, CasBackend) else None
+    if isinstance(store, SqlStore):
+        return store.executor.count_statements
     sent: list[str] = []
 
-    def count(owner: Any, method: str) -> None:
-        made = getattr(owner, method, None)
-        if made is not None:
+    def count(owner: Backend | Store, method: str) -> None:
+        made = getattr(owner, method)
 
-            def counted(*args: Any, **options: Any) -> Any:
-                found = made(*args, **options)
-                if found is not None or "nowait" not in method:  # else it was not made
-                    sent.append(method)
-                return found
+        def counted(*args: Any, **options: Any) -> Any:
+            found = made(*args, **options)
+            if found is not None or "nowait" not in method:  # else it was not made
+                sent.append(method)
+            return found
 
-            setattr(owner, method, counted)
+        setattr(owner, method, counted)
 
-    made_nowait = (
-        ("call_nowait",) if isinstance(backend, MemoryBackend) else ("call", "call_nowait")
-    )  # all of them, by that
-    for method in ("read", "write") if store is not None else made_nowait:
-        count(store if store is not None else backend, method)
-    for method in ("read_nowait", "write_nowait") if store is not None else ():
-        count(store, method)
+    if store is not None:
+        for method in ("read", "write", "read_nowait", "write_nowait"):
+            count(store, method)
+    else:  # in memory every call is made by call_nowait
+        for method in ("call_nowait",) if isinstance(backend, MemoryBackend) else ("call", "call_nowait"):
+            count(backend, method)
     return lambda: len(sent)
