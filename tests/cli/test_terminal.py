@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import TOOL, Tool, alive, until
 
-CTRL_C, CTRL_Z, CTRL_D = "\x03", "\x1a", "\x04"
+CTRL_C, CTRL_Z = "\x03", "\x1a"
 
 
 class Terminal:

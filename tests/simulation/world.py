@@ -98,11 +98,10 @@ def brief(thing: Any) -> str:
 class Park:
     """A place where a task waits. Woken once, with a value or an error."""
 
-    __slots__ = ("on_cancel", "task")
+    __slots__ = ("task",)
 
     def __init__(self) -> None:
         self.task: Task | None = None
-        self.on_cancel: Callable[[], object] | None = None
 
     def __await__(self) -> Generator[Park, Any, Any]:
         return (yield self)

@@ -15,7 +15,6 @@ from ..engine.snapshots import Holder, Resource, Snapshot
 
 BUCKETS = 60  # of a sparkline: ten minutes
 CHIPS = 12  # waiters that a row shows; the panel asks for all
-SHOWN_HOLDERS = 12
 
 Json = dict[str, Any]
 

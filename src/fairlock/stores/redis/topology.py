@@ -25,19 +25,6 @@ SLOTS = pack("CLUSTER", "SLOTS")
 UNNAMED = ("", "?")  # how a server is listed that does not know its own address: it is where it was asked
 
 
-class Node(Protocol):
-    where: str
-    breaks: int
-
-    async def request(self, payload: bytes, replies: int) -> list[Any]: ...
-
-    async def drop(self) -> None: ...
-
-    def forget(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class Topology(Protocol):
     many: bool
     """Whether slots are on different servers."""

@@ -121,7 +121,7 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
     if creator is not None:
         settings["creator"] = creator if limited is None else partial(limited, creator)
     else:
-        settings["connect_args"] = _arguments(url, timeout, blocking)
+        settings["connect_args"] = _arguments(url, timeout)
     engine = _engine(scheme, url, blocking, settings)
     version = getattr(engine.dialect, "psycopg_version", PSYCOPG)
     if version < PSYCOPG:
@@ -170,7 +170,7 @@ def _timesten(scheme: str, value: object) -> str:
     return "timesten" if text in ("1", "true") else scheme
 
 
-def _arguments(url: URL, timeout: float, blocking: bool) -> dict[str, Any]:
+def _arguments(url: URL, timeout: float) -> dict[str, Any]:
     driver = url.get_driver_name()
     known: dict[str, dict[str, Any]] = {
         "psycopg": {"connect_timeout": max(int(timeout), 2), "prepare_threshold": None, "application_name": "fairlock"},
