@@ -47,7 +47,7 @@ LAW: dict[str, set[str]] = {
     "": {"errors", "sync", "aio", "connect", "engine"},  # the two entrances: fairlock itself and fairlock.aio
     "recipes": FACE | {ONE_STORE, "stores.shared", "sync", "aio", "connect", ""},
     "integrations": FACE | {"sync", "aio", "connect", "recipes", ""},
-    "testing": FACE | {"stores.shared", "stores.memory", "stores.sql", "sync", "aio", "connect", ""},
+    "testing": FACE | {"stores.shared", "stores.memory", "sync", "aio", "connect", ""},
     "metrics": FACE,
     "cli": FACE | {"sync", "aio", "connect", "web", "metrics", "integrations", ""},
     "web": FACE | {"sync", "aio", "connect", "metrics", ""},

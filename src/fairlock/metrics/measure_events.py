@@ -32,6 +32,14 @@ LABELS: dict[Histogram, Labels] = {
     "renewal": ("group",),
     "margin": ("group",),
 }
+HELP: dict[Histogram | Literal["lost", "conflicts"], str] = {
+    "acquire": "How long it took to acquire a lock, or to give up.",
+    "hold": "How long a lock was held.",
+    "renewal": "How long the store took to renew a lease.",
+    "margin": "How much was left of a lease when it was renewed.",
+    "lost": "Leases that were lost.",
+    "conflicts": "Acquires that found the lock held by another.",
+}
 
 
 Record = Callable[[Sequence[float]], None]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.events import Event
 from ..errors import ConfigError
-from .measure_events import BUCKETS, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, HELP, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 SPAN_FROM = 0.001  # seconds
 MOST = 50_000  # values that wait for the next collection
 
-NAMES: dict[Histogram, tuple[str, str]] = {
-    "acquire": ("lock.acquire.duration", "How long it took to acquire a lock, or to give up."),
-    "hold": ("lock.hold.duration", "How long a lock was held."),
-    "renewal": ("lock.renewal.duration", "How long the store took to renew a lease."),
-    "margin": ("lock.lease.margin", "How much was left of a lease when it was renewed."),
+NAMES: dict[Histogram, str] = {
+    "acquire": "lock.acquire.duration",
+    "hold": "lock.hold.duration",
+    "renewal": "lock.renewal.duration",
+    "margin": "lock.lease.margin",
 }
 
 
@@ -62,16 +62,15 @@ class Metrics(Measure):
         meter = metrics.get_meter("fairlock", meter_provider=meter_provider)
         self._histograms: dict[Histogram, Any] = {
             histogram: meter.create_histogram(
-                name, "s", text, explicit_bucket_boundaries_advisory=[float(bound) for bound in BUCKETS]
+                name, "s", HELP[histogram], explicit_bucket_boundaries_advisory=[float(bound) for bound in BUCKETS]
             )
-            for histogram, (name, text) in NAMES.items()
+            for histogram, name in NAMES.items()
         }
         # The first callback also records what the histograms have got: the SDK collects them after the callbacks.
         meter.create_observable_up_down_counter("lock.held", [self._held], "{hold}", "Holds now.")
         meter.create_observable_up_down_counter("lock.waiters", [self._waiters], "{waiter}", "Waiters now.")
-        meter.create_observable_counter("lock.lost", [self._lost], "{lease}", "Leases that were lost.")
-        conflicts = "Acquires that found the lock held by another."
-        meter.create_observable_counter("lock.conflicts", [self._conflicts], "{acquire}", conflicts)
+        meter.create_observable_counter("lock.lost", [self._lost], "{lease}", HELP["lost"])
+        meter.create_observable_counter("lock.conflicts", [self._conflicts], "{acquire}", HELP["conflicts"])
 
     def _reset(self) -> None:
         super()._reset()

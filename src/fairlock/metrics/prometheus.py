@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING, Any
 from ..engine.find_deadlocks import Ring
 from ..engine.snapshots import Snapshot
 from ..errors import ConfigError
-from .measure_events import BUCKETS, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, HELP, LABELS, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
-HELP: dict[Histogram, tuple[str, str]] = {
-    "acquire": ("fairlock_acquire_duration_seconds", "How long it took to acquire a lock, or to give up."),
-    "hold": ("fairlock_hold_duration_seconds", "How long a lock was held."),
-    "renewal": ("fairlock_renewal_duration_seconds", "How long the store took to renew a lease."),
-    "margin": ("fairlock_lease_margin_seconds", "How much was left of a lease when it was renewed."),
+NAMES: dict[Histogram, str] = {
+    "acquire": "fairlock_acquire_duration_seconds",
+    "hold": "fairlock_hold_duration_seconds",
+    "renewal": "fairlock_renewal_duration_seconds",
+    "margin": "fairlock_lease_margin_seconds",
 }
 
 
@@ -90,18 +90,16 @@ class Metrics(Measure):
         core = _client().core
         self.evaluate()
         with self._mutex:
-            for histogram, (name, text) in HELP.items():
-                family = core.HistogramMetricFamily(name, text, labels=LABELS[histogram])
+            for histogram, name in NAMES.items():
+                family = core.HistogramMetricFamily(name, HELP[histogram], labels=LABELS[histogram])
                 for labels, values in self._values[histogram].items():
                     family.add_metric(list(labels), _cumulative(values), values[-1])
                 yield family
-            lost = core.CounterMetricFamily("fairlock_lost", "Leases that were lost.", labels=("group", "reason"))
+            lost = core.CounterMetricFamily("fairlock_lost", HELP["lost"], labels=("group", "reason"))
             for (group, reason), number in self.lost.items():
                 lost.add_metric([group, reason], number)
             yield lost
-            conflicts = core.CounterMetricFamily(
-                "fairlock_conflicts", "Acquires that found the lock held by another.", labels=("group",)
-            )
+            conflicts = core.CounterMetricFamily("fairlock_conflicts", HELP["conflicts"], labels=("group",))
             for group, number in self.conflicts.items():
                 conflicts.add_metric([group], number)
             yield conflicts

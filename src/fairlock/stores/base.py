@@ -267,6 +267,8 @@ class Store(StoreMaintenance):
     """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
     """How many rows `read_many` and `write_many` handle in one request; 1: no more than `read` and `write`."""
+    count_statements: Callable[[], int] | None = None
+    """Returns how many statements were sent by all clients that share the connections; None: they are not counted."""
 
     # -- rows
 

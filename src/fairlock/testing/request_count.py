@@ -8,7 +8,6 @@ from typing import Any
 from ..stores.base import Backend, Store
 from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
-from ..stores.sql.store import SqlStore
 
 
 def count_requests(*clients: Any) -> Callable[[], int]:
@@ -20,8 +19,8 @@ def count_requests(*clients: Any) -> Callable[[], int]:
 
 def _counted(backend: Backend) -> Callable[[], int]:
     store = backend.store if isinstance(backend, CasBackend) else None
-    if isinstance(store, SqlStore):
-        return store.executor.count_statements
+    if store is not None and store.count_statements is not None:
+        return store.count_statements
     sent: list[str] = []
 
     def count(owner: Backend | Store, method: str) -> None:

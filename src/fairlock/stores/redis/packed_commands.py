@@ -5,7 +5,8 @@ In the commonest commands only the ticket and the fence are new each time; the r
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from redis.crc import key_slot
 
@@ -19,6 +20,22 @@ USUAL = 32  # characters of a ticket
 LEAST, MOST = 10**15, 10**16 - 1  # sixteen digits, as fences have until the year 2286
 
 _tails: dict[tuple[Any, ...], bytes] = {}
+P = TypeVar("P")
+
+
+class PackedByName(dict[str, P]):
+    """What is packed for each name, made when it is first asked for. With too many names it begins again."""
+
+    def __init__(self, most: int, pack: Callable[[str], P]) -> None:
+        super().__init__()
+        self._most = most
+        self._pack = pack
+
+    def __missing__(self, name: str) -> P:
+        if len(self) >= self._most:
+            self.clear()
+        packed = self[name] = self._pack(name)
+        return packed
 
 
 class PackedCommands:

@@ -8,6 +8,7 @@ is imported with the first pool: most programs use none, and start-up time count
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from redis.crc import key_slot
@@ -29,7 +30,7 @@ from . import encoding, errors, pool_encoding
 from .blocking_calls import PING, new
 from .busy_name_index import POOL
 from .encoding import pack_args
-from .packed_commands import LEAST, MOST, USUAL, begin_evalsha
+from .packed_commands import LEAST, MOST, USUAL, PackedByName, begin_evalsha
 from .pool_encoding import (
     FAST_FINISH,
     FAST_TAKE,
@@ -95,7 +96,7 @@ class RedisPools(PoolLooks):
     def __init__(self, backend: Any, namespace: str | None = None) -> None:
         self._backend = backend
         self._namespace: str = backend.namespace if namespace is None else namespace
-        self.known: dict[str, PackedOrders] = {}  # by the name of the pool
+        self.known: PackedByName[PackedOrders] = PackedByName(KNOWN, partial(PackedOrders, self._namespace))
         self._clock, self._only_node, self._nowait = backend._clock, backend._only_node, backend._nowait
 
     async def call(self, pool: str, order: Order, again: bool = False) -> PoolAnswer:
@@ -211,12 +212,7 @@ class RedisPools(PoolLooks):
             raise OutcomeUnknown(f"its reply cannot be read: {bad}") from None
 
     def commands_for(self, name: str) -> PackedOrders:
-        pool = self.known.get(name)
-        if pool is None:
-            if len(self.known) >= KNOWN:
-                self.known.clear()
-            pool = self.known[name] = PackedOrders(self._namespace, name)
-        return pool
+        return self.known[name]
 
     async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:
         """As for a lock: a take counts only when enough replicas have it. Otherwise give it back, and raise."""

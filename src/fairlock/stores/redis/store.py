@@ -8,6 +8,7 @@ handles its failures; the listeners receive the wake-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,7 @@ from .encoding import pack
 from .import_pools_on_demand import LazyPools
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
-from .packed_commands import PackedCommands
+from .packed_commands import PackedByName, PackedCommands
 from .read_locks import Reads
 from .renew_many_locks import BatchedRenewals
 from .reply_reader import ReplyError
@@ -64,7 +65,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
         self._nowait = runtime.blocking and not min_replicas
         self.wait_briefly = self.listeners.wait_for if runtime.blocking else None
-        self._commands: dict[str, PackedCommands] = {}
+        self._commands: PackedByName[PackedCommands] = PackedByName(KNOWN, partial(PackedCommands, self.namespace))
         self.skew, self.may_duplicate = Backend.skew, Backend.may_duplicate  # found sooner here than in the class
         self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
         self._breaks = self.listeners.breaks + topology.breaks
@@ -136,12 +137,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         raise few
 
     def commands_for(self, name: str) -> PackedCommands:
-        commands = self._commands.get(name)
-        if commands is None:
-            if len(self._commands) >= KNOWN:
-                self._commands.clear()
-            commands = self._commands[name] = PackedCommands(self.namespace, name)
-        return commands
+        return self._commands[name]
 
     # -- waiting
 

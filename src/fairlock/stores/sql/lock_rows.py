@@ -41,6 +41,7 @@ class SqlRows(ScanRows):
         self.address = self.executor.address
         self.where = self.address.where
         self.dialect = self.executor.dialect
+        self.count_statements = self.executor.count_statements
         self.shows_conflicts = self.dialect.shows
         self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
         self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
