@@ -15,6 +15,7 @@ from .stores.base import Backend, Runtime
 from .stores.keys import canonical
 
 SCOPES = ("any", "machines")
+LEASE = 30.0
 Opener = Callable[[Any, Runtime, str, dict[str, Any]], Backend]
 
 
@@ -41,7 +42,7 @@ def settle(
         owner = env("FAIRLOCK_OWNER") or None  # None: host:pid
     if lease is None:
         text = env("FAIRLOCK_LEASE")
-        lease = validate.lease(validate.duration(text, "FAIRLOCK_LEASE"), "FAIRLOCK_LEASE") if text else 30.0
+        lease = validate.lease(validate.duration(text, "FAIRLOCK_LEASE"), "FAIRLOCK_LEASE") if text else LEASE
     if namespace is None:
         namespace = env("FAIRLOCK_NAMESPACE") or ""
     if namespace:

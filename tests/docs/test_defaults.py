@@ -6,12 +6,16 @@ from importlib import import_module
 
 import pytest
 
-from fairlock import recipes
+from fairlock import Locks, recipes
+from fairlock.cli import command_table, parse_arguments, pool_run, prune, run, serve_web_page, top
 from fairlock.engine import validate
 from fairlock.recipes import aio as aio_recipes
 from fairlock.stores.sqlite.store import BUSY_TIMEOUT
+from tests.docs.test_cli_page import SECTIONS
 from tests.project_rules.snippets import ROOT
 from tests.recipes.test_shape import ON_EVERY_STORE as METHODS
+
+connect = import_module("fairlock.connect")  # the name leads to the function
 
 
 def page(name: str) -> str:
@@ -57,14 +61,43 @@ def test_options_of_oci_nosql() -> None:
 
 def test_options_of_sqlite_and_of_a_client() -> None:
     assert f"while others are writing ({BUSY_TIMEOUT:g})" in page("api")
-    assert f"else 30 s; at least {validate.SMALLEST_LEASE:g}" in page("api")
-    settle = inspect.getsource(import_module("fairlock.connect").settle)
-    assert "30.0" in settle
+    assert f"else {connect.LEASE:g} s; at least {validate.SMALLEST_LEASE:g}" in page("api")
+    settle = inspect.getsource(connect.settle)
     assert [name for name in re.findall(r'"(FAIRLOCK_\w+)"', settle) if f"`{name}`" not in page("api")] == []
 
 
+# The defaults of the options whose help has one in parentheses.
+OF_THE_COMMAND = {
+    ("run", "--lease"): connect.LEASE, ("lead", "--lease"): connect.LEASE, ("acquire", "--lease"): connect.LEASE,
+    ("mcp", "--lease"): connect.LEASE, ("pool run", "--lease"): pool_run.LEASE,
+    ("pool run", "--back-off"): pool_run.BACK_OFF, ("pool run", "--grace"): run.GRACE, ("run", "--grace"): run.GRACE,
+    ("lead", "--grace"): run.GRACE, ("top", "--every"): top.EVERY, ("prune", "--older-than"): prune.DAY,
+    ("run", "--tries"): inspect.signature(Locks.once).parameters["tries"].default,
+    ("ui", "--port"): serve_web_page.PORT, ("demo", "--port"): serve_web_page.PORT,
+}  # fmt: skip
+SHOWN = [
+    (name, option.names[-1], found[1])
+    for name, command in command_table.COMMANDS.items()
+    for option in command.options
+    if (found := re.search(r"\((\d+[a-z]*)\)", option.help))
+]
+
+
+def test_every_number_in_the_help_of_an_option_is_compared() -> None:
+    assert {(name, option) for name, option, _ in SHOWN} == set(OF_THE_COMMAND)
+
+
+@pytest.mark.parametrize("name, option, shown", SHOWN)
+def test_a_default_of_the_command_is_the_same_in_the_code_its_help_and_its_page(
+    name: str, option: str, shown: str
+) -> None:
+    assert parse_arguments.duration(shown) == OF_THE_COMMAND[name, option]
+    for row in re.findall(rf"(?m)^\| (?:`[^`]+`, )*`{option}[ `].*$", SECTIONS[name]):
+        assert re.search(rf"\({shown}\b", row), row
+
+
 def test_every_store_that_connect_knows_is_on_the_page() -> None:
-    schemes = import_module("fairlock.connect").SCHEMES
+    schemes = connect.SCHEMES
     shown = set(re.findall(r"`([a-z+-]+)://", page("api")))
     assert set(schemes) <= shown
     assert shown - set(schemes) == {"valkey", "valkeys", "postgres"}  # other names of the same

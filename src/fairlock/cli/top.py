@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from .terminal_screen import Screen
 
+EVERY = 1.0  # seconds
 KEYS = "up/down  Enter show  s sort  / filter  p pause  a ask  e evict  ? help  q quit"
 REASON = "Reason (the holder reads it): "
 HELP = """\
@@ -59,7 +60,7 @@ def top(args: Arguments) -> int:
             take_snapshot(locks, pattern, every)  # a store that cannot be reached is reported as by every other command
             try:
                 with Screen() as screen:
-                    Top(locks, screen, pattern, sort, max(args["every"] or 1.0, 0.1), every).run()
+                    Top(locks, screen, pattern, sort, max(args["every"] or EVERY, 0.1), every).run()
             except KeyboardInterrupt:
                 pass
     return 0
