@@ -161,7 +161,7 @@ class Lease(Held):
         await lease_ops.seal(self._session, self, transaction)
 
     async def detach(self, lease: Seconds) -> str:
-        """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""
+        """Let it last for this long without this process. Return the ticket for `attach`, here or elsewhere."""
         return await lease_ops.detach(self._session, self, validate.lease(lease))
 
     async def __aenter__(self) -> Self:

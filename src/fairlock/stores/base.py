@@ -406,7 +406,7 @@ class Store(StoreMaintenance):
         return NOBODY, NOBODY
 
     def liveness_fd(self) -> int | None:
-        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        """Return a file descriptor that shows others that this client is alive while any process holds a
         copy."""
         return None
 
@@ -634,7 +634,7 @@ class Backend(StoreMaintenance):
         """Raise if the store does not reply."""
 
     def liveness_fd(self) -> int | None:
-        """Return a file descriptor that keeps this client alive in the eyes of others while any process holds a
+        """Return a file descriptor that shows others that this client is alive while any process holds a
         copy."""
         return None
 

@@ -32,7 +32,7 @@ def end(before: float = inf) -> None:
 
 
 def without_end() -> None:
-    """For a new task: it inherits what the one that started it waits for, and has no part in it."""
+    """Remove the limit in a new task, which inherits that of the task that started it."""
     _until.set(inf)
 
 

@@ -66,7 +66,7 @@ class Lease(LeaseBase):
         run(lease_ops.seal(self._session, self, transaction))
 
     def detach(self, lease: Seconds) -> str:
-        """Let it live on for this long without this process. Return the ticket for `attach`, here or elsewhere."""
+        """Let it last for this long without this process. Return the ticket for `attach`, here or elsewhere."""
         return run(lease_ops.detach(self._session, self, validate.lease(lease)))
 
     def __enter__(self) -> Self:

@@ -406,7 +406,7 @@ class _Step:
                 if e.poll_ttl != poll_ttl(i):  # it must fit the place in the reply, not the one before the step
                     self.queue[i] = self._polled(e, i)
                 return Queued(i, e.place, self._retry_in(i, e.lease))
-        raise AssertionError(f"{self.sender} neither inside nor in the queue")
+        raise AssertionError(f"{self.sender} neither a holder nor in the queue")
 
     def _retry_in(self, ahead: int, lease: int) -> int:
         """Return the time until those directly ahead expire: for the head the holders, for the others the head.

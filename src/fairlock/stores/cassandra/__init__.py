@@ -15,7 +15,7 @@ __all__ = ["CassandraStore", "StatementSender", "open_cassandra"]
 
 
 def open_cassandra(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
-    """Return the keyspace behind a URL or a Session of the driver. No I/O yet. What makes no sense: ConfigError."""
+    """Return the keyspace behind a URL or a Session of the driver. No I/O yet. ConfigError if they make no sense."""
 
     def make() -> DriverSession:
         return DriverSession(url.read(target, options) if isinstance(target, str) else url.of_session(target, options))

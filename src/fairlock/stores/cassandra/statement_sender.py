@@ -99,7 +99,7 @@ class StatementSender:
         self.sent = 0  # transactions
 
     async def transact(self, text: str, values: Sequence[Any]) -> dict[str, Any]:
-        """Send this transaction, once: its row, with `applied`. Raises Unknown."""
+        """Send this transaction, once: its row, with `applied`. Raise OutcomeUnknown if its outcome is not known."""
         (done,) = await self.transact_many(text, (values,))
         if isinstance(done, Exception):
             raise done

@@ -14,8 +14,8 @@ __all__ = ["OciStore", "Table", "open_oci", "open_table"]
 
 
 def open_oci(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
-    """Return the table behind a URL, or behind a NosqlClient and table=…. No I/O yet. What makes no sense:
-    ConfigError."""
+    """Return the table behind a URL, or behind a NosqlClient and table=…. No I/O yet. ConfigError if they make no
+    sense."""
     found = url.read(target, options) if isinstance(target, str) else url.of_client(target, options)
     table = Table(found.make, found.compartment, found.table, found.where, runtime)
     return CasBackend(OciStore(table, runtime, skew=found.skew), runtime, namespace)

@@ -62,7 +62,7 @@ class Table:
 
     async def put(self, value: Mapping[str, Any], etag: str | None) -> str | Kept | None:
         """Write the row if its etag is this one (None: if there is no such row). The new etag; if it was not written,
-        the row that is there, or None if the service does not show it. Raises Unknown."""
+        the row that is there, or None if the service does not show it. Raise OutcomeUnknown if no reply comes."""
         more = {"if_match": etag} if etag else {}
 
         def put(client: Any) -> Any:
@@ -81,7 +81,7 @@ class Table:
         return Kept(result.existing_value, result.existing_version) if result.existing_version else None
 
     async def delete(self, key: str, etag: str) -> bool:
-        """Raises Unknown."""
+        """Delete this row. Raise OutcomeUnknown if no reply comes."""
 
         def delete(client: Any) -> Any:
             how = {"if_match": etag, "timeout_in_ms": SERVER_TIME}

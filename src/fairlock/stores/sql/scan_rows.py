@@ -31,7 +31,8 @@ class ScanRows(Store):
             statement, values = dialect.scan_on, {"v_key": found[-1].row.key}  # type: ignore[union-attr]
 
     async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
-        """Not from the prefix on: then the server would go by the index, row by row, and take many times as long."""
+        """Read the busy rows, without a lower bound: with one, the server would follow the index row by row and take
+        many times as long."""
         found, statement, values = list[RowSnapshot](), self.dialect.scan_busy, dict[str, Any]()
         while True:
             at = self._clock()
