@@ -1,8 +1,8 @@
 """What the replies to many tasks mean: `accept_grant` and `accept_release` for all of a batch.
 
-Nearly all of them are plain: a lock without options, whose lease is kept already. For these everything that is the same
-in the whole batch is computed once, and nothing else is called; any other goes the ordinary way. No mutex is needed:
-tasks change the session only between two awaits, and this does not wait.
+Nearly all of them are plain: a lock without options, whose lease is renewed already. For these everything that is the
+same in the whole batch is computed once, and nothing else is called; any other goes the ordinary way. No mutex is
+needed: tasks change the session only between two awaits, and this does not wait.
 """
 
 from __future__ import annotations

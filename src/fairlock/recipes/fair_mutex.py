@@ -2,7 +2,7 @@
 
 It is a lock of fairlock with its options chosen: it has a queue, its lease is the time after which a silent holder
 loses the lock, and without hand-off inside a process the order is that of the requests, over all processes.
-docs/recipes.md maps the usual description of such a mutex, three Redis keys and a BLPOP, to this one.
+docs/recipes-fair-mutex.md maps the usual description of such a mutex, three Redis keys and a BLPOP, to this one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ most one succeeds in each round trip, and those that were refused read again. Th
 commands of all that wait, in the order in which they came, writes once, and gives each its reply. When it has finished,
 the next one leads.
 
-This is for speed alone; what makes a step atomic is the version of the row. So no one depends on its leader: a turn
+This is for speed alone; what makes a step atomic is the version of the row. So no step depends on its leader: a turn
 that is not served within a moment, because the leader hangs or was interrupted, leads for itself.
 
 Rejected alternatives: a lock for each row, one step after the other (as orderly, but a write for each); a task of its
@@ -104,7 +104,7 @@ class Turns:
                     turn.leads = True
                     return True
             if self._runtime.clock() > limit:
-                raise OutcomeUnknown("another step of this client took it along and did not come back")
+                raise OutcomeUnknown("another step of this client carried it and did not return")
 
     def add_waiter(self, key: str, change: int = 1) -> None:
         """Note that one more, or with -1 one fewer, waits for a wake-up of this row."""
@@ -151,7 +151,7 @@ class Turns:
         known = isinstance(error, LockError) and not over()
         for turn in batch:
             if turn.event is not None and turn.answer is None and not turn.leads:
-                turn.error = copy(error) if known else OutcomeUnknown("the step that took it along did not come back")
+                turn.error = copy(error) if known else OutcomeUnknown("the step that carried it did not return")
                 turn.event.set()
 
 

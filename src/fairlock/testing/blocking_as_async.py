@@ -1,4 +1,4 @@
-"""Blocking objects dressed as those of asyncio: what does I/O can be awaited, and does it right there."""
+"""Blocking objects wrapped as those of asyncio: what does I/O can be awaited, and does it right there."""
 
 from __future__ import annotations
 

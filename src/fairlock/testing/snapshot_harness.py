@@ -1,4 +1,4 @@
-"""The part of a harness that looks: what any client sees of the locks."""
+"""The part of a harness that takes snapshots: what any client sees of the locks."""
 
 from __future__ import annotations
 
