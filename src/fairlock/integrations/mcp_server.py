@@ -1,9 +1,9 @@
 """The tools of `fairlock mcp`: coding agents that share a checkout lock the files and folders that they change.
 
 Each agent starts a server of its own, over standard input and output. Names are paths below the checkout, and the locks
-are those of `locks.tree`: a folder excludes everything below it and above it, two agents in different folders do not
-meet. The server renews the leases as long as it runs, so the locks of an agent that ends are free at once. An agent may
-also hang or forget: each lock has a number of minutes, and `renew` sets it again.
+are those of `locks.tree`: a folder excludes everything below it and above it, agents in different folders do not
+exclude each other. The server renews the leases as long as it runs, so the locks of an agent that ends are free at
+once. An agent may also hang or forget: each lock has a number of minutes, and `renew` sets it again.
 
 A tool call must end soon, or its client gives up. `wait` returns after 45 seconds, and the place in the queue is kept
 for a minute, so an agent that calls it again has lost nothing.

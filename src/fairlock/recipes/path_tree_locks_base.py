@@ -1,7 +1,7 @@
 """Locks on paths, written once for threads and asyncio: which locks of the store a reader and a writer of a path hold.
 
 A writer of a path excludes everyone below it, at it and above it. A reader excludes the writers there. Siblings do not
-meet. Every node of a path is two resources of the store:
+exclude each other. Every node of a path is two resources of the store:
 
     tree:a/b     the target: who reads or writes exactly this node. A readers-writer lock
     tree:a/b/    the subtree: who is at work at or below this node. A semaphore, of which each takes a weight
