@@ -231,8 +231,8 @@ def test_a_client_with_many_leases_loses_only_what_is_taken_from_it(
     if store != "sqlite":
         url = request.getfixturevalue("redis_alone" if store == "redis" else "postgresql").url
     names = [f"lease {number} {face}" for number in range(400)]
-    jitter = Random(SEED)
-    gone = set(jitter.sample(names, 30))
+    rng = Random(SEED)
+    gone = set(rng.sample(names, 30))
     evicted = set(sorted(gone)[::3])
 
     def judge(leases: dict[str, Any]) -> None:

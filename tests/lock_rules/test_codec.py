@@ -105,8 +105,8 @@ def test_what_is_nested_too_deep_is_not_json() -> None:
 
 def test_one_changed_character_is_noticed(lock: LockUnderTest) -> None:
     text = codec.encode(full(lock).record)
-    jitter = random.Random(1)
-    for place in jitter.sample(range(len(text)), 200):
+    rng = random.Random(1)
+    for place in rng.sample(range(len(text)), 200):
         other = chr(ord(text[place]) ^ 1)
         if text[place] == "\t" or other == "\t":
             continue  # between two in line: it says nothing

@@ -11,7 +11,7 @@ WINDOW_S = CONFIRM_WINDOW / SECOND
 # -- unreachable
 
 
-def test_a_unreachable_one_is_passed_over_and_keeps_its_place(lock: LockUnderTest) -> None:
+def test_an_unreachable_one_is_passed_over_and_keeps_its_place(lock: LockUnderTest) -> None:
     lock.enter("a")
     lock.enter("unreachable")
     lock.enter("b")
@@ -73,7 +73,7 @@ def test_one_that_polled_before_being_passed_over_is_passed_over(lock: LockUnder
     assert lock.holders == ["b"]
 
 
-def test_a_unreachable_one_that_hears_again_is_admitted_in_its_turn(lock: LockUnderTest) -> None:
+def test_an_unreachable_one_that_hears_again_is_admitted_in_its_turn(lock: LockUnderTest) -> None:
     lock.enter("a")
     lock.enter("unreachable")
     lock.enter("b")
@@ -85,7 +85,7 @@ def test_a_unreachable_one_that_hears_again_is_admitted_in_its_turn(lock: LockUn
     assert (lock.holders, lock.queue) == (["unreachable"], ["c"])
 
 
-def test_a_unreachable_one_is_never_dropped_before_its_poll_ttl_ends(lock: LockUnderTest) -> None:
+def test_an_unreachable_one_is_never_dropped_before_its_poll_ttl_ends(lock: LockUnderTest) -> None:
     lock.enter("a")
     lock.enter("unreachable")
     lock.unreachable = {"unreachable"}

@@ -122,11 +122,11 @@ def test_a_ctrl_c_in_the_middle_leaves_nothing_behind(redis_alone: Server) -> No
 @BY_WHOM
 def test_a_hundred_lost_answers_refuse_nobody_and_leave_nothing(redis_alone: Server, retries: int) -> None:
     client, losses = losing_client(redis_alone, retries)
-    lock, jitter = ExpLock("x", redis=client), random.Random(4)
+    lock, rng = ExpLock("x", redis=client), random.Random(4)
     for _ in range(100):
-        losses.next(jitter.randrange(TRIES))
+        losses.next(rng.randrange(TRIES))
         assert lock.try_lock()
-        losses.next(jitter.randrange(TRIES))
+        losses.next(rng.randrange(TRIES))
         released = lock.unlock()
         assert released or retries  # hidden by the driver: see the docstring
         assert not lock.key_locked()

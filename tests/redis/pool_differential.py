@@ -174,59 +174,59 @@ KINDS = {
 }
 
 
-def history(jitter: Random, kind: Kind) -> list[Move]:
+def history(rng: Random, kind: Kind) -> list[Move]:
     tickets = TICKETS[: kind.tickets] if kind.tickets < 9 else TICKETS
     if kind is KINDS["named"]:
         tickets = TICKETS[4:]
-    now, items, queue, moves = BEGIN + jitter.randrange(SECOND), dict[str, ItemState](), NOBODY, list[Move]()
-    for _ in range(jitter.randint(8, kind.moves)):
-        now += jitter.choice(BACK) if jitter.random() < kind.back else jitter.choice(kind.gaps)
-        order = some_order(jitter, kind, tickets, items)
+    now, items, queue, moves = BEGIN + rng.randrange(SECOND), dict[str, ItemState](), NOBODY, list[Move]()
+    for _ in range(rng.randint(8, kind.moves)):
+        now += rng.choice(BACK) if rng.random() < kind.back else rng.choice(kind.gaps)
+        order = some_order(rng, kind, tickets, items)
         can = (isinstance(order, Seek) and not order.key) or (
             isinstance(order, On) and isinstance(order.command, Touch | Give | Finish) and not is_longer(order.command)
         )
-        listeners = [f"e{n}" for n in range(5)] if jitter.random() < 0.3 else []
-        unreachable = tuple(sorted(jitter.sample(listeners, len(listeners) and jitter.randint(1, 5))))
-        moves.append(Move(order, now, can and jitter.random() < 0.6, unreachable))
+        listeners = [f"e{n}" for n in range(5)] if rng.random() < 0.3 else []
+        unreachable = tuple(sorted(rng.sample(listeners, len(listeners) and rng.randint(1, 5))))
+        moves.append(Move(order, now, can and rng.random() < 0.6, unreachable))
         items, queue, *_ = pure(items, queue, moves[-1])
     return moves
 
 
-def some_order(jitter: Random, kind: Kind, tickets: list[str], items: dict[str, ItemState]) -> Order:
+def some_order(rng: Random, kind: Kind, tickets: list[str], items: dict[str, ItemState]) -> Order:
     keys = KEYS[: kind.keys]
-    ticket = jitter.choice(tickets)
-    what = jitter.random()
+    ticket = rng.choice(tickets)
+    what = rng.random()
     lease = LEASES[int(ticket[1:])] * SECOND
     if what < kind.come:
         listener = "" if ticket == "t3" else f"e{int(ticket[1:]) // 2}"
-        note = jitter.choice(("", "eine Notiz mit Umläuten", "1 2 3 "))
+        note = rng.choice(("", "eine Notiz mit Umläuten", "1 2 3 "))
         if any(i.ticket == ticket for i in items.values()):
-            lease = jitter.choice((lease, SECOND))  # a repeated take never shortens what there is
-        return Seek(ticket, lease, jitter.random() < 0.8, listener, f"owner {ticket}", note, NAMED.get(ticket, ""))
+            lease = rng.choice((lease, SECOND))  # a repeated take never shortens what there is
+        return Seek(ticket, lease, rng.random() < 0.8, listener, f"owner {ticket}", note, NAMED.get(ticket, ""))
     what -= kind.come
     if what < kind.put:
-        rows = [(key, f'"{key} {jitter.randrange(9)}"') for key in jitter.choices(keys, k=jitter.randint(1, 4))]
-        return Put(tuple(rows), jitter.choice((0, 0, 200)))
+        rows = [(key, f'"{key} {rng.randrange(9)}"') for key in rng.choices(keys, k=rng.randint(1, 4))]
+        return Put(tuple(rows), rng.choice((0, 0, 200)))
     taken = [i for i in items.values() if i.ticket]
-    item = jitter.choice(taken) if taken and jitter.random() < 0.8 else None
+    item = rng.choice(taken) if taken and rng.random() < 0.8 else None
     if item is None:
-        key = jitter.choice(keys)
+        key = rng.choice(keys)
         item = items.get(key) or ItemState(key, 0, ticket="t0")
-        item = item._replace(ticket=jitter.choice((ticket, item.ticket)) or ticket)
-    fence = item.fence if jitter.random() < 0.9 else max(item.fence - 1, 0)
-    body = jitter.choice((None, None, '"done, möglicherweise"', "{}"))
-    choice = jitter.randrange(13)
+        item = item._replace(ticket=rng.choice((ticket, item.ticket)) or ticket)
+    fence = item.fence if rng.random() < 0.9 else max(item.fence - 1, 0)
+    body = rng.choice((None, None, '"done, möglicherweise"', "{}"))
+    choice = rng.randrange(13)
     if choice < 3:
-        return On(item.key, Touch(item.ticket, fence, body, jitter.choice((None, None, SECOND // 2, 9 * SECOND))))
+        return On(item.key, Touch(item.ticket, fence, body, rng.choice((None, None, SECOND // 2, 9 * SECOND))))
     if choice < 7:
-        return On(item.key, Give(item.ticket, fence, jitter.choice((0, 0, SECOND // 2, 4 * SECOND)), body))
+        return On(item.key, Give(item.ticket, fence, rng.choice((0, 0, SECOND // 2, 4 * SECOND)), body))
     if choice < 8:
         return On(item.key, Finish(item.ticket, fence, body))
     if choice < 10:
         return Quit(ticket, lease, NAMED.get(ticket, ""))
     if choice < 11:
         return On(item.key, Look())
-    return On(item.key, Remove(jitter.choice(("", item.ticket)), fence, jitter.random() < 0.3))
+    return On(item.key, Remove(rng.choice(("", item.ticket)), fence, rng.random() < 0.3))
 
 
 class Both:

@@ -91,33 +91,33 @@ KINDS = {
 }  # fmt: skip
 
 
-def history(jitter: Random, kind: Kind) -> list[Move]:
+def history(rng: Random, kind: Kind) -> list[Move]:
     """Moves of this kind, each drawn with what has happened before in view."""
-    tickets = [f"t{i}" for i in range(jitter.randint(max(2, kind.tickets // 2), kind.tickets))]
-    now = BEGIN + jitter.randrange(SECOND)
+    tickets = [f"t{i}" for i in range(rng.randint(max(2, kind.tickets // 2), kind.tickets))]
+    now = BEGIN + rng.randrange(SECOND)
     record, moves = EMPTY, []
-    for _ in range(jitter.randint(5, kind.moves)):
-        if jitter.random() < kind.back:
-            now -= jitter.choice((1, 5 * SECOND, 1000 * SECOND))
+    for _ in range(rng.randint(5, kind.moves)):
+        if rng.random() < kind.back:
+            now -= rng.choice((1, 5 * SECOND, 1000 * SECOND))
         else:
-            silent = len(record.queue) > kind.silence and jitter.random() < 0.3
-            now += 31 * SECOND if silent else jitter.choice(kind.ticks)
+            silent = len(record.queue) > kind.silence and rng.random() < 0.3
+            now += 31 * SECOND if silent else rng.choice(kind.ticks)
         listeners = sorted({listener_of(ticket) for ticket in tickets})
-        count = round(len(listeners) * kind.unreachable * 2 * jitter.random())
-        unreachable = frozenset(jitter.sample(listeners, count))
-        command = some_command(jitter, kind, tickets, record)
-        short = isinstance(command, Acquire | Release) and can_be_short(command) and jitter.random() < 0.7
+        count = round(len(listeners) * kind.unreachable * 2 * rng.random())
+        unreachable = frozenset(rng.sample(listeners, count))
+        command = some_command(rng, kind, tickets, record)
+        short = isinstance(command, Acquire | Release) and can_be_short(command) and rng.random() < 0.7
         moves.append(Move(command, now, unreachable, short))
         record = pure(record, moves[-1]).after
-        replace_evicted(jitter, tickets, record)
+        replace_evicted(rng, tickets, record)
     return moves
 
 
-def replace_evicted(jitter: Random, tickets: list[str], record: LockState) -> None:
+def replace_evicted(rng: Random, tickets: list[str], record: LockState) -> None:
     """Replace some tickets that have a tombstone: they rarely come back, others do."""
     with_tombstone = {tombstone.ticket for tombstone in record.tombstones if tombstone.why.kind != ASKED}
     for i, ticket in enumerate(tickets):
-        if ticket in with_tombstone and jitter.random() < 0.5:
+        if ticket in with_tombstone and rng.random() < 0.5:
             tickets[i] = f"t{int(ticket[1:]) + len(tickets)}"
 
 
@@ -134,30 +134,30 @@ def can_be_short(command: Acquire | Release) -> bool:
     return 1 <= command.weight <= command.capacity
 
 
-def some_command(jitter: Random, kind: Kind, tickets: list[str], record: LockState) -> Command:
-    ticket = jitter.choice(tickets)
-    if jitter.random() < kind.come:
+def some_command(rng: Random, kind: Kind, tickets: list[str], record: LockState) -> Command:
+    ticket = rng.choice(tickets)
+    if rng.random() < kind.come:
         return Acquire(
-            ticket, jitter.choice(kind.capacities), jitter.choice(kind.weights), jitter.choice(kind.leases),
-            jitter.random() < 0.8, jitter.random() < 0.85, jitter.choice(kind.blocks), listener_of(ticket),
-            "o" + ticket, jitter.choice(("", "n", "a note of ünïcode")),
+            ticket, rng.choice(kind.capacities), rng.choice(kind.weights), rng.choice(kind.leases),
+            rng.random() < 0.8, rng.random() < 0.85, rng.choice(kind.blocks), listener_of(ticket),
+            "o" + ticket, rng.choice(("", "n", "a note of ünïcode")),
         )  # fmt: skip
-    if record.holders and jitter.random() < 0.6:
-        ticket = jitter.choice(record.holders).ticket
+    if record.holders and rng.random() < 0.6:
+        ticket = rng.choice(record.holders).ticket
     fences: list[int | None] = [None]
     for e in record.holders:
         fences += [e.fence - 1, e.fence, e.fence, e.fence + e.block - 1, e.fence + e.block]
-    if jitter.random() < kind.harm:
-        if jitter.random() < kind.sizes:
-            return Resize(jitter.choice((1, 2, 3, 4, 8, EXCLUSIVE, None)))
-        if kind.asks and jitter.random() < kind.asks:
-            return Ask(ticket, "ops", jitter.choice(("please", "now", "ünïcode")))
-        return Evict(jitter.choice((None, ticket)), "ops", "why not", jitter.random() < 0.5)
-    what = jitter.randrange(10)
+    if rng.random() < kind.harm:
+        if rng.random() < kind.sizes:
+            return Resize(rng.choice((1, 2, 3, 4, 8, EXCLUSIVE, None)))
+        if kind.asks and rng.random() < kind.asks:
+            return Ask(ticket, "ops", rng.choice(("please", "now", "ünïcode")))
+        return Evict(rng.choice((None, ticket)), "ops", "why not", rng.random() < 0.5)
+    what = rng.randrange(10)
     if what < 5:
-        short = jitter.choice((None, None, None, *kind.leases))
-        return Release(ticket, jitter.random() < 0.2, jitter.choice(fences), short)
+        short = rng.choice((None, None, None, *kind.leases))
+        return Release(ticket, rng.random() < 0.2, rng.choice(fences), short)
     if what < 8:
-        longer = jitter.choice((None, None, *kind.leases))
-        return Renew(ticket, jitter.choice(fences), jitter.choice((None, None, 1, 2)), longer)
-    return Detach(ticket, jitter.choice(fences), jitter.choice(kind.leases), jitter.random() < 0.5)
+        longer = rng.choice((None, None, *kind.leases))
+        return Renew(ticket, rng.choice(fences), rng.choice((None, None, 1, 2)), longer)
+    return Detach(ticket, rng.choice(fences), rng.choice(kind.leases), rng.random() < 0.5)

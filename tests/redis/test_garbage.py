@@ -28,8 +28,8 @@ def documented(work: Callable[[], Any]) -> Any:
         return error
 
 
-def wrong_type(server: Server, key: str, jitter: random.Random) -> None:
-    kind = jitter.choice(("SET", "LPUSH", "HSET", "ZADD", "SADD"))
+def wrong_type(server: Server, key: str, rng: random.Random) -> None:
+    kind = rng.choice(("SET", "LPUSH", "HSET", "ZADD", "SADD"))
     words = {"SET": ["x"], "LPUSH": ["x"], "HSET": ["f", "v"], "ZADD": [1, "m"], "SADD": ["m"]}[kind]
     with server.client.pipeline(transaction=True) as both:  # or the holder's keeper comes between
         both.execute_command("DEL", key)
@@ -37,22 +37,22 @@ def wrong_type(server: Server, key: str, jitter: random.Random) -> None:
         both.execute()
 
 
-def spoil(server: Server, name: str, parts: tuple[str, ...], jitter: random.Random) -> str:
+def spoil(server: Server, name: str, parts: tuple[str, ...], rng: random.Random) -> str:
     """Put garbage somewhere; what was done."""
-    key = f"fairlock:{{{name}}}{jitter.choice(parts)}"
+    key = f"fairlock:{{{name}}}{rng.choice(parts)}"
     kind = server.call("TYPE", key)
     kind = kind.decode() if isinstance(kind, bytes) else kind
-    value: Any = jitter.choice(VALUES)
-    if kind == "hash" and jitter.random() < 0.8:
+    value: Any = rng.choice(VALUES)
+    if kind == "hash" and rng.random() < 0.8:
         fields = [f for f in server.client.hkeys(key) if f not in ("f", b"f")]
         if fields:
-            field = jitter.choice(sorted(fields))
+            field = rng.choice(sorted(fields))
             server.client.hset(key, field, value)
             return f"{key} {field!r}={value!r}"
-    if kind == "zset" and jitter.random() < 0.6:
-        server.client.zadd(key, {value or b"x": jitter.choice((0, -1, 1e15, 1e300))})
+    if kind == "zset" and rng.random() < 0.6:
+        server.client.zadd(key, {value or b"x": rng.choice((0, -1, 1e15, 1e300))})
         return f"{key} + {value!r}"
-    wrong_type(server, key, jitter)
+    wrong_type(server, key, rng)
     return f"{key} of another type"
 
 
@@ -88,18 +88,18 @@ def use(locks: Locks, held: fairlock.Lease) -> str:
 def test_garbage_gives_the_documented_error_and_grants_nothing_twice(redis_alone: Server, seeds: int) -> None:
     with fairlock.connect(redis_alone.url) as theirs, fairlock.connect(redis_alone.url) as ours:
         for seed in [int(ONE)] if ONE else range(seeds):
-            jitter = random.Random(seed)
+            rng = random.Random(seed)
             redis_alone.call("FLUSHALL", "SYNC")
-            kind = jitter.choice(("lock", "reader"))
+            kind = rng.choice(("lock", "reader"))
             lock = theirs.lock("bad") if kind == "lock" else theirs.rwlock("bad").read()
             held = lock.acquire()
             assert held is not None
-            if jitter.random() < 0.5:
+            if rng.random() < 0.5:
                 theirs.evict("bad", reason="a tombstone", ticket="somebody")
             jobs = theirs.pool("bad")
             jobs.add_many({f"job-{n}": n for n in range(4)})
             taken = jobs.acquire(False)
-            done = spoil(redis_alone, "bad", PARTS + POOL, jitter)
+            done = spoil(redis_alone, "bad", PARTS + POOL, rng)
             try:
                 wrong = use(ours, held)
                 documented(lambda: ours.repair("bad"))

@@ -132,16 +132,16 @@ def test_a_key_that_was_evicted_breaks_no_lock(lock: LuaLock, gone: int) -> None
 
 @pytest.mark.parametrize("seed", range(20))
 def test_keys_that_are_evicted_again_and_again_break_no_lock(lock: LuaLock, seed: int) -> None:
-    jitter = Random(seed)
+    rng = Random(seed)
     kind = KINDS["semaphore"]
     tickets = [f"t{i}" for i in range(7)]
     for _ in range(60):
-        lock.now += jitter.choice(kind.ticks)
-        if jitter.random() < 0.2:
-            lock.server.unlink(*jitter.sample(lock.keys, jitter.randint(1, 4)))
+        lock.now += rng.choice(kind.ticks)
+        if rng.random() < 0.2:
+            lock.server.unlink(*rng.sample(lock.keys, rng.randint(1, 4)))
         record = lock.look()
-        command = some_command(jitter, kind, tickets, record)
-        lock.say(command, [listener_of(t) for t in tickets if jitter.random() < 0.2])
+        command = some_command(rng, kind, tickets, record)
+        lock.say(command, [listener_of(t) for t in tickets if rng.random() < 0.2])
     lock.now += 300 * SECOND
     lock.say(Resize(4))
     is_let_in(lock, "u1", capacity=4, weight=4)

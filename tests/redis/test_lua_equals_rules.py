@@ -45,9 +45,9 @@ def test_histories_by_batches_are_the_same(redis_alone: Server, kind: str) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 @EXAMPLES
-@given(jitter=st.randoms(use_true_random=False))
-def test_random_histories_are_the_same_on_both_sides(both: Both, kind: str, jitter: Random) -> None:
-    both.play(history(jitter, KINDS[kind]))
+@given(rng=st.randoms(use_true_random=False))
+def test_random_histories_are_the_same_on_both_sides(both: Both, kind: str, rng: Random) -> None:
+    both.play(history(rng, KINDS[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

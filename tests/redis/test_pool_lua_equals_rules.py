@@ -32,9 +32,9 @@ def both(redis_alone: Server) -> Iterator[Both]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @EXAMPLES
-@given(jitter=st.randoms(use_true_random=False))
-def test_histories_of_pools_are_the_same_on_both_sides(both: Both, kind: str, jitter: Random) -> None:
-    both.play(history(jitter, KINDS[kind]))
+@given(rng=st.randoms(use_true_random=False))
+def test_histories_of_pools_are_the_same_on_both_sides(both: Both, kind: str, rng: Random) -> None:
+    both.play(history(rng, KINDS[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

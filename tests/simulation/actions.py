@@ -30,7 +30,7 @@ async def lowering(client: Client, stay: Stay, seconds: float) -> None:
     await client.work(stay, seconds / 2)
 
 
-async def handing_over(client: Client, stay: Stay, seconds: float, others: list[Client], jitter: Random) -> None:
+async def handing_over(client: Client, stay: Stay, seconds: float, others: list[Client], rng: Random) -> None:
     """Detach it and attach it elsewhere, by the ticket; what nobody attaches ends by itself."""
     await client.work(stay, seconds / 2)
     weight = stay.grant.weight
@@ -39,7 +39,7 @@ async def handing_over(client: Client, stay: Stay, seconds: float, others: list[
     ticket = await client.engine.lease_ops.detach(client.session, stay.hold, 1.0)
     client.witness.gives_back(stay)
     client.world.note(client.process.name, "detaches the fence {}", stay.fence)
-    other = jitter.choice(others)
+    other = rng.choice(others)
     if other.process.runs:
         other.start(attaching(other, stay, ticket, weight, seconds / 2), "heir")
 

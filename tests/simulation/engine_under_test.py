@@ -51,13 +51,13 @@ class EngineUnderTest:
         self.close_client = module("engine.close_client")
 
     @contextmanager
-    def seeded_jitter(self, jitter: Random) -> Iterator[None]:
+    def seeded_jitter(self, rng: Random) -> Iterator[None]:
         """Make the engine take its random numbers from here, so that the same seed gives the same history."""
         replaced: list[tuple[Any, str, Any]] = [
-            (self.session, "jitter", jitter.random),
-            (self.acquire, "jitter", jitter.random),
-            (self.cas, "jitter", jitter.random),
-            (self.renewal, "jitter", jitter.random),
+            (self.session, "jitter", rng.random),
+            (self.acquire, "jitter", rng.random),
+            (self.cas, "jitter", rng.random),
+            (self.renewal, "jitter", rng.random),
             # A deadline belongs to a real thread or task and its real clock; here one thread runs all of them.
             (self.session, "over", lambda: False),
             (self.release, "deadline", ENDLESS),

@@ -32,16 +32,16 @@ class Wire:
 
     def carry(self, call: Callable[[], object], fate: str, what: str, *things: Any) -> None:
         """Have this happen at the other end, if and when the message arrives. fate: 'lost' or 'late', by decree."""
-        jitter, weather = self.world.random, self.weather
-        if self.cut or fate == "lost" or jitter.random() < weather.lost:
+        rng, weather = self.world.random, self.weather
+        if self.cut or fate == "lost" or rng.random() < weather.lost:
             self.world.note("wire", "loses " + what, *things)
             return
-        for _ in range(2 if jitter.random() < weather.twice else 1):
-            seconds = weather.least + weather.jitter * jitter.random()
+        for _ in range(2 if rng.random() < weather.twice else 1):
+            seconds = weather.least + weather.jitter * rng.random()
             if fate == "late":
                 seconds += LATE
-            elif jitter.random() < weather.late:
-                seconds += weather.late_by * jitter.random()
+            elif rng.random() < weather.late:
+                seconds += weather.late_by * rng.random()
             self.under_way += 1
             self.world.after(seconds, self._arrive, call)
 

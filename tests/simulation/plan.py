@@ -34,82 +34,82 @@ class Run:
         self.seed = seed
         self.engine = engine
         self.world = world = World(seed)
-        self.jitter = jitter = world.random
+        self.rng = rng = world.random
         self.witness = Witness(world)
-        self.store_kind = store or jitter.choice(STORES)
+        self.store_kind = store or rng.choice(STORES)
         self.faults = self._faults() if faults is None else faults
         self.witness.calm = not self.faults
         self.store = self._store()
         self.backup: dict[str, Any] = {}
-        self.lease = jitter.choice((0.5, 1.0, 2.0, 4.0, 8.0))
-        self.kind = jitter.choice(("lock", "lock", "lock", "rw", "semaphore"))
-        self.slots = jitter.randint(2, 4)
-        self.names = jitter.choice((["x"], ["x"], ["x", "y"], ["x", "y", "z"]))
+        self.lease = rng.choice((0.5, 1.0, 2.0, 4.0, 8.0))
+        self.kind = rng.choice(("lock", "lock", "lock", "rw", "semaphore"))
+        self.slots = rng.randint(2, 4)
+        self.names = rng.choice((["x"], ["x"], ["x", "y"], ["x", "y", "z"]))
         self.clients = [
-            Client(world, engine, self.witness, self.store, f"c{i}", rate=jitter.uniform(0.91, 1.09), offset=1000.0 * i)
-            for i in range(jitter.choice((1, 2, 2, 3, 3, 4)))
+            Client(world, engine, self.witness, self.store, f"c{i}", rate=rng.uniform(0.91, 1.09), offset=1000.0 * i)
+            for i in range(rng.choice((1, 2, 2, 3, 3, 4)))
         ]
-        self.longest = jitter.choice((0.01, 0.1, 0.3 * self.lease, min(1.5 * self.lease, 5.0)))  # an errand's work
+        self.longest = rng.choice((0.01, 0.1, 0.3 * self.lease, min(1.5 * self.lease, 5.0)))  # an errand's work
         self.tasks = [
-            (c, c.start(self._visitor(c), f"visitor {j}")) for c in self.clients for j in range(jitter.randint(1, 3))
+            (c, c.start(self._visitor(c), f"visitor {j}")) for c in self.clients for j in range(rng.randint(1, 3))
         ]
 
     def _faults(self) -> set[str]:
-        if self.jitter.random() < 0.1:
+        if self.rng.random() < 0.1:
             return set()
-        common = {f for f in FAULTS if f not in IMPOSSIBLE and self.jitter.random() < 0.35}
-        faults = common | {f for f in sorted(IMPOSSIBLE) if self.jitter.random() < 0.06}
+        common = {f for f in FAULTS if f not in IMPOSSIBLE and self.rng.random() < 0.35}
+        faults = common | {f for f in sorted(IMPOSSIBLE) if self.rng.random() < 0.06}
         return faults - {"back"} if "reset" in faults else faults  # both together: fences may fall
 
     def _store(self) -> Any:
-        jitter, world = self.jitter, self.world
+        rng, world = self.rng, self.world
         store: Any
         if self.store_kind in ("rows", "embedded"):
-            estimates = jitter.choice(("none", "shared", "elapsed")) if self.store_kind == "rows" else "embedded"
-            store = Rows(world, self.engine, estimates, jitter.choice((0.0, 0.5, 10.0)), jitter.random() < 0.8)
-            store.spurious = jitter.choice((0.0, 0.0, 0.2)) if self.faults else 0.0
+            estimates = rng.choice(("none", "shared", "elapsed")) if self.store_kind == "rows" else "embedded"
+            store = Rows(world, self.engine, estimates, rng.choice((0.0, 0.5, 10.0)), rng.random() < 0.8)
+            store.spurious = rng.choice((0.0, 0.0, 0.2)) if self.faults else 0.0
         else:
             store = Server(world, self.engine, self.store_kind == "grants", "twice" in self.faults)
         weather = Weather(
-            jitter=jitter.choice((0.0003, 0.005, 0.05) if self.faults else (0.0003, 0.005)),
-            lost=jitter.choice((0.02, 0.1, 0.3)) if "loss" in self.faults else 0.0,
-            late=jitter.choice((0.02, 0.1, 0.3)) if "late" in self.faults else 0.0,
-            late_by=jitter.choice((0.4, 2.0, 8.0)),
+            jitter=rng.choice((0.0003, 0.005, 0.05) if self.faults else (0.0003, 0.005)),
+            lost=rng.choice((0.02, 0.1, 0.3)) if "loss" in self.faults else 0.0,
+            late=rng.choice((0.02, 0.1, 0.3)) if "late" in self.faults else 0.0,
+            late_by=rng.choice((0.4, 2.0, 8.0)),
             twice=0.2 if "twice" in self.faults and self.store_kind in ("hints", "grants") else 0.0,
         )
         for wire in store.wires():
             wire.weather = weather
-        store.time_out = jitter.choice((0.5, 0.5, 2.0, 6.0)) if self.faults else 0.5
+        store.time_out = rng.choice((0.5, 0.5, 2.0, 6.0)) if self.faults else 0.5
         return store
 
     # -- who does what
 
     def _request(self, client: Client) -> tuple[Any, float | None]:
-        jitter = self.jitter
+        rng = self.rng
         weight, capacity = EXCLUSIVE, EXCLUSIVE
-        if self.kind == "rw" and jitter.random() < 0.6:
+        if self.kind == "rw" and rng.random() < 0.6:
             weight = 1
         elif self.kind == "semaphore":
-            weight, capacity = jitter.randint(1, self.slots), self.slots
-        lease = self.lease * jitter.choice((1, 1, 1, 2))
+            weight, capacity = rng.randint(1, self.slots), self.slots
+        lease = self.lease * rng.choice((1, 1, 1, 2))
         request = client.request(
-            jitter.choice(self.names), weight, capacity, lease,
-            fair=jitter.random() > 0.1, handoff=jitter.random() > 0.1,
-            max_hold=jitter.choice((None, None, None, 1.5)), at_least=1.0 if jitter.random() < 0.05 else None,
+            rng.choice(self.names), weight, capacity, lease,
+            fair=rng.random() > 0.1, handoff=rng.random() > 0.1,
+            max_hold=rng.choice((None, None, None, 1.5)), at_least=1.0 if rng.random() < 0.05 else None,
         )  # fmt: skip
-        return request, jitter.choice((None, None, 0.0, 0.2, 2.0, 10.0))
+        return request, rng.choice((None, None, 0.0, 0.2, 2.0, 10.0))
 
     async def _visitor(self, client: Client) -> None:
-        jitter = self.jitter
-        for _ in range(jitter.randint(1, 4)):
+        rng = self.rng
+        for _ in range(rng.randint(1, 4)):
             request, limit = self._request(client)
-            if jitter.random() < 0.5:
-                await client.runtime.sleep(jitter.random() * jitter.choice((0.01, 0.5, 4.0)))
-            await client.errand(request, limit, jitter.random() * self.longest, self._doing(client, request))
+            if rng.random() < 0.5:
+                await client.runtime.sleep(rng.random() * rng.choice((0.01, 0.5, 4.0)))
+            await client.errand(request, limit, rng.random() * self.longest, self._doing(client, request))
 
     def _doing(self, client: Client, request: Any) -> Any:
-        jitter = self.jitter
-        what = jitter.choice(("work",) * 6 + ("blind", "renew", "lower", "hand over", "once more"))
+        rng = self.rng
+        what = rng.choice(("work",) * 6 + ("blind", "renew", "lower", "hand over", "once more"))
         if what == "blind":
             return partial(actions.blindly, client)
         if what == "renew":
@@ -117,7 +117,7 @@ class Run:
         if what == "lower":
             return partial(actions.lowering, client)
         if what == "hand over":
-            return partial(actions.handing_over, client, others=self.clients, jitter=jitter)
+            return partial(actions.handing_over, client, others=self.clients, rng=rng)
         if what == "once more":
             return partial(actions.once_more, client, request=request)
         return None
@@ -125,50 +125,50 @@ class Run:
     # -- what befalls them
 
     def _befall(self) -> None:
-        jitter, world, store = self.jitter, self.world, self.store
+        rng, world, store = self.rng, self.world, self.store
         for fault in sorted(self.faults):
             if fault in ("loss", "late", "twice"):
                 continue
-            for _ in range(jitter.randint(1, 12 if fault == "cancel" else 3)):
-                world.after(jitter.random() * FAULTY * jitter.choice((0.05, 0.3, 1.0)), self._strike, fault)
-        if jitter.random() < 0.5:
-            world.after(jitter.random() * 3.0, self._back_up)
+            for _ in range(rng.randint(1, 12 if fault == "cancel" else 3)):
+                world.after(rng.random() * FAULTY * rng.choice((0.05, 0.3, 1.0)), self._strike, fault)
+        if rng.random() < 0.5:
+            world.after(rng.random() * 3.0, self._back_up)
         world.after(FAULTY, self._fine_again)
         for wire in store.wires():
             assert wire.weather.late_by <= FAULTY
 
     def _strike(self, fault: str) -> None:
-        jitter, world, store = self.jitter, self.world, self.store
-        client = jitter.choice(self.clients)
+        rng, world, store = self.rng, self.world, self.store
+        client = rng.choice(self.clients)
         process = client.process
         if fault == "freeze":
-            process.freeze(jitter.choice((0.1, 1.0, 2.5, 6.0)) * jitter.uniform(0.5, 1.5))
+            process.freeze(rng.choice((0.1, 1.0, 2.5, 6.0)) * rng.uniform(0.5, 1.5))
         elif fault == "crash":
-            process.crash(jitter.choice(("alive", "unreachable", "dead")))
+            process.crash(rng.choice(("alive", "unreachable", "dead")))
         elif fault == "cancel":
             waiting = [t for c, t in self.tasks if not t.done and c.process.runs]
             if waiting:
-                jitter.choice(waiting).cancel()
+                rng.choice(waiting).cancel()
         elif fault == "unreachable":
             process.listener = "unreachable"
-            world.after(jitter.choice((0.1, 3.0)), self._hears_again, client)
+            world.after(rng.choice((0.1, 3.0)), self._hears_again, client)
         elif fault == "island":
             self._island(client, True)
-            world.after(jitter.choice((0.5, 1.0, 2.0)) * self.lease, self._island, client, False)
+            world.after(rng.choice((0.5, 1.0, 2.0)) * self.lease, self._island, client, False)
         elif fault in ("cut", "refuse"):
             self._shut(fault, True)
-            world.after(jitter.choice((0.1, 1.0, 5.0)), self._shut, fault, False)
+            world.after(rng.choice((0.1, 1.0, 5.0)), self._shut, fault, False)
         elif fault == "evict":
-            at_once = jitter.random() < 0.5
+            at_once = rng.random() < 0.5
             self.witness.evicted = True
             if at_once:
                 self.witness.excuse("evicted at once")
-            store.step(jitter.choice(self.names), self.engine.locks.Evict(None, "ops", "stuck", at_once))
+            store.step(rng.choice(self.names), self.engine.locks.Evict(None, "ops", "stuck", at_once))
         elif fault == "back":
-            store.step_clock(-jitter.choice((0.001, 0.5, 5.0, 100.0)))
+            store.step_clock(-rng.choice((0.001, 0.5, 5.0, 100.0)))
         elif fault == "forward":
             self.witness.excuse("the store's clock stepped forward")
-            store.step_clock(jitter.choice((0.5, 5.0, 100.0)))
+            store.step_clock(rng.choice((0.5, 5.0, 100.0)))
         elif fault == "reset":
             self.witness.excuse("the store lost its data")
             store.lose_data(self.backup)

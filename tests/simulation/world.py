@@ -1,4 +1,4 @@
-"""A world in virtual time: one clock, one source of jitter, and processes whose tasks run until they wait.
+"""A world in virtual time: one clock, one source of random numbers, and processes whose tasks run until they wait.
 
 The engine imports neither asyncio nor threading; it waits only through the `Runtime` that it is given. `SimRuntime` is
 one more runtime, so the very code that users run is run here: several clients at once, an hour in a second, and the

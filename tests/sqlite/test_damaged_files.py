@@ -1,4 +1,4 @@
-"""Files and rows that were damaged by jitter: one bad record costs one name, no error is raw, nobody gets in twice.
+"""Files and rows that were damaged at random: one bad record costs one name, no error is raw, no lock is granted twice.
 
 Seeded, and every failure names its seed: `FAIRLOCK_SEED=17 ./dev test tests/sqlite/test_damaged_files.py` plays one.
 """
@@ -91,11 +91,11 @@ def check(path: Path, seed: int) -> None:
     assert not twice, f"seed {seed}: {twice} granted twice"
 
 
-def damage_bytes(path: Path, jitter: random.Random) -> None:
+def damage_bytes(path: Path, rng: random.Random) -> None:
     whole = bytearray(path.read_bytes())
-    for _ in range(jitter.choice((1, 1, 2, 8))):
-        place = jitter.randrange(len(whole))
-        whole[place] ^= 1 << jitter.randrange(8) if jitter.random() < 0.5 else jitter.randrange(1, 256)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        place = rng.randrange(len(whole))
+        whole[place] ^= 1 << rng.randrange(8) if rng.random() < 0.5 else rng.randrange(1, 256)
     path.write_bytes(whole)
 
 
@@ -118,24 +118,24 @@ def test_damaged_files_raise_nothing_raw_and_grant_nothing_twice(copy: Callable[
         check(path, seed)
 
 
-def damage_row(path: Path, jitter: random.Random) -> str:
+def damage_row(path: Path, rng: random.Random) -> str:
     """Damage one row; its key."""
     with sqlite3.connect(path) as db:
         db.text_factory = bytes
-        if jitter.random() < 0.7:
+        if rng.random() < 0.7:
             table, columns, of = "fairlock_locks", ("score", "owner", "body", "body", "body", "version"), ""
         else:
             table, of = "fairlock_items", "pool"
             columns = ("score", "fence", "ticket", "lease", "owner", "note", "body")
-        rowid, key = jitter.choice(db.execute(f"SELECT rowid, key FROM {table}").fetchall())
-        column = jitter.choice(columns)
-        value: Any = jitter.choice(WILD)
-        if column == "body" and jitter.random() < 0.6:
+        rowid, key = rng.choice(db.execute(f"SELECT rowid, key FROM {table}").fetchall())
+        column = rng.choice(columns)
+        value: Any = rng.choice(WILD)
+        if column == "body" and rng.random() < 0.6:
             body = db.execute(f"SELECT CAST(body AS BLOB) FROM {table} WHERE rowid=?", (rowid,)).fetchone()[0]
             text = bytearray(body)
-            text[jitter.randrange(len(text))] ^= 1 << jitter.randrange(7)
+            text[rng.randrange(len(text))] ^= 1 << rng.randrange(7)
             value = bytes(text)
-        cast = "CAST(? AS TEXT)" if type(value) is bytes and jitter.random() < 0.7 else "?"
+        cast = "CAST(? AS TEXT)" if type(value) is bytes and rng.random() < 0.7 else "?"
         db.execute(f"UPDATE {table} SET {column}={cast} WHERE rowid=?", (value, rowid))
     db.close()
     return of or key.decode()

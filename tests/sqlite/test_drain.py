@@ -19,7 +19,7 @@ def drain(
     url: str, log: Path, items: int, workers: int, kills: int, lease: float, seconds: float
 ) -> dict[str, float]:
     """Add the items, start the workers, kill some of them at random; return what became of it all."""
-    jitter = random.Random(items)
+    rng = random.Random(items)
     with fairlock.connect(url) as locks:
         jobs = locks.pool("jobs")
         jobs.add_many(f"item {n}" for n in range(items))
@@ -40,7 +40,7 @@ def drain(
                 free_since = {key: free_since.get(key, now) for key in expired}
                 stuck = max([stuck, *(now - since for since in free_since.values())])
                 if killed < kills and counts.done > items * killed / kills:
-                    victim = running.pop(jitter.randrange(len(running)))
+                    victim = running.pop(rng.randrange(len(running)))
                     victim.send_signal(signal.SIGKILL)
                     victim.wait()
                     killed += 1

@@ -325,10 +325,10 @@ TEXT = "aä€😀'\"\\\\[]{},:0123456789 %*?\u2028"
 
 
 def test_sqlite_checks_and_writes_the_same_checksums_as_we_do() -> None:
-    jitter = random.Random(7)
+    rng = random.Random(7)
 
     def text() -> str:
-        return "".join(jitter.choices(TEXT, k=jitter.randrange(20)))
+        return "".join(rng.choices(TEXT, k=rng.randrange(20)))
 
     bodies = ["null", "-3.5", '"]]]"', "[[]]", '"1,234"', '{"a":["x",7]}', '"a\\\\tb"', "12"]
     names = FIELDS.split(", ")
@@ -337,8 +337,8 @@ def test_sqlite_checks_and_writes_the_same_checksums_as_we_do() -> None:
         for statement in ITEMS:
             db.execute(statement)
         for _ in range(500):
-            fence, score = jitter.randrange(10**16), jitter.choice([0, -1, 5, 10**15, 2**62])
-            item = ItemState(text(), score, fence, text(), 9, text(), text(), jitter.choice([*bodies, f'"{text()!r}"']))
+            fence, score = rng.randrange(10**16), rng.choice([0, -1, 5, 10**15, 2**62])
+            item = ItemState(text(), score, fence, text(), 9, text(), text(), rng.choice([*bodies, f'"{text()!r}"']))
             pool = text()
             db.execute("DELETE FROM fairlock_items")
             db.execute(f"INSERT INTO fairlock_items VALUES ({'?, ' * 8}?)", (pool, *item[:7], sealed(pool, item)))
@@ -347,7 +347,7 @@ def test_sqlite_checks_and_writes_the_same_checksums_as_we_do() -> None:
             again = sealed_again("pool", "key", "77", "fence+1", "'t'", "lease", ":owner", "note")
             found = db.execute(f"SELECT {again} FROM fairlock_items", {"owner": after.owner}).fetchone()
             assert found == (sealed(pool, after),)
-            column, value = jitter.choice([*names, "body"]), jitter.choice(["zz", 71, b"\xff", 3.5, b""])
+            column, value = rng.choice([*names, "body"]), rng.choice(["zz", 71, b"\xff", 3.5, b""])
             db.execute(f"UPDATE fairlock_items SET {column}=?", (value,))
             assert db.execute(f"SELECT {SOUND} FROM fairlock_items").fetchone() == (0,), (column, value)
     db.close()

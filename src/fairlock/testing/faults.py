@@ -105,8 +105,8 @@ class Faults:
             self.made.append((what, fault))
         return fault
 
-    def _draw(self, jitter: random.Random) -> str:
-        number = jitter.random()
+    def _draw(self, rng: random.Random) -> str:
+        number = rng.random()
         for fault, share in self._chances.items():
             number -= share
             if number < 0:

@@ -48,7 +48,7 @@ MUTANTS = [
       "                fallback = i if fallback is None else fallback\n"
       "                i += 1",
       "                del self.queue[i]",
-      example("test_a_unreachable_one_is_passed_over_and_keeps_its_place")),
+      example("test_an_unreachable_one_is_passed_over_and_keeps_its_place")),
     M("if all are unreachable nobody is admitted",
       "        return fallback\n", "        return None\n",
       example("test_when_all_are_unreachable_the_head_is_admitted")),
@@ -57,7 +57,7 @@ MUTANTS = [
       example("test_when_all_are_unreachable_the_head_is_admitted")),
     M("the unreachable are not passed over",
       "elif e.ticket in self.unreachable and e.passed != POLLED", "elif False and e.passed != POLLED",
-      example("test_a_unreachable_one_is_passed_over_and_keeps_its_place")),
+      example("test_an_unreachable_one_is_passed_over_and_keeps_its_place")),
     M("one that was heard is passed over again",
       "e.ticket in self.unreachable and e.passed != POLLED and", "e.ticket in self.unreachable and",
       starves("a lock, anybody may seem unreachable")),
