@@ -116,14 +116,14 @@ def test_a_wakeup_while_it_works_is_not_lost() -> None:
     """A client rings between the end of its work and the plan for the next one."""
     group = KeeperGroup(ThreadRuntime())
     session = Session(Shared(Hub(), ThreadRuntime(), ""), ThreadRuntime(), "me")
-    session.keepers, session.bell = group, group.bell_for()
+    session.keepers, session.keeper_event = group, group.event_for_client()
     rounds: list[float] = []
 
     class Work:
         def plan(self) -> float | None:
             if len(rounds) == 1:
-                threading.Thread(target=session.bell.set).start()
-                time.sleep(0.05)  # it has rung, and this returns a time far away
+                threading.Thread(target=session.keeper_event.set).start()
+                time.sleep(0.05)  # it has called the leader, and this returns a time far away
             return None if len(rounds) > 1 else session.clock() + (30 if rounds else 0)
 
         async def work(self) -> None:

@@ -20,7 +20,7 @@ AWAITED = {"acquire", "release", "locked", "owned", "extend", "reacquire"}
 
 
 class Awaited:
-    """A RedisPyLock for threads, in the dress of the other."""
+    """A RedisPyLock for threads, with the interface of the other."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock

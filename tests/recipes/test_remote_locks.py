@@ -53,7 +53,7 @@ class Loop:
 
 
 class Dressed:
-    """RemoteLocks for tasks, in the dress of the one for threads."""
+    """RemoteLocks for tasks, with the interface of the one for threads."""
 
     def __init__(self, loop: Loop, remote: aio.RemoteLocks) -> None:
         self._loop = loop

@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         "the keeper is not woken for a grant that is due sooner",
         time.a_shorter_lease_wakes_the_keeper, SESSION,
-        "            self.wake_at = due\n            self.bell.set()",
+        "            self.wake_at = due\n            self.keeper_event.set()",
         "            self.wake_at = due",
     ),
     Mutant(

@@ -232,7 +232,7 @@ class Semaphore(SemaphoreBase, Lock[T]):
     async def acquire(
         self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None:
-        return await self._get(self._of_weight(weight), self._limit(blocking, timeout), cancel)
+        return await self._get(self._request_for(weight), self._limit(blocking, timeout), cancel)
 
 
 Lock._holding_type = Holding

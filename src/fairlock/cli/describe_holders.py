@@ -21,7 +21,7 @@ def find(locks: "Locks", name: str) -> "Resource | None":
 def about_pool(locks: "Locks", name: str) -> str:
     """Return how to take items of the pool of this name, as a sentence after a space; '' if none of them is taken."""
     try:
-        pool = make_client.look_at_pool(locks, name)
+        pool = make_client.find_pool_resource(locks, name)
     except ConfigError:  # a store without pools
         return ""
     if pool is None or not pool.holders:

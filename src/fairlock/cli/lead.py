@@ -110,10 +110,10 @@ class Lead(Run):
 
     def end(self, code: int, typed: int) -> NoReturn:
         if self.lost:
-            self.stand_again()
+            self.start_again()
         super().end(code, typed)
 
-    def stand_again(self) -> NoReturn:
+    def start_again(self) -> NoReturn:
         """Start this program again, in this process. A signal that has arrived meanwhile ends it here."""
         self.close()
         self.watchdog.dismiss()

@@ -97,7 +97,7 @@ def time_left(seconds: float) -> str:
 
 def show(args: Arguments, locks: "Locks", name: str) -> None:
     seen = make_client.look(locks, name)
-    pool = make_client.look_at_pool(locks, name)
+    pool = make_client.find_pool_resource(locks, name)
     lines = locks.audit(name)
     if args["json"]:
         found = (*seen.resources, pool) if pool is not None else seen.resources

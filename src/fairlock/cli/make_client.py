@@ -98,8 +98,8 @@ def look(locks: "Locks", name: str) -> "Snapshot":
     return run(locks.session.look(name))
 
 
-def look_at_pool(locks: "Locks", name: str) -> "Resource | None":
-    return run(locks.session.look_at_pool(name))
+def find_pool_resource(locks: "Locks", name: str) -> "Resource | None":
+    return run(locks.session.find_pool_resource(name))
 
 
 def find_pools(locks: "Locks", namespaces: bool) -> "list[Resource]":

@@ -32,7 +32,7 @@ from .grant_state import HELD, QUEUED
 from .local_queue import POLL_FOR, came_before, give_to_readers, join_local_queue, wants_a_poll
 from .request import named
 from .session import SOON, Session
-from .withdraw_request import called, lead_again, move_out, stand_aside, step_down
+from .withdraw_request import called, lead_again, leave_local_queue, move_out, step_down
 
 RETRY_FIRST = 0.05
 RETRY_MOST = 1.0
@@ -183,7 +183,7 @@ async def acquire(
     """
     hold._began = hold._began or (session.clock() if answer is None else answer[1])
     if hold._event is not None:
-        await _stand_by(session, hold, hold._event, until)
+        await _wait_in_local_queue(session, hold, hold._event, until)
         if hold._has:
             accept_pass(session, hold)
             return True
@@ -321,7 +321,7 @@ def finish_wait(session: Session, hold: LeaseBase, pushed: Pushed, at: float, do
     return True
 
 
-async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: float | None) -> None:
+async def _wait_in_local_queue(session: Session, hold: LeaseBase, event: Event, until: float | None) -> None:
     """Wait until the leader has the grant, or until this one must lead. The event only wakes."""
     while True:
         rest = LOOK_AGAIN if until is None else min(until - session.clock(), LOOK_AGAIN)
@@ -336,7 +336,7 @@ async def _stand_by(session: Session, hold: LeaseBase, event: Event, until: floa
         with session.mutex:
             over = session.closing or hold in session.called_off or (until is not None and session.clock() >= until)
             if called(session, hold) or over:
-                stand_aside(session, hold)
+                leave_local_queue(session, hold)
                 return
 
 

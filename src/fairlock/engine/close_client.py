@@ -45,8 +45,8 @@ async def close(session: Session, wait: float = RETRY_FOR) -> None:
     finally:
         deadline.end(before)
     session.closed = True
-    session.bell.set()
-    session.watch_bell.set()
+    session.keeper_event.set()
+    session.watch_event.set()
     try:
         await session.backend.tidy()
     except (StoreError, ConfigError) as error:

@@ -48,16 +48,16 @@ class Work(Protocol):
 class _Member:
     """One client. An entry of the heap with another `due` is an old one, and ignored."""
 
-    __slots__ = ("at_work", "counted", "due", "planned", "rung", "work")
+    __slots__ = ("at_work", "called", "counted", "due", "planned", "work")
 
     def __init__(self, work: Work) -> None:
         self.work: Work | None = work  # None: nothing is left; a reference would keep a dropped client alive
         self.due = 0.0
-        self.planned = self.at_work = self.rung = self.counted = False
+        self.planned = self.at_work = self.called = self.counted = False
 
 
-class _Bell:
-    """The bell of one client. Only the group waits."""
+class _KeeperEvent:
+    """The event that wakes the keeper of one client. Only the group waits for it."""
 
     def __init__(self, group: KeeperGroup) -> None:
         self._group = group
@@ -65,7 +65,7 @@ class _Bell:
 
     def set(self) -> None:
         if self.member is not None:
-            self._group.ring(self.member)
+            self._group.call_leader(self.member)
 
     def clear(self) -> None:
         pass
@@ -80,17 +80,17 @@ class KeeperGroup:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._mutex = runtime.mutex()
-        self._bell = runtime.event()  # wakes the leader
+        self._leader_event = runtime.event()  # wakes the leader
         self._heap: list[tuple[float, int, _Member]] = []
         self._number = count()
         self._members = 0  # those that a thread has begun to work for; a Ctrl-C never stops the counting halfway
         self._threads = 0
         self._leader: object = None
         self._busy_since = 0.0  # when the leader went to work; 0: it waits
-        self._standby: object = None
+        self._second: object = None
 
-    def bell_for(self) -> _Bell:
-        return _Bell(self)
+    def event_for_client(self) -> _KeeperEvent:
+        return _KeeperEvent(self)
 
     def add(self, session: Session, work: Work) -> None:
         """Work for this client from now on. Under its mutex. LockError if no thread can be started."""
@@ -104,21 +104,21 @@ class KeeperGroup:
                     self._leader = None
                     raise
                 self._threads += 1
-            session.bell.member = member  # type: ignore[attr-defined]
+            session.keeper_event.member = member  # type: ignore[attr-defined]
             self._push(member, 0.0)
 
-    def ring(self, member: _Member) -> None:
+    def call_leader(self, member: _Member) -> None:
         """Work for this client now."""
         with self._mutex:
             if member.at_work:
-                member.rung = True  # what it plans may be old already
+                member.called = True  # what it plans may be old already
             elif member.work is not None:
                 self._push(member, 0.0)
 
     def _push(self, member: _Member, due: float) -> None:
         """Call this under the mutex."""
         if not self._heap or due < self._heap[0][0]:
-            self._bell.set()
+            self._leader_event.set()
         member.due = due
         heappush(self._heap, (due, next(self._number), member))
 
@@ -136,13 +136,13 @@ class KeeperGroup:
     async def _run(self, me: object) -> None:
         """Lead, or wait as the second thread, until this thread is no longer needed."""
         try:
-            while await self._stand_by(me):
+            while await self._wait_as_second(me):
                 await self._lead(me)
         finally:
             with self._mutex:
                 self._threads -= 1
-                if self._standby is me:
-                    self._standby = None
+                if self._second is me:
+                    self._second = None
                 if self._leader is me:
                     self._leader = None
                     if self._is_needed():  # it ends by an error of one client: the others need another one
@@ -161,9 +161,9 @@ class KeeperGroup:
         if self._leader is None:
             self._leader = me
         else:
-            self._standby = me
+            self._second = me
 
-    async def _stand_by(self, me: object) -> bool:
+    async def _wait_as_second(self, me: object) -> bool:
         """Wait until there is no leader, or it has been at work for too long. Return False if nothing needs this."""
         while True:
             with self._mutex:
@@ -172,14 +172,14 @@ class KeeperGroup:
                 if self._leader is None or late:
                     self._leader, self._busy_since = me, 0.0
                 if self._leader is me:
-                    if self._standby is me:
-                        self._standby = None
+                    if self._second is me:
+                        self._second = None
                     if not self._is_needed():
                         self._leader = None
                     return self._leader is me
-                if self._members < 2 or self._standby not in (None, me):
+                if self._members < 2 or self._second not in (None, me):
                     return False
-                self._standby = me
+                self._second = me
             await self._runtime.sleep(LATE)
 
     async def _lead(self, me: object) -> None:
@@ -199,14 +199,14 @@ class KeeperGroup:
                     if not member.counted:
                         member.counted = True
                         self._members += 1
-                    if self._members > 1 and self._standby is None and self._threads < MOST:
+                    if self._members > 1 and self._second is None and self._threads < MOST:
                         self._start()
                 else:
-                    self._bell.clear()
+                    self._leader_event.clear()
             if due <= clock:
                 await self._work(member)
             else:
-                await self._bell.wait(None if due == NEVER else due - clock)
+                await self._leader_event.wait(None if due == NEVER else due - clock)
 
     async def _work(self, member: _Member) -> None:
         work = member.work
@@ -216,7 +216,7 @@ class KeeperGroup:
                 await work.work()
             member.planned = True
             with self._mutex:
-                member.rung = False
+                member.called = False
             due = work.plan()
         except BaseException:
             work.fail()
@@ -228,14 +228,14 @@ class KeeperGroup:
             return
         with self._mutex:
             member.at_work = False
-            self._push(member, 0.0 if member.rung else due)
+            self._push(member, 0.0 if member.called else due)
 
     def _remove(self, member: _Member) -> None:
         with self._mutex:
             member.work = None
             self._members -= 1
             if not self._members:
-                self._bell.set()  # another thread may lead, and wait for one that is due
+                self._leader_event.set()  # another thread may lead, and wait for one that is due
 
 
 def keepers_for(session: Session) -> KeeperGroup | None:

@@ -31,7 +31,7 @@ async def prolong(session: Session, hold: LeaseBase, seconds: float, more: bool 
     grant = hold._grant
     with session.mutex:
         grant.cap = (grant.cap if more else session.clock()) + seconds
-        session.ring(grant.cap)
+        session.wake_keeper(grant.cap)
     await renew(session, hold)
 
 
@@ -95,7 +95,7 @@ async def detach(session: Session, hold: LeaseBase, lease: float) -> str:
     with session.mutex:
         if lease < grant.lease:
             grant.shorten(session.clock(), lease, session.backend.skew)
-            session.ring(grant.renew_at)
+            session.wake_keeper(grant.renew_at)
     answer = await session.call(grant.name, Detach(grant.ticket, grant.fence, int(lease * 1e6)))
     if not isinstance(answer.reply, Granted):
         session.lose(grant)

@@ -88,9 +88,9 @@ class SemaphoreBase(LockBase):
 
     def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Any:
         """Return a context manager for one use. It enters with a Lease, or raises LockTimeout."""
-        return self._hold(self._of_weight(weight), timeout, note)
+        return self._hold(self._request_for(weight), timeout, note)
 
-    def _of_weight(self, weight: int) -> LockRequest:
+    def _request_for(self, weight: int) -> LockRequest:
         return self._request.but(weight=validate.weight(weight, self._request.capacity))
 
 

@@ -149,12 +149,12 @@ class ClientSession:
 
         return await look(self._session, validate.name(name))
 
-    async def look_at_pool(self, name: str) -> Resource | None:
+    async def find_pool_resource(self, name: str) -> Resource | None:
         """Return a pool as a snapshot shows it, even if it is idle; None if it has no items and no worker waits."""
-        from .snapshots import look_at_pool
+        from .snapshots import find_pool_resource
 
         session = self._session
-        found = await look_at_pool(session.pools(), session.backend.namespace, validate.name(name))
+        found = await find_pool_resource(session.pools(), session.backend.namespace, validate.name(name))
         return found if found is None or found.busy or any(found.items or ()) else None
 
     async def find_pools(self, namespaces: bool = False) -> list[Resource]:

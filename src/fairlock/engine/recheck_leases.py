@@ -34,11 +34,11 @@ def suspect(session: Session) -> None:
         for grant in held:
             grant.renew_at = min(grant.renew_at, clock)
         if held:
-            session.ring(clock)
+            session.wake_keeper(clock)
 
 
 def look_up(session: Session) -> None:
     """Make the keeper check now what the backend knows, not within a second."""
     with session.mutex:
         if session.keeping:
-            session.ring(session.clock())
+            session.wake_keeper(session.clock())

@@ -72,7 +72,7 @@ class Keeper:
                 due = max(due, self._retry_at)
             # With many short holds it wakes up by itself: an event for each would cost more than the hold.
             session.wake_at = due = min(due, clock + (SOON if clock - session.hurried < LINGER else TIDY))
-            session.bell.clear()
+            session.keeper_event.clear()
         return due
 
     async def work(self) -> None:
@@ -98,7 +98,7 @@ async def keep(session: Session) -> None:
         while (due := keeper.plan()) is not None:
             clock = session.clock()
             if due > clock:
-                await session.bell.wait(due - clock)
+                await session.keeper_event.wait(due - clock)
             await keeper.work()
     except BaseException:
         keeper.fail()
@@ -196,12 +196,12 @@ async def _attend(session: Session, names: HeldNames) -> None:
                 grant.renew_at = clock
             unnotified = [s for s in unnotified if not s.is_notified]
         if unnotified:
-            await _glance(session, unnotified, clock)
+            await _read_held_rows(session, unnotified, clock)
     if session.backend.has_index:
         await session.backend.list_names(names.locks, names.pools)
 
 
-async def _glance(session: Session, grants: list[Grant], clock: float) -> None:
+async def _read_held_rows(session: Session, grants: list[Grant], clock: float) -> None:
     """Read these names, because no wake-ups come for them: the longest unread first, an unreadable one last."""
     old = clock - session.backend.poll_interval * 0.9
     due = sorted((s for s in grants if s.asked < old), key=lambda s: s.asked)
@@ -251,9 +251,9 @@ async def _watch(session: Session) -> None:
             else:
                 idle_since = None
             session.watch_at = due
-            session.watch_bell.clear()
+            session.watch_event.clear()
         if due > clock:
-            await session.watch_bell.wait(due - clock)
+            await session.watch_event.wait(due - clock)
         clock = session.clock()
         if session.cancels:
             cancel_event.look(session)

@@ -87,7 +87,7 @@ class Session:
         self.last_reply = runtime.clock()
         self.down = False
         self.keepers = keepers_for(self)  # the threads that run its keeper; None: it has one of its own
-        self.bell = self._make_bell()
+        self.keeper_event = self._make_keeper_event()
         self.keeping = False
         self.wake_at = NEVER  # when the keeper wakes up by itself; NEVER: wake it
         self.hurried = -1.0  # when a grant was last accepted that is confirmed after SOON
@@ -95,7 +95,7 @@ class Session:
         # Confirms a grant by another way than the keeper, if that is late; it returns False if it cannot. None: the
         # keeper is enough. Such a one is called before a grant is accepted that is not confirmed yet.
         self.watch_young: Callable[[Grant], bool] | None = None
-        self.watch_bell = runtime.event()
+        self.watch_event = runtime.event()
         self.watching = False
         self.watch_at = 0.0
         self.passed_on = False  # a lock was passed on between threads or tasks of this client
@@ -210,12 +210,12 @@ class Session:
         due = grant.renew_at if grant.renew_at < grant.cap else grant.cap
         if due < self.wake_at:
             with self.mutex:
-                self.ring(due)
+                self.wake_keeper(due)
         if grant.watched:
             with self.mutex:
                 self.watch(grant.end())
 
-    def ring(self, due: float) -> None:
+    def wake_keeper(self, due: float) -> None:
         """Make the keeper work by then. Under the mutex. LockError if it cannot be started."""
         if not self.keeping:
             if self.closed:
@@ -232,7 +232,7 @@ class Session:
             self.wake_at = due
         elif due < self.wake_at:
             self.wake_at = due
-            self.bell.set()
+            self.keeper_event.set()
 
     def watch(self, due: float) -> None:
         """Under the mutex: start the watch. It reads only the clock, so it notices a loss in time."""
@@ -244,10 +244,10 @@ class Session:
             self.watch_at = due
         elif due < self.watch_at:
             self.watch_at = due
-            self.watch_bell.set()
+            self.watch_event.set()
 
-    def _make_bell(self) -> base.Event:
-        return self.runtime.event() if self.keepers is None else self.keepers.bell_for()
+    def _make_keeper_event(self) -> base.Event:
+        return self.runtime.event() if self.keepers is None else self.keepers.event_for_client()
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run this in the background; it waits for the mutex if it needs what is set next."""
@@ -298,7 +298,7 @@ class Session:
             pending, clock = self.pending_releases.get(grant.ticket), self.clock()
             if pending is not None and pending.due > clock and all(hold._released for hold in grant.holds):
                 self.pending_releases[grant.ticket] = pending._replace(due=clock)
-                self.ring(clock)
+                self.wake_keeper(clock)
 
     def lose(self, grant: Grant, reason: LossReason | Literal[""] = "", detail: str = "") -> None:
         """Lose this grant, for all its holders, finally. Without a reason: its time is over."""
@@ -360,7 +360,7 @@ class Session:
         """Call this under the mutex."""
         self.pending_releases[pending.ticket] = pending
         try:
-            self.ring(pending.due)
+            self.wake_keeper(pending.due)
         except LockError:
             pass  # it is recorded: the next keeper sends it
 
@@ -382,8 +382,8 @@ class Session:
         self.cancels.clear()
         self.called_off.clear()
         self.keepers = keepers_for(self)
-        self.bell = self._make_bell()
-        self.watch_bell = self.runtime.event()
+        self.keeper_event = self._make_keeper_event()
+        self.watch_event = self.runtime.event()
         self.keeping = self.watching = False
         self.wake_at = NEVER
         self._prefix, self._salt = os.urandom(9).hex(), salt()

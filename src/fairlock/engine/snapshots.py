@@ -148,11 +148,11 @@ async def find_pools(session: Session, pattern: str, idle: bool, namespaces: boo
         if not namespaces and namespace != own:
             continue
         there = pools if namespace == own else pools.in_namespace(namespace)
-        found.append(await look_at_pool(there, namespace, name, idle))
+        found.append(await find_pool_resource(there, namespace, name, idle))
     return [one for one in found if one is not None]
 
 
-async def look_at_pool(pools: Pools, namespace: str, name: str, idle: bool = True) -> Resource | None:
+async def find_pool_resource(pools: Pools, namespace: str, name: str, idle: bool = True) -> Resource | None:
     """Return a pool with the owners of its items and its waiters. None if it is not busy and `idle` is False."""
     try:
         (taken, now), queue = await pools.taken(name), await pools.queue(name)

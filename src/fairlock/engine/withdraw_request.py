@@ -32,7 +32,7 @@ def called(session: Session, hold: LeaseBase) -> bool:
     return True
 
 
-def stand_aside(session: Session, hold: LeaseBase) -> None:
+def leave_local_queue(session: Session, hold: LeaseBase) -> None:
     """Under the mutex: leave the local queue, also if a caller was interrupted before it could."""
     grant = session.grants.get(hold._request.key)
     if grant is not None and grant.queue and hold in grant.queue:
@@ -91,7 +91,7 @@ def withdraw(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
 
 async def _withdraw(session: Session, hold: LeaseBase, outcome: Outcome) -> None:
     with session.mutex:
-        stand_aside(session, hold)
+        leave_local_queue(session, hold)
         called(session, hold)
     if hold._has:
         await release(session, hold, quiet=True)

@@ -758,7 +758,7 @@ class ItemStore(ABC):
         """
         return [await self.put(one.pool, one.item.key, one.item, one.seen) for one in writes]
 
-    async def put_and_look(
+    async def put_and_read_queue(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
     ) -> tuple[bool, str | None] | None:
         """Write as `put` and return the body of the queue's row with the outcome, in one step; None: not possible.

@@ -250,7 +250,7 @@ class CasPools(Pools):
         item, reply = apply(seen.item, command, seen.now, key)
         if not isinstance(reply, Finished) or item is None or item == seen.item:
             return None
-        found = await self.item_store.put_and_look(pool, key, item, seen, queue_key(pool))
+        found = await self.item_store.put_and_read_queue(pool, key, item, seen, queue_key(pool))
         if found is None and seen.item is not None:
             self._mine[pool, key] = seen.item  # nothing was sent: it is still known
         done, text = found or (False, None)
@@ -289,7 +289,7 @@ class CasPools(Pools):
                     raise
                 settle = again = True
             await self._give_way(turn)
-        raise self._crowded(pool, key)
+        raise self._crowded(pool, repr(key))
 
     async def _take_due(self, pool: str, take: Take, queue: str = "") -> tuple[Taken, float] | None:
         """Take what has been due for longest. With a queue: only if it is empty."""
@@ -403,7 +403,7 @@ class CasPools(Pools):
                     raise
                 settle = doubt = True
             await self._give_way(turn)
-        raise self._crowded(pool, "its line")
+        raise self._crowded(pool, "its queue")
 
     async def _handed(self, pool: str, take: Take) -> PoolAnswer | None:
         """Return the item that this ticket was given while it waited, or by an order whose reply was lost."""
@@ -458,7 +458,7 @@ class CasPools(Pools):
                 watched = True  # and now look again: it may have changed before any client could see it wait
             else:
                 await self._give_way(turn)
-        raise self._crowded(pool, seek.key)
+        raise self._crowded(pool, repr(seek.key))
 
     async def _quit(self, pool: str, order: Quit) -> Revoked:
         await self._leave_queue(pool, {order.ticket}, order.ticket)
@@ -475,7 +475,7 @@ class CasPools(Pools):
     def _crowded(self, pool: str, what: str) -> StoreError:
         name = pool.rpartition(SEPARATOR)[2]
         return StoreError(
-            f"{what!r} of {name!r} changed {CONFLICTS} times while one step was tried. "
+            f"{what} of {name!r} changed {CONFLICTS} times while one step was tried. "
             "Spread the work over more pools, or use a store with a server."
         )
 

@@ -179,7 +179,7 @@ class SharedReader(WakeupInbox):
         if self._reader.event is not None:
             self._reader.event.set()
 
-    def _stand_in(self, waiter: Waiter) -> None:
+    def _become_reader(self, waiter: Waiter) -> None:
         """Become the reader if there is none, or if it has left (Ctrl-C while it left)."""
         with self._mutex:
             reader = self._reader
@@ -214,4 +214,4 @@ class AwaitedReader(SharedReader):
             await event.wait(timeout)
             event.clear()
         if self._reader is not waiter:
-            self._stand_in(waiter)
+            self._become_reader(waiter)

@@ -228,7 +228,7 @@ class Semaphore(SemaphoreBase, Lock[T]):
     def acquire(
         self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None:
-        return self._get(self._of_weight(weight), self._limit(blocking, timeout), cancel)
+        return self._get(self._request_for(weight), self._limit(blocking, timeout), cancel)
 
 
 Lock._holding_type = Holding

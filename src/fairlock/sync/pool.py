@@ -56,16 +56,16 @@ class Item(ItemBase):
         keeper keeps trying until the lease ends. The same holds for `done` and `delete`.
         """
         rest = int(validate.rest(after) * 1e6)
-        _let_go(self, Give(self._grant.ticket, self.fence, rest, None if body is KEEP else body_text(body)))
+        _release_item(self, Give(self._grant.ticket, self.fence, rest, None if body is KEEP else body_text(body)))
 
     def done(self, body: Any = KEEP) -> None:
         """Mark it as done: it stays in the pool, and no worker acquires it again. NotHeld if it was released."""
         text = None if body is KEEP else body_text(body)
-        _let_go(self, named(Finish, (self._grant.ticket, self.fence, text)))
+        _release_item(self, named(Finish, (self._grant.ticket, self.fence, text)))
 
     def delete(self) -> None:
         """Remove it from the pool. NotHeld if it was released."""
-        _let_go(self, Remove(self._grant.ticket, self.fence))
+        _release_item(self, Remove(self._grant.ticket, self.fence))
 
     def __enter__(self) -> Self:
         self.ensure_held()
@@ -80,7 +80,7 @@ class Item(ItemBase):
             raise
 
 
-def _let_go(item: Item, end: End) -> None:
+def _release_item(item: Item, end: End) -> None:
     try:
         if item._released or item._reason:
             item._ends_by(end)
@@ -88,14 +88,14 @@ def _let_go(item: Item, end: End) -> None:
             item._end = named(On, (item._key, end))
         acquire_release.give_back(item._session, item)
     except KeyboardInterrupt:
-        _let_go_surely(item, end)
+        _release_item_surely(item, end)
         raise
 
 
 # Not written where they are needed: a function with a lambda in it is slower from its first line on.
 
 
-def _let_go_surely(item: Item, end: End) -> None:
+def _release_item_surely(item: Item, end: End) -> None:
     item._ends_by(end, quiet=True)
     surely(lambda: run(release(item._session, item, quiet=True)))
 

@@ -20,11 +20,11 @@ ASKS = {
 DRESSED = (sync.Locks, sync.Lock, sync.RWLock, sync.Lease, Holding, Pool, Item, ItemHolding)
 
 
-def dress(thing: Any) -> Any:
+def wrap(thing: Any) -> Any:
     if isinstance(thing, DRESSED) or hasattr(thing, "__enter__") or _is_recipe(thing):
         return Dressed(thing)
     if isinstance(thing, Mapping):
-        return {name: dress(each) for name, each in thing.items()}
+        return {name: wrap(each) for name, each in thing.items()}
     return thing
 
 
@@ -32,7 +32,7 @@ def _is_recipe(thing: Any) -> bool:
     return type(thing).__module__.startswith("fairlock.recipes.") and not isinstance(thing, tuple)
 
 
-def undress(thing: Any) -> Any:
+def unwrap(thing: Any) -> Any:
     if isinstance(thing, Dressed):
         return thing._thing
     if inspect.iscoroutinefunction(thing):  # a function to decorate
@@ -53,13 +53,13 @@ class Dressed:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._thing, name)
-        return Method(value, name in ASKS) if callable(value) else dress(value)
+        return Method(value, name in ASKS) if callable(value) else wrap(value)
 
     def __call__(self, function: Any) -> Any:
-        return Method(self._thing(undress(function)), True)
+        return Method(self._thing(unwrap(function)), True)
 
     async def __aenter__(self) -> Any:
-        return dress(self._thing.__enter__())
+        return wrap(self._thing.__enter__())
 
     async def __aexit__(self, *error: object) -> Any:
         return self._thing.__exit__(*error)
@@ -78,12 +78,12 @@ class Method:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._awaited:
             return self._awaitable(args, kwargs)
-        result = self._call(*map(undress, args), **kwargs)
+        result = self._call(*map(unwrap, args), **kwargs)
         if inspect.isfunction(result):  # a decorator, or what it made
             if args and inspect.iscoroutinefunction(args[0]):
                 return Method(result, True)
-            return lambda function: Method(result(undress(function)), True)
-        return dress(result)
+            return lambda function: Method(result(unwrap(function)), True)
+        return wrap(result)
 
     async def _awaitable(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return dress(self._call(*map(undress, args), **{name: undress(each) for name, each in kwargs.items()}))
+        return wrap(self._call(*map(unwrap, args), **{name: unwrap(each) for name, each in kwargs.items()}))

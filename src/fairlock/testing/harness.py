@@ -26,7 +26,7 @@ from ..stores.base import Backend
 from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
 from ..sync.runtime import ThreadRuntime
-from .blocking_as_async import dress, undress
+from .blocking_as_async import unwrap, wrap
 from .faults import Faults, install
 from .manual_clock_runtime import ManualTaskRuntime, ManualThreadRuntime
 from .pool_harness import PoolHarness
@@ -216,10 +216,10 @@ class ThreadHarness(Harness):
         return sync.Locks(backend, runtime, **_defaults(options))
 
     def _as_async(self, made: Any) -> aio.Locks:
-        return cast(aio.Locks, dress(made))
+        return cast(aio.Locks, wrap(made))
 
     def unwrapped(self, client: aio.Locks) -> Any:
-        return undress(client)
+        return unwrap(client)
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:

@@ -99,12 +99,12 @@ def exactly_the_newly_admitted_are_woken(s: Step) -> None:
     if isinstance(s.reply, Done):
         known = {e.ticket: e.listener for e in (*s.before.holders, *s.before.queue)}
         wakes += [Wakeup(known[t], t) for t in s.reply.tickets]
-    if s.after.queue and _must_look_again(s):
+    if s.after.queue and _wake_head_to_poll(s):
         wakes.append(Wakeup(s.after.queue[0].listener, s.after.queue[0].ticket))
     assert sorted(s.woken) == sorted(wakes), f"woken {s.woken} instead of {wakes}"
 
 
-def _must_look_again(s: Step) -> bool:
+def _wake_head_to_poll(s: Step) -> bool:
     """Return True if the head of the queue must learn when a hold without a process, which wakes nobody, ends."""
     head = s.after.queue[0]
     if not head.listener or (s.acquiring and head.ticket == s.sender):

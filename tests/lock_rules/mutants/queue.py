@@ -99,8 +99,8 @@ MUTANTS = [
       "    reply = step.obey()\n",
       law("the_same_command_again_changes_nothing", "a lock and renewals")),
     M("admitting one at a time",
-      "            self._let_in(self.queue.pop(turn))\n",
-      "            self._let_in(self.queue.pop(turn))\n"
+      "            self._grant_entry(self.queue.pop(turn))\n",
+      "            self._grant_entry(self.queue.pop(turn))\n"
       "            return\n",
       law("the_first_who_listens_does_not_fit", "readers and a writer")),
     M("one too many fits",

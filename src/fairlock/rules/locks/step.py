@@ -130,7 +130,7 @@ def apply(
     reply = step.obey()
     step.admit()
     if reply is None:
-        reply = step.answer_enter()
+        reply = step.reply_to_acquire()
     return step.record(), reply, step.wakes()
 
 
@@ -299,7 +299,7 @@ class _Step:
                 e = self.queue[i]
                 if e.passed == FRESH:
                     self.queue[i] = e._replace(passed=PASSED)
-            self._let_in(self.queue.pop(turn))
+            self._grant_entry(self.queue.pop(turn))
 
     def _next_in_queue(self) -> int | None:
         """Return the index of the next waiter. Expired waiters before it are removed, however long the queue is."""
@@ -323,7 +323,7 @@ class _Step:
     def room(self) -> int:
         return self.capacity - sum([e.weight for e in self.holders])
 
-    def _let_in(self, e: Entry) -> None:
+    def _grant_entry(self, e: Entry) -> None:
         fence = max(self.fence + 1, self.now)
         self.fence = fence + e.block - 1
         confirmed = self.acquiring and e.ticket == self.sender
@@ -380,7 +380,7 @@ class _Step:
             c.listener, c.owner, c.note, 0, self.now, self.now + span,
         )  # fmt: skip
         if (not self.queue or not c.fair) and c.weight <= self.room():
-            self._let_in(e)
+            self._grant_entry(e)
             return None
         if not c.wait and not self._would_pass_all(e):
             return Refused()
@@ -397,7 +397,7 @@ class _Step:
         self.queue.pop()
         return first
 
-    def answer_enter(self) -> Reply:
+    def reply_to_acquire(self) -> Reply:
         for e in self.holders:
             if e.ticket == self.sender:
                 return Granted(e.fence, e.expires - self.now, self._asked(e.ticket))
@@ -509,9 +509,9 @@ class _Step:
             for e in self.holders
             if not e.confirmed and e.fence > self.before.fence and not self._tombstone_for(e.ticket)
         ]
-        return (*granted, *self.dropped, *self._must_look_again())
+        return (*granted, *self.dropped, *self._wake_head_to_poll())
 
-    def _must_look_again(self) -> tuple[Wakeup, ...]:
+    def _wake_head_to_poll(self) -> tuple[Wakeup, ...]:
         """Return the wake-up of a head that must poll when a grant ends.
 
         A grant without a process ends by time alone: no release grants to the next waiter. The head of the queue

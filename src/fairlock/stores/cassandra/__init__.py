@@ -18,7 +18,8 @@ def open_cassandra(target: object, runtime: Runtime, namespace: str, options: di
     """Return the keyspace behind a URL or a Session of the driver. No I/O yet. ConfigError if they make no sense."""
 
     def make() -> DriverSession:
-        return DriverSession(url.read(target, options) if isinstance(target, str) else url.of_session(target, options))
+        address = url.read(target, options) if isinstance(target, str) else url.from_session(target, options)
+        return DriverSession(address)
 
     share = Share(runtime, ("cassandra", target, tuple(sorted(options.items()))), make)
     store = CassandraStore(StatementSender(share, runtime), runtime, skew=share.of.address.skew)

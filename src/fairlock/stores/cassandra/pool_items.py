@@ -137,7 +137,7 @@ class CassandraItemStore(SwappedItems):
             return None
         crowded = self._crowded(queue) and self._clock() < self._store.crowded
         for turn in range(TRIES):
-            one = await self._of_a_bucket(pool) if crowded else None
+            one = await self._oldest_in_a_bucket(pool) if crowded else None
             if one is None:
                 key = await self._next(pool, at_random=queue != "" and turn > 0)
                 if key is None:
@@ -157,7 +157,7 @@ class CassandraItemStore(SwappedItems):
         """Return whether others may be in our way: in a queue only the first one takes."""
         return queue != "" and self.buckets > 1
 
-    async def _of_a_bucket(self, pool: str) -> ItemSnapshot | None:
+    async def _oldest_in_a_bucket(self, pool: str) -> ItemSnapshot | None:
         """Return what has been due for longest in a random bucket. Few are read at once; of many the nodes find it."""
         bucket = os.urandom(1)[0] % self.buckets
         now, at = await self._store.sample()

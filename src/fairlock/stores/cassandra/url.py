@@ -82,7 +82,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     return Address(make, None, keyspace, where, consistency, timeout, skew, route, _replication(given))
 
 
-def of_session(session: Any, options: Mapping[str, Any]) -> Address:
+def from_session(session: Any, options: Mapping[str, Any]) -> Address:
     """Return the keyspace of this session, or another one that it can reach."""
     if not isinstance(session, Session):
         raise ConfigError(f"Of the driver's objects a Session can be used, not a {type(session).__name__}.")

@@ -149,7 +149,7 @@ class Table:
             except oci.exceptions.ServiceError as error:
                 if error.status == 412:
                     return None
-                if waited >= self._patience(error.status) or over():
+                if waited >= self._retry_time(error.status) or over():
                     self._new = False
                     raise errors.refusal(self.where, error, writes, waited) from None
             except oci.exceptions.RequestException as error:
@@ -161,7 +161,7 @@ class Table:
             waited += nap
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _patience(self, status: int) -> float:
+    def _retry_time(self, status: int) -> float:
         """Return for how many seconds a refusal of this kind is waited out. Nothing was done, whatever it was about."""
         if status == 404 and self._new:
             return SETTLING

@@ -90,7 +90,7 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     return Address(make, compartment or None, table, f"oci-nosql://{region}/{compartment}/{table}", skew)
 
 
-def of_client(client: Any, options: Mapping[str, Any]) -> Address:
+def from_client(client: Any, options: Mapping[str, Any]) -> Address:
     """Return a client of ours with the rights of this one."""
     if not isinstance(client, oci.nosql.NosqlClient):
         raise ConfigError(f"Of OCI's clients a NosqlClient can be used, not {type(client).__name__}.")

@@ -116,7 +116,7 @@ class ThreadListener(SharedReader):
             event.block(timeout)
             event.clear()
         if self._reader is not waiter:
-            self._stand_in(waiter)
+            self._become_reader(waiter)
 
     def _make_poll(self) -> Any:
         """Make the poll object of the reader, for the subscriptions that there are now."""

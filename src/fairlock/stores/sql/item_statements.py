@@ -77,11 +77,11 @@ class Items:
         self.put_unlocked: Statement | None = None  # does not wait for a row that a transaction has locked
         if dialect.write_unlocked is not None:
             self.put_unlocked = self.put._replace(text=UNLOCKED + self.put.text, may_wait=False)
-        self.put_and_look: Statement | None = None
+        self.put_and_read_queue: Statement | None = None
         if dialect.name == "PostgreSQL":
             put = sa.update(ITEMS).where(same, dialect.clock() >= number("now"))
             queue = sa.select(LOCKS.c.body).where(LOCKS.c.key == value("queue")).scalar_subquery()
-            self.put_and_look = self._compile(put.values(_new).returning(ITEMS.c.fence, queue))
+            self.put_and_read_queue = self._compile(put.values(_new).returning(ITEMS.c.fence, queue))
             finished = {"score": FINISHED, "ticket": literal(dialect.nobody)}
             self.finish_and_look = self._compile(put.values(finished).returning(ITEMS.c.fence, queue))
             self.get_many = self._compile(sa.text(GET_MANY), True)

@@ -139,10 +139,10 @@ class SqlItemStore(ItemStore):
         done = {(pool, key) for pool, key in result.rows}
         return [(one.pool, one.item.key) in done for one in writes]
 
-    async def put_and_look(
+    async def put_and_read_queue(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
     ) -> tuple[bool, str | None] | None:
-        statement = self._statements.put_and_look
+        statement = self._statements.put_and_read_queue
         if statement is None:
             return None
         before = seen.item

@@ -64,7 +64,7 @@ def read(target: object, blocking: bool, options: Mapping[str, Any]) -> Address:
     """Read a URL or an Engine. ImportError if a driver is missing, ConfigError if it cannot be used."""
     own = split_url.options(options.items(), OWN, target.partition("://")[0] if isinstance(target, str) else "sql")
     if not isinstance(target, str):
-        return _of_engine(target, blocking, own)
+        return _from_engine(target, blocking, own)
     url = _url(target)
     scheme = url.get_backend_name()
     for option in OWN:
@@ -85,7 +85,7 @@ def _url(text: str) -> URL:
     raise ConfigError(f"This URL cannot be read. Its form is {form}. {split_url.SPECIAL}")
 
 
-def _of_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
+def _from_engine(target: Any, blocking: bool, own: dict[str, Any]) -> Address:
     inner = getattr(target, "sync_engine", None)
     if blocking and inner is not None:
         raise ConfigError("This engine is for asyncio. Use fairlock.aio with it, or sqlalchemy.create_engine() here.")
