@@ -26,7 +26,8 @@ def test_a_folder_uses_the_words_of_the_project(by_folder: dict[str, list[str]],
 
 @pytest.mark.parametrize("name, text", [
     ("src/a.py", "desk = 1"), ("src/a.py", "def open_desk(): ..."), ("src/a.py", "class DeskClosed: ..."),
-    ("src/a.py", "SHELF = 1"), ("src/a.py", "# the courier comes"), ("src/a.py", "Admitted()"),
+    ("src/a.py", "SHELF = 1"), ("src/a.py", "self._let_in(e)"),
+    ("src/a.py", "# the courier comes"), ("src/a.py", "Admitted()"),
     ("docs/a.md", "The doorman opens."), ("a.lua", "local ear = 1"),
     ("docs/a.md", "The holder keeps his lock."), ("docs/a.md", "Who waits is served."), ("docs/a.md", "It is had."),
     ("docs/a.md", "Locks last for ever."), ("docs/a.md", "Wait, for it comes."), ("docs/a.md", "It takes so long."),
