@@ -63,7 +63,7 @@ def test_it_leaves_nothing_behind(redis_alone: Server) -> None:
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--appendonly", "yes", "--appendfsync", "always"], "ok: It writes to disk before it answers"),
+        (["--appendonly", "yes", "--appendfsync", "always"], "ok: It writes to disk before it replies"),
         (["--appendonly", "yes", "--appendfsync", "everysec"], "note: A lock here can be lost when its machine"),
         (["--appendonly", "yes", "--appendfsync", "no"], "warning: A lock here can be lost when its machine crashes"),
         (["--save", "3600 1"], "goes back to its last snapshot (save 3600 1)"),
