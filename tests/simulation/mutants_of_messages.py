@@ -277,8 +277,7 @@ MUTANTS = [
     Mutant(
         "a renewal lengthens a lease that was shortened after it",
         doubt.an_older_renewal_does_not_lengthen_a_lease_again, GRANT,
-        "        if seconds > self.lease:\n            seconds = self.lease\n",
-        "",
+        "seconds = min(left / 1e6, self.lease)", "seconds = left / 1e6",
     ),
     Mutant(
         "detached although it was lost meanwhile",

@@ -77,9 +77,8 @@ class Grant:
 
     @property
     def detail(self) -> str:
-        """Return what events report beside its name: the key of an item. '' once another thread has released it."""
-        holds = self.holds
-        return holds[0]._detail if holds else ""
+        """Return the key of an item, '' of a lock; also '' if another thread has just released it."""
+        return next((hold._detail for hold in self.holds), "")
 
     @property
     def watched(self) -> bool:
@@ -94,12 +93,8 @@ class Grant:
     def confirm(self, at: float, left: int, skew: float) -> None:
         """Note that the reply to a request sent at `at` gave it this many microseconds."""
         self.asked = at
-        seconds = left / 1e6
-        if seconds > self.lease:
-            seconds = self.lease
-        margin = self.lease / 10 + skew
-        if margin > seconds / 4:
-            margin = seconds / 4
+        seconds = min(left / 1e6, self.lease)
+        margin = min(self.lease / 10 + skew, seconds / 4)
         deadline = at + seconds - margin
         if deadline > self.deadline:
             self.deadline = deadline
@@ -281,9 +276,6 @@ class LeaseBase(NotPickled):
 
     def _notice_loss(self) -> None:
         """Called once, when the loss is noticed."""
-
-    def __bool__(self) -> bool:
-        return True
 
     def __repr__(self) -> str:
         state = "released" if self._released else "lost" if self.lost else f"{self.remaining():.1f} s left"
