@@ -168,9 +168,10 @@ def exchangeable(path: str, database: os.stat_result, step: str, there: os.stat_
     elif not database.st_uid:
         cure += f", or give it to {mover}: "
         cure += f"chown {there.st_uid} '{path}'" if there.st_uid else f"chown USER:{there.st_gid} '{path}', chmod 660"
+    owned = "belongs to" if os.path.exists(path) else "would belong to"
     what = f"the link {step}, which leads there" if link else f"what lies in {step}"
     return refused(
-        f"{path} belongs to {user(database.st_uid)}, and {mover} can exchange {what}: root might read one database "
+        f"{path} {owned} {user(database.st_uid)}, and {mover} can exchange {what}: root might read one database "
         f"with the log of another. {cure}."
     )
 
