@@ -81,7 +81,8 @@ class TestThrottlesInTime(Behaviours):
         await harness.go(start(harness.connect())).result(within=12)
         assert [at - starts[0] for at in starts[1:]] == pytest.approx([PAUSE, 10 * (1 + SLACK)], abs=0.01)
 
-    async def test_a_caller_that_was_too_slow_takes_another_slot(self, harness: Harness) -> None:
+    async def test_a_caller_that_was_slow_closes_its_slot_for_longer_and_takes_no_other(self, harness: Harness) -> None:
         slow = harness.connect(faults=Faults("slow", on="Detach")).throttle("api", 2, per=1.5)
         assert await harness.go(slow.wait()).result(within=1)
+        assert await harness.connect().throttle("api", 2, per=1.5).wait(timeout=0)
         assert not await harness.connect().throttle("api", 2, per=1.5).wait(timeout=0)

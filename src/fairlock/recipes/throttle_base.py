@@ -5,10 +5,9 @@ the window. The caller starts after that, so a process that is killed has either
 
 **Exactly.** The store counts the window of a slot from its grant, and the caller starts a little later, after the
 replies to two requests. So the slot stays closed a little longer than the window, by `slack`. The second reply says
-until when; a caller for which that is less than the window (it was stopped, the store was slow) does not start but
-takes another slot. The slack then doubles, and shrinks again with each start that was quick enough: slowly, so that on
-a slow store about one start in thirty is repeated. A quicker return repeats one in eight, and each repetition is a
-start that is not used.
+until when. A caller for which that is less than the window (it was stopped, the store was slow) closes the slot for
+longer, by one more request; if even that is late, it does not start but takes another slot. The slack then doubles, and
+shrinks again with each start that was quick enough.
 
 Rejected alternatives: to count the window from the moment when the caller knows of its grant (the way of that reply is
 then lost for each start: under load a twelfth of the limit), a counter for each window (twice the limit around its
@@ -24,6 +23,7 @@ from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.validate import OWN, SMALLEST_LEASE, Seconds
 from ..errors import LeaseLost, LockTimeout
+from ..rules.locks import Detach, Granted
 from .await_if_needed import await_if_needed
 
 SLACK = 0.02  # of the window
@@ -65,6 +65,13 @@ class ThrottleBase:
                 self._slack = max(slack * CALM, self._least)
                 return True
             self._slack = min(max(self._slack, 2 * slack), max(self._per, MOST))
+            late = session.clock() - lease._since + self._slack
+            longer = Detach(lease.ticket, lease.fence, int((self._per + slack + late) * 1e6), closed=True)
+            reply, at, _ = await self._locks._session.call(self._slots, longer)
+            if isinstance(reply, Granted):
+                until_then = at + reply.left / 1e6 - self._locks._session.backend.skew
+                if session.clock() + self._per <= until_then:
+                    return True
 
     async def _wait_or_raise(self, weight: int) -> None:
         if not await self._wait(weight, OWN):
