@@ -10,7 +10,7 @@ import pytest
 
 from fairlock.cli.terminal_screen import ENTER, LEAVE
 from tests.cli import test_top
-from tests.cli.conftest import Tool
+from tests.cli.conftest import Tool, alive, until
 from tests.cli.test_terminal import CTRL_Z, Terminal
 from tests.cli.test_top import Crowd, Start
 
@@ -70,8 +70,10 @@ def test_a_program_that_is_ended_while_it_is_stopped_leaves_the_terminal_alone(f
         shell.expect("nothing is held or waited for")
         shell.type(CTRL_Z)
         shell.expect("ready> ")
-        shell.type("kill %1; wait %1; echo ended $?\n")
-        assert LEAVE not in shell.expect("ended 143")
+        pid = int(next(word for word in shell.do("jobs -p").split() if word.isdecimal()))
+        shell.type("kill %1\n")
+        until(lambda: not alive(pid))
+        assert LEAVE not in shell.do("echo still here")
     finally:
         shell.close()
         shell.shell.wait(10)
