@@ -135,11 +135,12 @@ def test_a_narrow_window_leaves_columns_out_and_keeps_names_readable() -> None:
         assert name + owner + 2 + sum(width + 2 for width in others if width) == columns
 
 
-def test_names_are_cut_in_the_middle_and_stay_different() -> None:
-    view = View("name")
-    resources = [make(f"tenant/8f14e45f/region/eu-central-1/orders/partition-{n:06}") for n in range(4)]
-    rows = view.frame(80, 24, "", resources, (), "")[3:7]
-    assert [re.search(r"(\d) ", row).group(1) for row in rows] == ["0", "1", "2", "3"]  # type: ignore[union-attr]
+def test_names_are_cut_where_they_are_the_same() -> None:
+    for end in ("", "/compaction"):
+        view = View("name")
+        resources = [make(f"tenant/8f14e45f/region/eu-central-1/orders/partition-{n:06}{end}") for n in range(4)]
+        rows = view.frame(80, 24, "", [make("a"), *resources], (), "")[4:8]
+        assert [re.search(r"00000(\d)", row).group(1) for row in rows] == ["0", "1", "2", "3"]  # type: ignore[union-attr]
 
 
 def test_help_that_does_not_fit_says_so() -> None:

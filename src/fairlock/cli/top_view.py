@@ -124,6 +124,29 @@ def shorten(text: str, width: int) -> str:
     return f"{text[: width - 1 - end]}…{text[len(text) - end :]}" if len(text) > width else text
 
 
+def common(texts: Sequence[str]) -> int:
+    """Return how many characters all of them begin with."""
+    first, last = min(texts), max(texts)
+    return next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+
+
+def distinct(names: Sequence[str], width: int) -> dict[str, str]:
+    """Return what to show of each name in this width: of long ones, what differs, as the page does."""
+    long = [name for name in {output.plain(name) for name in names} if len(name) > width]
+    begin = common(long) if len(long) > 1 else 0
+    end = common([name[begin:][::-1] for name in long]) if len(long) > 1 else 0
+    room = width - 2 - (max(map(len, long), default=0) - begin - end)
+    kept = max(room // 2, 4)  # letters of what all of them begin and end with
+    begin, end = max(begin - kept, 0), max(end - kept, 0)
+
+    def label(name: str) -> str:
+        if len(name) <= width:
+            return name
+        return shorten(f"{'…' if begin else ''}{name[begin : len(name) - end]}{'…' if end else ''}", width)
+
+    return {name: label(output.plain(name)) for name in names}
+
+
 def wrap(text: str, width: int, most: int) -> list[str]:
     """Return the text in lines of at most this width, broken at spaces; what does not fit into that many is cut."""
     text, lines = output.plain(text), list[str]()
@@ -233,8 +256,10 @@ class View:
             above["state"] = [fit(self._state(), columns)]
         lines = [line for part in above.values() for line in part]
         in_ring = {name for each in rings for name in each.names}
-        for resource in self.shown[self.first : self.first + self.space]:
-            text = fit(cells(row(resource), columns), columns)
+        visible = self.shown[self.first : self.first + self.space]
+        labels = distinct([resource.name for resource in visible], widths(columns)[0])
+        for resource in visible:
+            text = fit(cells((labels[resource.name], *row(resource)[1:]), columns), columns)
             red = resource.name in in_ring or resource.kind == "damaged" or (resource.expired and not resource.holders)
             lines.append((REVERSE if resource.name == self.selected else "") + (RED if red else "") + text)
         if not self.shown:
