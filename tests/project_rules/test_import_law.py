@@ -45,7 +45,7 @@ LAW: dict[str, set[str]] = {
     "aio": FACE | {"stores.async_base"},
     "connect": FACE | {ONE_STORE, "stores.shared", "sync", "aio"},
     "": {"errors", "sync", "aio", "connect", "engine"},  # the two entrances: fairlock itself and fairlock.aio
-    "recipes": FACE | {ONE_STORE, "stores.shared", "sync", "aio", "connect", ""},
+    "recipes": FACE | {ONE_STORE, "stores.shared", "stores.async_base", "sync", "aio", "connect", ""},
     "integrations": FACE | {"sync", "aio", "connect", "recipes", ""},
     "testing": FACE | {"stores.shared", "stores.memory", "sync", "aio", "connect", ""},
     "metrics": FACE,
