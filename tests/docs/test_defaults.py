@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from fairlock import Locks, recipes
-from fairlock.cli import command_table, parse_arguments, pool_run, prune, run, serve_web_page, top
+from fairlock.cli import command_table, parse_arguments, pool_run, prune, run, serve_web_page, show_events, top
 from fairlock.engine import validate
 from fairlock.recipes import aio as aio_recipes
 from fairlock.stores.sqlite.store import BUSY_TIMEOUT
@@ -71,7 +71,8 @@ OF_THE_COMMAND = {
     ("run", "--lease"): connect.LEASE, ("lead", "--lease"): connect.LEASE, ("acquire", "--lease"): connect.LEASE,
     ("mcp", "--lease"): connect.LEASE, ("pool run", "--lease"): pool_run.LEASE,
     ("pool run", "--back-off"): pool_run.BACK_OFF, ("pool run", "--grace"): run.GRACE, ("run", "--grace"): run.GRACE,
-    ("lead", "--grace"): run.GRACE, ("top", "--every"): top.EVERY, ("prune", "--older-than"): prune.DAY,
+    ("lead", "--grace"): run.GRACE, ("top", "--every"): top.EVERY,
+    ("events", "--every"): show_events.EVERY, ("prune", "--older-than"): prune.DAY,
     ("run", "--tries"): inspect.signature(Locks.once).parameters["tries"].default,
     ("ui", "--port"): serve_web_page.PORT, ("demo", "--port"): serve_web_page.PORT,
 }  # fmt: skip

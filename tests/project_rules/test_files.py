@@ -26,7 +26,6 @@ LONGER = {
     "src/fairlock/aio/client.py": "one class, whose options are named once for readers and again for checkers",
     "src/fairlock/stores/sqlite/store.py": "one class: the statements and the connection that they share",
     "tests/redis/mutants.py": "one table, with an entry for each mistake in the Lua",
-    "tests/cli/test_top.py": "one test for each thing that a user of the full screen sees or does",
     "tests/lock_rules/test_step.py": "one example for each sentence about a step, in their order",
     "tests/lock_rules/test_table.py": "one example for each cell of the table of commands, in its order",
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairlock import Locks, Snapshot
 
 SHARE = 9  # a store that takes long is read less often: it spends at most a tenth of its time for us
+EVERY = 1.0  # seconds
 ASKED_ABOUT = 10  # holders that are gone, of which a snapshot finds out whether they were evicted
 WAITS = ("acquired", "given_up")
 
@@ -44,7 +45,7 @@ def events(args: Arguments) -> int:
 def follow(args: Arguments, locks: "Locks", pattern: str, namespaces: bool, before: "Snapshot") -> None:
     down, took = False, 0.0
     while True:
-        time.sleep(max(args["every"] or 1.0, 0.1, SHARE * took))
+        time.sleep(max(args["every"] or EVERY, 0.1, SHARE * took))
         begun = time.monotonic()
         try:
             after = take_snapshot(locks, pattern, namespaces)

@@ -45,7 +45,7 @@ class Place(NamedTuple):
     owner: root_acts_as_file_owner.Owner | None = None  # the user whose rights root uses
 
     def stat(self, end: str = "") -> os.stat_result:
-        """The stat of the database, or of what lies beside it with this end of the name."""
+        """Return the stat of the database, or of what lies beside it with this end of the name."""
         return os.stat(os.path.basename(self.real) + end, dir_fd=self.directory.fd, follow_symlinks=False)
 
 

@@ -22,7 +22,7 @@ class WalkedPath(NamedTuple):
     steps: tuple[Step, ...]  # from the root on
 
     def directory(self) -> os.stat_result:
-        """The directory of the file, or the last one above it that exists."""
+        """Return the stat of the directory of the file, or of the last one above it that exists."""
         known, folder = dict(self.steps), os.path.dirname(self.real)
         while folder not in known:
             folder = os.path.dirname(folder)
