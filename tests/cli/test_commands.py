@@ -340,4 +340,4 @@ def test_what_does_more_than_look_needs_one_namespace(fairlock: Tool) -> None:
     for command in (("evict", "x", "--reason", "r", "-y"), ("run", "x", "true"), ("show", "x"), ("pool", "ls", "x")):
         done = fairlock("--namespace", "*", *command)
         assert done.returncode == 64
-        assert "--namespace '*' is for ls, top, ui, pool ls without a name, which only look." in done.stderr
+        assert "--namespace '*' is for ls, top, events, ui, pool ls without a name, which only look." in done.stderr

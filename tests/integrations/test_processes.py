@@ -56,7 +56,7 @@ def test_workers_use_a_client_that_was_made_before_the_fork(project: Project, co
     def ask_both() -> bool:
         """Return whether both workers have replied: the kernel decides which one gets a request."""
         with ThreadPoolExecutor(8) as threads:
-            replies.extend(threads.map(ask, range(60)))
+            replies.extend(filter(None, threads.map(ask, range(60))))  # a full backlog refuses some
         return len({worker for _, worker, _ in replies}) == 2
 
     until(ask)

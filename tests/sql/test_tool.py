@@ -30,7 +30,7 @@ def test_the_tool_by_its_url_alone(name: str, request: pytest.FixtureRequest) ->
     assert all(check["level"] != "error" for check in examined["checks"]), texts
     assert "Its tables are there, and this user may read and write them." in texts
     assert ("PostgreSQL 1" in texts) == (name != "mariadb")
-    assert ("A pooler stands before it, so waiters poll" in texts) == (name == "pgbouncer")
+    assert ("A pooler is in front of it, so waiters poll" in texts) == (name == "pgbouncer")
     assert ("fsync is off" in texts) == (name != "mariadb")
     assert "open-sesame" not in texts
     printed = tool(url, "schema").stdout
