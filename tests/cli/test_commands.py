@@ -198,7 +198,7 @@ def test_a_damaged_name_is_shown_and_repaired_and_the_others_go_on(fairlock: Too
     assert "Traceback" not in done.stderr
     found = fairlock("doctor")
     assert found.returncode == 78
-    assert "error    The record of \"it's bad\" is damaged" in found.stdout
+    assert "error    The record of \"it's bad\" in sqlite:///" in found.stdout and " is damaged: " in found.stdout
     cure = found.stdout.partition("`fairlock ")[2].partition("`")[0]
     assert fairlock(*shlex.split(cure)).returncode == 64, "it asks, and there is no terminal"
     assert "was reset" in fairlock(*shlex.split(cure), "-y").stdout

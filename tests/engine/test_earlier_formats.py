@@ -16,6 +16,7 @@ import pytest
 import redis
 
 import fairlock
+from fairlock.cli import main
 from fairlock.engine.run_sync import run
 from fairlock.errors import RecordDamaged
 from fairlock.rules.locks import EMPTY, codec
@@ -113,7 +114,7 @@ def test_format_3_is_read(url: str) -> None:
         locks.lock("held").acquire(timeout=5).release()  # type: ignore[union-attr]
 
 
-def test_a_later_format_is_refused_and_not_changed(tmp_path: Path) -> None:
+def test_a_later_format_is_refused_and_not_changed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """As an older client sees it: one name, a sentence, and what is stored stays as it is."""
     url = f"sqlite:///{tmp_path}/locks.db"
     with fairlock.connect(url) as locks:
@@ -125,6 +126,8 @@ def test_a_later_format_is_refused_and_not_changed(tmp_path: Path) -> None:
             RecordDamaged, match=f"a record of format {codec.FORMAT + 1}; this version of fairlock reads"
         ):
             locks.lock("newer").acquire()
+        assert main(["-u", url, "doctor"]) != 0
+        assert "was written by a later version of fairlock: a record of format" in capfd.readouterr().out
         with locks.lock("other"):
             pass
         assert db.execute("SELECT body FROM fairlock_locks WHERE key='newer'").fetchone() == (later,)

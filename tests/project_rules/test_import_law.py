@@ -20,7 +20,7 @@ STORES = {"memory", "sqlite", "redis", "sql", "cassandra", "oci_nosql"}
 BASE = {"base", "deadline", "damaged_records", "jitter"}
 ASYNC_BASE = {"async_deadline", "task_futures"}
 
-BOTH = {"rules.checksum", "rules.json_text", "rules.wakeup"}  # of locks and of pools
+BOTH = {"rules.checksum", "rules.json_text", "rules.other_format", "rules.wakeup"}  # of locks and of pools
 RULES = {"rules", "rules.locks", "rules.pools"} | BOTH
 CONTRACT = RULES | {"stores.base", "errors"}
 FACE = CONTRACT | {"engine"}
@@ -31,6 +31,7 @@ LAW: dict[str, set[str]] = {
     "errors": set(),
     "rules": set(),
     "rules.json_text": set(),
+    "rules.other_format": set(),
     "rules.checksum": {"rules.json_text"},
     "rules.wakeup": set(),
     "rules.locks": BOTH,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import fairlock
 from fairlock.connect import others_may_read, url_file
-from fairlock.errors import StoreError
+from fairlock.engine.run_sync import run
+from fairlock.errors import LockError, StoreError
 
 from . import exit_codes, make_client, output
 from .parse_arguments import Arguments
@@ -87,11 +88,13 @@ def check_setup(args: Arguments, locks: "Locks") -> list[tuple[str, str]]:
 
 
 def find_damage(locks: "Locks") -> list[tuple[str, str]]:
-    from shlex import quote
-
-    names = [one.name for one in locks.snapshot(idle=True).resources if one.kind == "damaged"]
-    cure = "it cannot be acquired. `fairlock doctor --repair"
-    return [("error", f"The record of {name!r} is damaged: {cure} {quote(name)}` resets it.") for name in names]
+    found = []
+    for name in [one.name for one in locks.snapshot(idle=True).resources if one.kind == "damaged"]:
+        try:
+            run(locks.session.read(name))
+        except LockError as damage:
+            found.append(("error", str(damage)))
+    return found
 
 
 def check_latency(locks: "Locks") -> tuple[str, str]:

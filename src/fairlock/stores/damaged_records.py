@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..errors import RecordDamaged
+from ..rules.other_format import NewerFormat
 
 AHEAD = 366 * 86400 * 1_000_000  # microseconds; a fence further ahead of the store's clock is damage, too
 
@@ -11,10 +12,12 @@ def damaged(name: str, where: str, why: object, what: str = "") -> RecordDamaged
     """`name`: what is to be repaired; `what`: what of it cannot be read, if not the record of the lock."""
     from shlex import quote
 
-    error = RecordDamaged(
-        f"{what or f'The record of {name!r}'} in {where} is damaged: {why}. No other name is affected; "
-        f"`fairlock doctor --repair {quote(name)}` resets it."
-    )
+    record, repair = what or f"The record of {name!r}", f"`fairlock doctor --repair {quote(name)}` resets it"
+    text, cure = "is damaged", f"No other name is affected; {repair}."
+    if isinstance(why, NewerFormat):
+        text = "was written by a later version of fairlock"
+        cure = f"Upgrade this one. Only if no client of the later version is left: {repair}."
+    error = RecordDamaged(f"{record} in {where} {text}: {why}. {cure}")
     error.name = name
     return error
 

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from ..checksum import unseal
 from ..json_text import parse, to_json
+from ..other_format import other_format
 from .encoded_queue import SEPARATOR, encoded_entries, fresh_until, make_queue
 from .state import CLOSED, EMPTY, WAITED_FOR, Entry, LockState, Tombstone, Why
 
@@ -83,14 +84,10 @@ def _decode(text: str) -> LockState:
     except (AttributeError, TypeError, ValueError, LookupError, RecursionError) as bad:
         begin, _, first = sealed[:12].partition(",")[0].partition("[") if type(sealed) is str else ("", "", "")
         if first.isdecimal() and not begin and int(first) != FORMAT:
-            raise ValueError(_other_format(first)) from bad
+            raise other_format(first, FORMAT) from bad
         shown = sealed[:80] if type(sealed) is str else repr(sealed)
         raise ValueError(f"not the state of a lock: {shown} ({bad})") from bad
-    raise ValueError(_other_format(parts[0]))
-
-
-def _other_format(found: object) -> str:
-    return f"a record of format {found}; this version of fairlock reads format {FORMAT}"
+    raise other_format(parts[0], FORMAT)
 
 
 def owners(record: LockState) -> str:

@@ -30,6 +30,7 @@ from ...rules.locks import (
     Tombstone,
     Why,
 )
+from ...rules.other_format import other_format
 
 PREFIX = "fairlock:"
 LISTENERS = PREFIX + "listener:"
@@ -168,11 +169,9 @@ def decode_state(raw: list[Any]) -> tuple[LockState, int]:
     return found, int(seconds) * 1_000_000 + int(micros)
 
 
-def other_format(found: str) -> str:
+def reject_format(found: str) -> ValueError:
     """Return the reason why a script does not read a state: the format that it found there."""
-    if not found.isdecimal():
-        return "values that are none"
-    return f"a record of format {found}; this version of fairlock reads format {FORMAT}"
+    return other_format(found, FORMAT) if found.isdecimal() else ValueError("values that are none")
 
 
 def _entry(raw: bytes) -> Entry:

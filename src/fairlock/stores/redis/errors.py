@@ -166,7 +166,7 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
     if "unknown command" in text and "HELLO" in text:
         return ConfigError(f"{where} is older than Redis 6 and does not speak RESP3. Use ?protocol=2, or a newer one.")
     if code == "FORMAT":
-        return Garbage(encoding.other_format(text.partition(" ")[2]))
+        return Garbage(encoding.reject_format(text.partition(" ")[2]))
     if code == "WRONGTYPE" or "user_script" in text or "Error running script" in text:
         return Garbage(f"the server replies {' '.join(text.split())[:120]!r}")
     text = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too
@@ -201,4 +201,5 @@ def unreadable(bad: BaseException, name: str, where: str, what: str = "") -> Loc
     """Return the error for damaged values; or `bad` itself if it is another error of ours."""
     if isinstance(bad, LockError) and not isinstance(bad, Garbage):
         return bad
-    return damaged(name, where, bad if isinstance(bad, Garbage) else f"values that are none ({bad!r:.100})", what)
+    why = bad.args[0] if isinstance(bad, Garbage) else f"values that are none ({bad!r:.100})"
+    return damaged(name, where, why, what)
