@@ -181,6 +181,14 @@ def test_a_release_that_did_not_reach_the_server_may_be_repeated(redis_durable: 
     asyncio.run(case())
 
 
+def time_to_acquire(lock: RedisPyLock) -> float:
+    began = time.perf_counter()
+    lock.acquire()
+    took = time.perf_counter() - began
+    lock.release()
+    return took
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets that it met half open
 @pytest.mark.parametrize("way", ["acquire", "with"])
 def test_ctrl_c_while_acquiring_leaves_nothing_behind(redis_alone: Server, way: str) -> None:
@@ -193,11 +201,12 @@ def test_ctrl_c_while_acquiring_leaves_nothing_behind(redis_alone: Server, way: 
     try:
         with redis.Redis(port=redis_alone.port) as client, redis.Redis(port=redis_alone.port) as others:
             other = others.lock("x", lock_class=RedisPyLock)
+            way_in = min(time_to_acquire(client.lock("x", lock_class=RedisPyLock)) for _ in range(20))
             for turn in range(150):
                 lock = client.lock("x", lock_class=RedisPyLock)
                 holders = False
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.00001, 0.001))
+                    signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.00001, 3 * way_in))
                     if way == "acquire":
                         lock.acquire()
                     else:
