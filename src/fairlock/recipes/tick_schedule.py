@@ -29,7 +29,7 @@ class Ticks:
         if cron is not None:
             if not isinstance(cron, str) or not _croniter().is_valid(cron):
                 raise ConfigError(f"cron is an expression such as '0 3 * * *', not {validate.shown(cron)}.")
-            if any(field[0] in "rR" for field in cron.split()):  # croniter draws it anew in each process
+            if any(field[0] in "rR" for field in cron.split()):  # croniter draws it again in each process
                 raise ConfigError(f"cron={cron!r} has a random field, and all processes need the same ticks.")
             self.at(int(time.time() * 1e6))  # so that one without a tick is refused here
         elif self._every < 1:
