@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,24 @@ def nothing_is_held(server: Server) -> bool:
         return not locks.snapshot().resources and locks.pool("jobs").counts().taken == 0
 
 
+async def time_to_cancel(task: asyncio.Task[Any], proxy: Proxy) -> float:
+    """Cancel a task while the server hangs. Then the server replies again."""
+    began = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    took = time.monotonic() - began
+    proxy.fate = lambda request: ""
+    proxy.sever()
+    return took
+
+
+async def until_nothing_is_held(server: Server) -> None:
+    limit = time.monotonic() + 20
+    while not await asyncio.to_thread(nothing_is_held, server) and time.monotonic() < limit:
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Server, proxy: Proxy, way: str) -> None:
     """Else a server that hangs keeps it for its whole lease. The client goes on with the release."""
@@ -117,16 +136,8 @@ def test_a_task_that_is_cancelled_while_it_releases_is_cancelled(redis_alone: Se
             await locks.pool("jobs").add("a")
             leaving = asyncio.create_task(leave(locks))
             await asyncio.sleep(0.3)
-            began = time.monotonic()
-            leaving.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await leaving
-            took = time.monotonic() - began
-            proxy.fate = lambda request: ""
-            proxy.sever()
-            limit = time.monotonic() + 20
-            while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
-                await asyncio.sleep(0.1)
+            took = await time_to_cancel(leaving, proxy)
+            await until_nothing_is_held(redis_alone)
             return took
 
     assert asyncio.run(main()) < within(1.5, below=4)
@@ -143,17 +154,9 @@ def test_a_task_that_is_cancelled_while_it_waits_for_a_tree_is_cancelled(redis_a
             waiting = asyncio.create_task(locks.tree("a/b/c/d").write().acquire())
             await asyncio.sleep(0.5)
             proxy.fate = lambda request: "swallow"
-            began = time.monotonic()
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-            took = time.monotonic() - began
-            proxy.fate = lambda request: ""
-            proxy.sever()
+            took = await time_to_cancel(waiting, proxy)
             await taken.release()
-            limit = time.monotonic() + 20
-            while not await asyncio.to_thread(nothing_is_held, redis_alone) and time.monotonic() < limit:
-                await asyncio.sleep(0.1)
+            await until_nothing_is_held(redis_alone)
             return took
 
     assert asyncio.run(main()) < within(1.5, below=4)
