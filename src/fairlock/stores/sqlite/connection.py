@@ -2,7 +2,8 @@
 
 A step is one autocommit statement. Nothing here waits: while another client writes, SQLite returns BUSY at once
 (`timeout=0`) and the store above backs off in the runtime of its client; SQLite's own busy handler would block an event
-loop, and its steps are so coarse that the 99th percentile was five times worse.
+loop, and its steps are so coarse that the 99th percentile was five times worse. In a tight loop of writes a snapshot is
+kept between them: see `keep_snapshot`.
 
 The settings, and why:
 - WAL: readers never block; synchronous NORMAL: a commit survives every crash of a process, and a crash of the machine
@@ -41,6 +42,7 @@ TABLES = (
     base INTEGER NOT NULL      -- microseconds; now = base + time since boot
 )""",
 )
+FEW, MANY = 8, 1024  # quick writes in a row, until a snapshot is kept
 FORK = 10.0  # seconds; the most that a fork waits for the statements and the checkpoint of other threads
 SETTINGS = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
 
@@ -62,6 +64,9 @@ class Connection:
         self._boot = boot
         self._another_boot_lives = another_boot_lives
         self.cursor: sqlite3.Cursor | None = None  # None: not open
+        self.snapshot: sqlite3.Cursor | None = None  # a half-read statement; see `keep_snapshot`
+        self.writes_in_row = 0  # quick ones, without a read between them
+        self.enough = FEW  # of them, to keep a snapshot
         self.version = _versions()  # returns a new one at each call
         self._files: tuple[tuple[int, int] | None, ...] = ()
         self._leaked = False
@@ -78,6 +83,7 @@ class Connection:
             cursor = self.cursor
             if cursor is None:
                 raise Closed
+            self.end_snapshot()
             try:
                 return cursor.execute(sql, values).rowcount
             except UnicodeDecodeError:
@@ -89,6 +95,7 @@ class Connection:
             cursor = self.cursor
             if cursor is None:
                 raise Closed
+            self.end_snapshot()
             try:
                 return cursor.execute(sql, values).fetchall()
             except UnicodeDecodeError:
@@ -99,7 +106,45 @@ class Connection:
         with self.guard:
             if self.cursor is None:
                 raise Closed
+            self.end_snapshot()
             setting(self.cursor.connection)
+
+    # -- a snapshot that is kept between two writes
+
+    def keep_snapshot(self) -> None:
+        """Under the guard, in a tight loop of writes: begin to read, and do not finish.
+
+        While a statement is half read, SQLite keeps the snapshot of the connection, and a write takes two locks on the
+        files instead of six. A write of another client makes the snapshot stale: SQLite then refuses ours, and we do
+        without one for a while. A statement that reads would see the past, so it ends the snapshot first.
+
+        No checkpoint can pass a snapshot. So it is ended after a few dozen writes, and by the keeper when they stop.
+        """
+        snapshot = self.cursor.connection.cursor()  # type: ignore[union-attr]
+        try:
+            snapshot.execute("SELECT boot FROM fairlock_meta")
+        except (sqlite3.Error, UnicodeDecodeError):
+            snapshot.close()
+            self.refused()
+        else:
+            self.snapshot = snapshot
+
+    def end_snapshot(self) -> None:
+        """Under the guard: end the snapshot, if there is one."""
+        if self.snapshot is not None:
+            self.snapshot.close()
+            self.snapshot = None
+            self.enough = FEW
+
+    def let_checkpoints_pass(self) -> None:
+        with self.guard:
+            self.end_snapshot()
+
+    def refused(self) -> None:
+        """Under the guard: SQLite refused a write, because others write, too."""
+        enough = min(2 * self.enough, MANY)
+        self.end_snapshot()
+        self.writes_in_row, self.enough = 0, enough
 
     # -- opening and closing
 
@@ -180,6 +225,7 @@ class Connection:
         self.place = None
 
     def _close(self) -> None:
+        self.end_snapshot()  # first: it would keep the database open
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
             with root_acts_as_file_owner.use_rights(self.owner):  # the last one removes the log, by its path
@@ -225,8 +271,8 @@ class Connection:
         self.guard = threading.Lock()
         self.aside = threading.Lock()
         if self.cursor is not None:  # it was not closed before the fork: not even its destructor may run
-            _leaked.append(self.cursor)
-            self.cursor = None
+            _leaked.extend((self.cursor, self.snapshot))
+            self.cursor = self.snapshot = None
             self._leaked = True
 
 
@@ -249,4 +295,4 @@ def use_wal(execute: Callable[..., sqlite3.Cursor], path: str) -> None:
         raise errors.not_wal(path, mode)
 
 
-_leaked: list[sqlite3.Cursor] = []
+_leaked: list[sqlite3.Cursor | None] = []

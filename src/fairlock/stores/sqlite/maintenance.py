@@ -89,6 +89,7 @@ class Maintenance:
 
     def tidy(self) -> None:
         """Do what is due. Never raises: the next step reports the same problem."""
+        self._db.let_checkpoints_pass()
         try:
             if self.commits >= DUE:
                 self.checkpoint()
@@ -120,6 +121,7 @@ class Maintenance:
         """Move the log into the database, unless another client is doing it. True if it was done."""
         self.commits = 0
         self._rest_until = time.monotonic() + 0.1
+        self._db.let_checkpoints_pass()
         with self._db.aside:
             place = self._db.place  # once: close() in another thread forgets it
             if self._db.cursor is None or place is None:

@@ -106,6 +106,7 @@ class SqliteStore(PollingStore):
         self._pid = os.getpid()
         self._closed = False
         self._wrote_at = 0.0
+        self._blocking = runtime.blocking  # a task that blocks its loop stops the keeper, which ends snapshots
         self._lost: dict[str, int] = {}  # races for a row, lost in a row
         self._on_reset: Callable[[], None] | None = None
         fork_hooks.register(self)
@@ -172,6 +173,8 @@ class SqliteStore(PollingStore):
             cursor = db.cursor
             if cursor is None:
                 return None
+            db.writes_in_row = 0
+            db.end_snapshot()
             try:
                 rows = cursor.execute(SELECT, (key,)).fetchall()
             except (sqlite3.Error, UnicodeDecodeError):
@@ -253,10 +256,16 @@ class SqliteStore(PollingStore):
             cursor = db.cursor
             if cursor is None:
                 return None
+            if at - self._wrote_at > UNHURRIED:
+                db.writes_in_row = 0
+            elif db.writes_in_row >= db.enough and db.snapshot is None and self._blocking:
+                db.keep_snapshot()
             try:
                 done = cursor.execute(UPDATE, (score, owner, body, version, key, expected)).rowcount
             except (sqlite3.Error, UnicodeDecodeError):
+                db.refused()
                 return None
+            db.writes_in_row += 1
         if self._lost or not done:
             self._raced(key, bool(done), woken, at)
             if not done:
