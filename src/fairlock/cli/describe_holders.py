@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from fairlock.engine.run_sync import run
 from fairlock.rules.locks.state import CLOSED
 
-from . import make_client, output
+from . import output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 def find(locks: "Locks", name: str) -> "Resource | None":
     """Return the resource with exactly this name; None if the store has none."""
-    return next(iter(make_client.look(locks, name).resources), None)
+    return next(iter(run(locks.session.look(name)).resources), None)
 
 
 def about_pool(locks: "Locks", name: str) -> str:
     """Return how to take items of the pool of this name, as a sentence after a space; '' if none of them is taken."""
-    pool = make_client.find_pool_resource(locks, name)
+    pool = run(locks.session.find_pool_resource(name))
     if pool is None or not pool.holders:
         return ""
     return f" It is a pool: {take_item(name)} A worker that holds a lock of its own, too, can be asked for that one."

@@ -28,9 +28,7 @@ BETWEEN_LOOKS = 0.5  # seconds
 SLOW = 0.05
 
 
-def doctor_or_schema(args: Arguments) -> int:
-    if args.command.name == "schema":
-        return schema(args)
+def doctor(args: Arguments) -> int:
     if args["repair"] is not None:
         from .doctor_repair import repair
 
@@ -44,12 +42,12 @@ def doctor_or_schema(args: Arguments) -> int:
         checks = [*check_setup(args, locks)]
         try:
             checks.append(check_latency(locks))
-            checks += make_client.examine(locks)
+            checks += run(locks.session.backend.doctor())
             checks += find_damage(locks)
         except StoreError as error:
             checks.append(("error", str(error)))
             code = exit_codes.REFUSED if error.refused else exit_codes.UNREACHABLE
-        store, scope = locks.store, make_client.scope(locks)
+        store, scope = locks.store, locks.session.backend.scope
     if not code and any(level == "error" for level, _ in checks):
         code = exit_codes.CONFIG
     if args["json"]:
@@ -166,7 +164,7 @@ def schema(args: Arguments) -> int:
     if args.operands:
         args.options["url"] = args.operands[0]
     with make_client.client(args) as locks:
-        text = make_client.schema(locks)
+        text = locks.session.backend.schema()
     if args["json"]:
         output.json({"store": locks.store, "schema": text})
     else:

@@ -1,11 +1,13 @@
 """`fairlock doctor --repair NAME`: resets what is damaged under one name, and nothing else."""
 
-from . import acquire_lock, evict_resize, make_client, output
+from fairlock.engine import validate
+
+from . import evict_resize, make_client, output
 from .parse_arguments import Arguments
 
 
 def repair(args: Arguments) -> int:
-    name = acquire_lock.name(args["repair"])
+    name = validate.name(args["repair"])
     if not args["yes"]:
         evict_resize.confirm(
             "doctor --repair",

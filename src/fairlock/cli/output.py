@@ -3,7 +3,10 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .parse_arguments import Arguments
 
 
 def err(sentence: str) -> None:
@@ -23,6 +26,22 @@ def out(text: str) -> None:
             code = sys.stdout.encoding
             sys.stdout.write(text.replace("…", "...").encode(code, "backslashreplace").decode(code))
         sys.stdout.flush()
+
+
+def result(args: "Arguments", value: Any, text: str = "") -> None:
+    """Print the result of a command: the value with --json, else the text, if there is one and -q is not given."""
+    if args["json"]:
+        json(value)
+    elif text and not args["quiet"]:
+        out(f"{text}\n")
+
+
+def unchanged(args: "Arguments", value: Any, sentence: str) -> None:
+    """Print why a command did nothing: the value with --json, else the sentence on stderr."""
+    if args["json"]:
+        json(value)
+    else:
+        err(sentence)
 
 
 def json(value: Any) -> None:

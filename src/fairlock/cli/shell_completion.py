@@ -9,7 +9,7 @@ from .command_table import COMMANDS
 from .parse_arguments import GLOBAL, GROUPS, HELP, Arguments, Choice, Command, Option
 
 
-def print_completion(args: Arguments) -> int:
+def completion(args: Arguments) -> int:
     output.out({"bash": bash, "zsh": zsh, "fish": fish}[args.operands[0]]())
     return 0
 
