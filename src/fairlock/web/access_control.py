@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = {
@@ -63,23 +64,18 @@ def host_without_port(netloc: str) -> str:
     return (host if colon and port.isdecimal() else netloc).lower()
 
 
-def refuse_foreign(request: Request, csrf: str) -> Response | None:
-    """Return a refusal for a POST that does not come from the page itself, else None."""
+def refuse_foreign(request: Request, csrf: str) -> None:
+    """Raise HTTPException for a POST that does not come from the page itself."""
     headers = request.headers
     origin = urlsplit(headers.get("origin", ""))
     if origin.scheme not in ("http", "https") or origin.netloc.lower() != headers.get("host", "").lower():
-        return refusal(403, "This request comes from another site.")
+        raise HTTPException(403, "This request comes from another site.")
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return refusal(403, "This request comes from another site.")
+        raise HTTPException(403, "This request comes from another site.")
     if not hmac.compare_digest(headers.get("x-fairlock-csrf", "").encode(), csrf.encode()):
-        return refusal(403, "The page is too old for this server. Reload it.")
+        raise HTTPException(403, "The page is too old for this server. Reload it.")
     if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return refusal(415, "Send JSON.")
-    return None
-
-
-def refusal(code: int, sentence: str) -> Response:
-    return PlainTextResponse(sentence, code)
+        raise HTTPException(415, "Send JSON.")
 
 
 class CsrfTokens:

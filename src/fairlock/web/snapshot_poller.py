@@ -24,7 +24,7 @@ from .call_client import call
 from .event_journal_file import Journal
 from .event_journal_writer import WriterLock
 from .events_from_snapshots import Happened, find_changes, find_eviction, find_gone
-from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, is_busy, make_row, only, ring_as_json
+from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, make_row, only, ring_as_json
 
 if TYPE_CHECKING:
     from .. import AuditLine, Locks
@@ -286,7 +286,7 @@ def compare_rows(
     rows: dict[str, Row] = {}
     leases: dict[tuple[str, str], float] = {}
     for resource in snapshot.resources:
-        if not is_busy(resource):
+        if not resource.busy:
             continue
         name = resource.name
         for one in (*resource.holders, *resource.expired):
