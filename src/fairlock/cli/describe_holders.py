@@ -37,6 +37,25 @@ def owner(one: "Holder | Waiter") -> str:
     return one.owner or CLOSED
 
 
+def summarize(holders: "Sequence[Holder]") -> tuple[str, str, str, str]:
+    """Return the cells of a row about them: the first one and the number of the others, how long it has held the lock,
+    what is left of its lease, its note."""
+    if not holders:
+        return "", "", "", ""
+    first = holders[0]
+    more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
+    return owner(first) + more, output.short_duration(first.held_for), time_left(first), first.note
+
+
+def time_left(one: "Holder") -> str:
+    return output.short_duration(one.expires_in) if one.expires_in > 0 else "expired"
+
+
+def slots(resource: "Resource") -> str:
+    """Return '2/3' if two of three slots are held; '' for what has no slots."""
+    return f"{len(resource.holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
+
+
 def label(one: "Holder | Waiter") -> str:
     return f"{one.owner} ({one.note})" if one.note else one.owner
 

@@ -80,20 +80,10 @@ def wanted(args: Arguments, resource: "Resource") -> bool:
 
 
 def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
-    holders, waiting = resource.holders, str(len(resource.queue) or "")
-    slots = f" {len(holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
-    kind = resource.kind + slots
-    shown = resource.expired if stale else holders or resource.expired
-    if not shown:
-        return resource.name, kind, "", "", "", waiting, ""
-    first = shown[0]
-    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
-    held_for, lease = output.short_duration(first.held_for), time_left(first.expires_in)
-    return resource.name, kind, describe_holders.owner(first) + more, held_for, lease, waiting, first.note
-
-
-def time_left(seconds: float) -> str:
-    return output.short_duration(seconds) if seconds > 0 else "expired"
+    shown = resource.expired if stale else resource.holders or resource.expired
+    owner, held_for, lease, note = describe_holders.summarize(shown)
+    kind = f"{resource.kind} {describe_holders.slots(resource)}".rstrip()
+    return resource.name, kind, owner, held_for, lease, str(len(resource.queue) or ""), note
 
 
 def show(args: Arguments) -> int:
@@ -136,7 +126,7 @@ def describe(it: "Resource", store: str) -> str:
         rows = [
             (
                 describe_holders.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
-                time_left(one.expires_in), one.item or weight(one.weight, it), one.note,
+                describe_holders.time_left(one), one.item or weight(one.weight, it), one.note,
             )
             for one in some
         ]
