@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def make(args: Arguments, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = args["note"] if args["note"] is not None else note
     if args["handle"] is not None:
-        options["handle"] = make_client.handle(args)
+        options["handle"] = make_client.text_or_file(args["handle"], "handle")
     if args["slots"] is not None:
         return locks.semaphore(name, None if args["slots"] == STORED else args["slots"], **options)
     options["local_handoff"] = False  # this process has one holder, so there is no other to hand it to

@@ -96,7 +96,7 @@ def extend(args: Arguments) -> int:
     name = args.operands[0]
     with make_client.client(args) as locks:
         try:
-            locks.extend(name, args["lease"], handle=make_client.handle(args))
+            locks.extend(name, args["lease"], handle=make_client.text_or_file(args["handle"], "handle"))
         except NotHeld as bad:
             raise exit_codes.Exit(exit_codes.LOST, str(bad), expected=True) from None
     text = f"{name!r} is held for at least {output.duration(args['lease'])}"
@@ -108,7 +108,7 @@ def release(args: Arguments) -> int:
     name, ticket = args.operands[0], ticket_in(args)
     with make_client.client(args) as locks:
         if ticket is None:
-            held = locks.release(name, handle=make_client.handle(args))
+            held = locks.release(name, handle=make_client.text_or_file(args["handle"], "handle"))
             loss = f"{name!r} is not held with this handle: it was released, or its lease has expired."
         else:
             if ticket.startswith(PREFIX):  # its keeper reads the reason: this is no loss

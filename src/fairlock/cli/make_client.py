@@ -54,22 +54,20 @@ def operator(command: str) -> str | None:
     """Return user@host for the commands by which people intervene: audit lines then name a person, not a process."""
     if command not in ("ask", "evict", "resize", "doctor", "top", "ui") or os.environ.get("FAIRLOCK_OWNER"):
         return None
+    return f"{os.environ.get('SUDO_USER') or user_name()}@{os.uname().nodename}"[:200]
+
+
+def user_name() -> str:
     import pwd
 
     try:
-        user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+        return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container without this user
-        user = f"uid {os.getuid()}"
-    return f"{user}@{os.uname().nodename}"[:200]
-
-
-def handle(args: Arguments) -> str:
-    """Return the value of --handle; @FILE: the content of that file, which `ps` does not show."""
-    return text_or_file(args["handle"], "handle")
+        return f"uid {os.getuid()}"
 
 
 def text_or_file(text: str, what: str) -> str:
-    """Return a secret that was given as TEXT or as @FILE."""
+    """Return a secret that was given as TEXT or as @FILE: the content of that file, which `ps` does not show."""
     if not text.startswith("@"):
         return text
     try:

@@ -32,8 +32,6 @@ def json(text: str) -> Any:
         raise ValueError("JSON (a string needs its own quotes: '\"text\"')") from None
 
 
-def code(text: str) -> int:
-    return up_to(255, "an exit code", text)
 
 
 def up_to(most: int, what: str, text: str) -> int:

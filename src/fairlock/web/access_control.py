@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -78,23 +77,9 @@ def refuse_foreign(request: Request, csrf: str) -> None:
         raise HTTPException(415, "Send JSON.")
 
 
-class CsrfTokens:
-    """One token for each user, which only a page that may read our replies knows."""
-
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
-
-    def of(self, who: str) -> str:
-        return hmac.new(self._secret, who.encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
-
-
-def by_token(token: str, user: str) -> Callable[[Request], str | None]:
-    """Return a `who` that knows one user by a token in the Authorization header."""
-
-    def who(request: Request) -> str | None:
-        return user if has_token(request, token) else None
-
-    return who
+def csrf_token(secret: bytes, who: str) -> str:
+    """Return the token of this user, which only a page that may read our replies knows."""
+    return hmac.new(secret, who.encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
 
 
 def has_token(request: Request, token: str) -> bool:

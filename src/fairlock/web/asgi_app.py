@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -23,7 +24,7 @@ from starlette.routing import Route
 
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE
-from .access_control import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refuse_foreign
+from .access_control import LARGEST_BODY, OnlyTheseHosts, csrf_token, has_token, refuse_foreign
 from .call_client import call
 from .event_journal_file import REPORTED, Journal
 from .events_from_snapshots import Happened
@@ -93,7 +94,7 @@ class Page:
         self.may = may if not namespaces else lambda who, action, name: action == "look" and may(who, action, name)
         self.journal = Journal(journal)
         self.poller = Poller(locks, self.journal, namespaces)
-        self.csrf = CsrfTokens()
+        self.csrf_secret = secrets.token_bytes(32)
         self.files = read_files()
         self.metrics_token = metrics_token
         self._metrics: Metrics | None = None
@@ -127,7 +128,7 @@ class Page:
         hello = {
             "store": self.locks.store,
             "who": user,
-            "csrf": self.csrf.of(user),
+            "csrf": csrf_token(self.csrf_secret, user),
             "admin": self.may(user, "evict", "") or self.may(user, "ask", ""),
             "journal": self.journal.file is not None,
             "exclusive": EXCLUSIVE,
@@ -200,7 +201,7 @@ class Page:
     async def intervene(self, request: Request, action: str) -> Response:
         """Ask or evict one holder, by its ticket: the one that the user saw, and none that came later."""
         user = await self.user(request)
-        refuse_foreign(request, self.csrf.of(user))
+        refuse_foreign(request, csrf_token(self.csrf_secret, user))
         match given := await read_json(request):
             case {"name": str(name), "ticket": str(ticket), "reason": str(reason)}:
                 at_once = given.get("at_once", False)

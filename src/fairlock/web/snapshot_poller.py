@@ -107,7 +107,8 @@ class Poller:
         self.view = View()
         self._writer = WriterLock(journal.file) if journal.file else None
         self._frames: dict[Reader, asyncio.Task[tuple[Reader, bytes]]] = {}
-        self._next = asyncio.Event()
+        self.next_look = asyncio.Event()
+        """Is set by the next look. Take it before you read the state, and no look is missed."""
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -122,11 +123,6 @@ class Poller:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._writer is not None:
             await asyncio.to_thread(self._writer.close)
-
-    @property
-    def next_look(self) -> asyncio.Event:
-        """Is set by the next look. Take it before you read the state, and no look is missed."""
-        return self._next
 
     @property
     def is_old(self) -> bool:
@@ -180,8 +176,8 @@ class Poller:
             view = view._replace(gone={})
         self.view = view
         self._frames = {}
-        self._next.set()
-        self._next = asyncio.Event()
+        self.next_look.set()
+        self.next_look = asyncio.Event()
         return 0.0 if problem else took
 
     def _failure(self, error: Exception) -> str:
