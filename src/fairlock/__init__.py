@@ -110,5 +110,5 @@ def connect(
     from .sync.runtime import ThreadRuntime
 
     runtime = ThreadRuntime()
-    settings = settle(target, runtime, owner, lease, namespace, scope, store_options)
-    return Locks(settings.backend, runtime, owner=settings.owner, lease=settings.lease, on_event=on_event)
+    backend, owner, lease = settle(target, runtime, owner, lease, namespace, scope, store_options)
+    return Locks(backend, runtime, owner=owner, lease=lease, on_event=on_event)

@@ -20,7 +20,9 @@ from . import exit_codes, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Locks
+    from collections.abc import Callable
+
+    from fairlock import Locks, Snapshot
     from fairlock.engine.find_deadlocks import Ring
 
 PINGS = 5
@@ -112,26 +114,28 @@ def print_rules(args: Arguments) -> int:
 
 
 def print_deadlocks(args: Arguments) -> int:
-    """Print the rings that two snapshots agree about. One alone may show a wait and a hold that were never there at the
-    same time."""
+    with make_client.client(args) as locks:
+        seen, rings = look_for_rings(locks.snapshot)
+    if not args["json"]:
+        output.out("".join(map(describe_ring, rings)))
+    value = {"store": seen.store, "rings": [ring_as_dict(ring) for ring in rings]}
+    output.result(args, value, "" if rings else f"no deadlock in {output.plain(seen.store)}")
+    return exit_codes.NOT_ACQUIRED if rings else 0
+
+
+def look_for_rings(look: "Callable[[], Snapshot]") -> "tuple[Snapshot, tuple[Ring, ...]]":
+    """Return a snapshot, and the rings that two snapshots agree about. One alone may show a wait and a hold that were
+    never there at the same time."""
     import time
 
     from fairlock.engine.find_deadlocks import find_rings, in_both
 
-    with make_client.client(args) as locks:
-        rings = find_rings(locks.snapshot())
-        if rings:
-            time.sleep(BETWEEN_LOOKS)
-            rings = in_both(rings, find_rings(locks.snapshot()))
-        store = locks.store
-    if args["json"]:
-        output.json({"store": store, "rings": [ring_as_dict(ring) for ring in rings]})
-    else:
-        for ring in rings:
-            output.out(describe_ring(ring))
-        if not rings and not args["quiet"]:
-            output.out(f"no deadlock in {output.plain(store)}\n")
-    return exit_codes.NOT_ACQUIRED if rings else 0
+    seen = look()
+    if rings := find_rings(seen):
+        time.sleep(BETWEEN_LOOKS)
+        seen = look()
+        rings = in_both(rings, find_rings(seen))
+    return seen, rings
 
 
 def ring_as_dict(ring: "Ring") -> dict[str, Any]:

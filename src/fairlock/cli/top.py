@@ -5,14 +5,12 @@ does, in this order, and rings as `doctor --deadlocks` does.
 """
 
 import os
-import time
 from typing import TYPE_CHECKING
 
-from fairlock.engine.find_deadlocks import find_rings, in_both
 from fairlock.errors import LockError
 
 from . import describe_holders, exit_codes, make_client, output
-from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
+from .doctor import describe_ring, look_for_rings, ring_as_dict
 from .parse_arguments import Arguments
 from .top_poller import Poller, take_snapshot
 from .top_prompt import Prompt
@@ -67,12 +65,7 @@ def top(args: Arguments) -> int:
 
 
 def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: bool) -> None:
-    seen = take_snapshot(locks, pattern, every)
-    rings = find_rings(seen)
-    if rings:
-        time.sleep(BETWEEN_LOOKS)
-        seen = take_snapshot(locks, pattern, every)
-        rings = in_both(rings, find_rings(seen))
+    seen, rings = look_for_rings(lambda: take_snapshot(locks, pattern, every))
     shown = arrange(seen.resources, sort)
     if args["json"]:
         found = seen._replace(resources=tuple(shown)).as_dict()
@@ -80,8 +73,7 @@ def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: 
         return
     if shown:
         output.out(output.table(HEAD, [row(resource) for resource in shown]))
-    for ring in rings:
-        output.out(describe_ring(ring))
+    output.out("".join(map(describe_ring, rings)))
     if not args["quiet"]:
         output.out(output.plain(summary(seen.store, seen.resources)) + "\n")
 
