@@ -1,4 +1,4 @@
-"""Makes the client from the options, and ends it."""
+"""Makes the client from the options."""
 
 import os
 from collections.abc import Callable
@@ -76,20 +76,3 @@ def text_or_file(text: str, what: str) -> str:
     except (OSError, UnicodeError) as bad:
         why = bad.strerror if isinstance(bad, OSError) else "it is not UTF-8"
         raise ConfigError(f"No {what} can be read from {text[1:]!r}: {why}. Name a file that you may read.") from None
-
-
-def close_quickly(locks: "Locks") -> None:
-    """Close, for a process that ends now and holds nothing: without waiting for the disk if the store supports it."""
-    if not locks.session.idle or not locks.session.backend.abandon():
-        locks.close()
-
-
-def between_statements(locks: "Locks", act: Callable[[], None]) -> None:
-    """Call `act` while no statement runs. A process stopped in one would block the writes of all others."""
-    backend = locks.session.backend
-    paused = backend.before_fork()
-    try:
-        act()
-    finally:
-        if paused:
-            backend.after_fork()

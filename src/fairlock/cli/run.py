@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from fairlock.engine.run_sync import run as run_sync
@@ -102,7 +102,7 @@ class Run:
         own_group = not child_process.has_terminal()
         mask = signal_handling.block()
         try:
-            with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
+            with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.halt) as waiter:
                 try:
                     lease = self.acquire()
                 except Called:
@@ -134,7 +134,7 @@ class Run:
     def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
         watchdog, length = self.watchdog, self.locks.session.default_lease
-        remaining = self.make_remaining(lease, length)
+        remaining = partial(self.remaining, lease, length)
         grace = GRACE if self.args["grace"] is None else self.args["grace"]
         early = min(grace, min(length, self.args["max_hold"] or length) / 3)
         watchdog.send("ticket", lease.ticket, early)
@@ -158,7 +158,7 @@ class Run:
             return one
 
         supervisor = child_process.Supervisor(
-            pid, own_group, watchdog, schedule, process_tree, remaining, self.between_statements, self.signal_to_send
+            pid, own_group, watchdog, schedule, process_tree, remaining, self.halt, self.signal_to_send
         )
         try:
             return supervisor.wait()
@@ -167,16 +167,13 @@ class Run:
             if watchdog.dead and watchdog.received & {"term", "kill"}:  # it cannot end the descendants
                 process_tree().kill_all(remaining() + STUCK)
 
-    def make_remaining(self, lease: "Lease", length: float) -> Callable[[], float]:
-        def remaining() -> float:
-            """Return the seconds that the command may still run. An evicted one gets a moment between TERM and KILL."""
-            left = lease.remaining()
-            if left <= 0 and lease.reason == "evicted":
-                self.evicted_until = self.evicted_until or clock() + length / 20
-                left = self.evicted_until - clock()
-            return left
-
-        return remaining
+    def remaining(self, lease: "Lease", length: float) -> float:
+        """Return the seconds that the command may still run. An evicted one gets a moment between TERM and KILL."""
+        left = lease.remaining()
+        if left <= 0 and lease.reason == "evicted":
+            self.evicted_until = self.evicted_until or clock() + length / 20
+            left = self.evicted_until - clock()
+        return left
 
     def signal_to_send(self) -> int:
         """Return the signal that a request to release sends to the command, the first time; else 0."""
@@ -242,18 +239,26 @@ class Run:
 
     def close(self) -> None:
         locks, self.locks = self.locks, None
-        if locks is not None and self.args["at_least"] is None:
-            make_client.close_quickly(locks)
-        elif locks is not None:
-            locks.close()  # a lock that stays closed without a process should be on the disk
+        if locks is None:
+            return
+        # Without waiting for the disk, if the store supports it; but a lock that stays closed without a process should
+        # be on the disk.
+        quickly = self.args["at_least"] is None and locks.session.idle and locks.session.backend.abandon()
+        if not quickly:
+            locks.close()
 
     # Called by other threads.
 
-    def between_statements(self, act: Callable[[], None]) -> None:
-        if self.locks is None:
-            act()
-        else:
-            make_client.between_statements(self.locks, act)
+    def halt(self) -> None:
+        """Stop this process, as Ctrl-Z does, and return when it is continued. Not while a statement runs: a process
+        that is stopped in one would block the writes of all others."""
+        locks = self.locks
+        paused = locks is not None and locks.session.backend.before_fork()
+        try:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            if locks is not None and paused:
+                locks.session.backend.after_fork()
 
     def what(self) -> str:
         """Return what the wait is for, as part of a sentence."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fairlock import Holder, Resource, Waiter
     from fairlock.engine.find_deadlocks import Ring
 
-BOLD, DIM, REVERSE, RED, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m", "\x1b[0m"
+BOLD, DIM, REVERSE, RED = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m"
 
 
 def waiting_caused(resource: "Resource") -> float:
