@@ -20,7 +20,7 @@ def ask(args: Arguments) -> int:
         hint = "" if tickets or args["json"] else describe_holders.about_pool(locks, name)
     value = {"name": name, "asked": [short(ticket) for ticket in tickets]}
     if tickets:
-        output.result(args, value, f"asked {len(tickets)} holder{'s' * (len(tickets) != 1)} to release {name!r}")
+        output.result(args, value, f"asked {output.plural(len(tickets), 'holder')} to release {name!r}")
     else:
         which = "no holder with this ticket" if args["ticket"] else "no holder"
         output.unchanged(args, value, f"{name!r} has {which} in {store}, so no holder was asked.{hint}")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import fairlock
 from fairlock.connect import others_may_read, url_file
+from fairlock.engine import validate
 from fairlock.engine.run_sync import run
 from fairlock.errors import LockError, StoreError
 
-from . import exit_codes, make_client, output
+from . import evict_resize, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ SLOW = 0.05
 
 def doctor(args: Arguments) -> int:
     if args["repair"] is not None:
-        from .doctor_repair import repair
-
         return repair(args)
     if args["rules"]:
         return print_rules(args)
@@ -101,6 +100,29 @@ def check_latency(locks: "Locks") -> tuple[str, str]:
     locks.ping()  # the first ping opens the store
     best = min(locks.ping() for _ in range(PINGS))
     return ("ok" if best < SLOW else "warning", f"It replies in {best * 1000:.2g} ms.")
+
+
+def repair(args: Arguments) -> int:
+    """Reset what is damaged under one name, and nothing else."""
+    name = validate.name(args["repair"])
+    if not args["yes"]:
+        evict_resize.confirm(
+            "doctor --repair",
+            name,
+            f"If something is damaged under {name!r}, this resets it. Its holder loses it and may still be working.\n"
+            "Its fences go on rising. Data that can be read is not changed.",
+        )
+    with make_client.client(args) as locks:
+        done = locks.repair(name)
+        store = locks.store
+    if args["json"]:
+        output.json({"name": name, "done": list(done)})
+    elif done:
+        output.out("".join(f"{output.plain(sentence)}\n" for sentence in done))
+    else:
+        output.err(f"Nothing is damaged under {name!r} in {store}, so nothing was changed.")
+    return 0
+
 
 
 def print_rules(args: Arguments) -> int:

@@ -64,7 +64,7 @@ def ask_first(args: Arguments, name: str, it: "Resource") -> None:
     text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
     if not args["ticket"] and not any(one.owner for one in it.holders):
         text = f"{name!r} has {describe_holders.describe_evicted(it)}. This opens it at once."
-    confirm("evict", name, text, "nothing was changed")
+    confirm("evict", name, text)
 
 
 def consequence(args: Arguments) -> str:
@@ -87,8 +87,8 @@ def evict_matching(args: Arguments) -> int:
         if not args["yes"]:
             texts = [f"{it.name!r} from {describe_holders.describe_evicted(it)}" for it, _ in held]
             listed = "".join(f"  {output.plain(text)}\n" for text in texts)
-            text = f"This takes {names(len(held))}:\n{listed}For each: {consequence(args)}"
-            confirm("evict", pattern, text, "nothing was changed", "pattern")
+            text = f"This takes {output.plural(len(held), 'name')}:\n{listed}For each: {consequence(args)}"
+            confirm("evict", pattern, text, "pattern")
         evicted = []
         for it, tickets in held:
             gone = run(locks.session.evict_tickets(it.name, tickets, args["reason"], bool(args["at_once"])))
@@ -99,13 +99,9 @@ def evict_matching(args: Arguments) -> int:
     rows = [{"name": name, "evicted": [short(ticket) for ticket in gone]} for name, gone in evicted]
     left = output.duration(max((one.expires_in for it, _ in held for one in it.holders), default=0.0))
     when = "now" if args["at_once"] else f"when the leases end, in {left} at most"
-    text = f"{names(len(evicted))} free {when}" if evicted else "no holder was evicted"
+    text = f"{output.plural(len(evicted), 'name')} free {when}" if evicted else "no holder was evicted"
     output.result(args, {"pattern": pattern, "names": rows}, text)
     return 0
-
-
-def names(number: int) -> str:
-    return f"{number} name{'s' * (number != 1)}"
 
 
 def require_terminal(command: str) -> None:
@@ -113,7 +109,7 @@ def require_terminal(command: str) -> None:
         raise exit_codes.Usage(f"{command} asks for a confirmation, and there is no terminal. Use -y to confirm.")
 
 
-def confirm(command: str, name: str, text: str, otherwise: str, what: str = "name") -> None:
+def confirm(command: str, name: str, text: str, what: str = "name") -> None:
     """Explain what will happen, and require the name or the pattern to be typed."""
     require_terminal(command)
     sys.stderr.write(f"{text}\nType the {what} to continue: ")
@@ -124,7 +120,7 @@ def confirm(command: str, name: str, text: str, otherwise: str, what: str = "nam
         sys.stderr.write("\n")
         typed = ""
     if typed != name:
-        raise exit_codes.Exit(exit_codes.REFUSED, f"That is not the {what}; {otherwise}.")
+        raise exit_codes.Exit(exit_codes.REFUSED, f"That is not the {what}; nothing was changed.")
 
 
 def resize(args: Arguments) -> int:
@@ -139,8 +135,9 @@ def resize(args: Arguments) -> int:
             raise exit_codes.Usage(f"SLOTS must be {wants}, not {given[0]!r}.") from None
     with make_client.client(args) as locks:
         locks.resize(name, slots)
-    text = f"{name!r} has {slots} slot{'s' * (slots != 1)} now"
     if slots is None:
         text = f"{name!r} gets the number of slots that programs ask for, as soon as it is idle"
+    else:
+        text = f"{name!r} has {output.plural(slots, 'slot')} now"
     output.result(args, {"name": name, "slots": slots}, text)
     return 0

@@ -18,7 +18,7 @@ from fairlock.errors import StoreError
 
 from . import exit_codes, output
 from .parse_arguments import Arguments
-from .run import Run, find_command
+from .run import Run, find_program
 
 if TYPE_CHECKING:
     from fairlock import Event, Lease
@@ -28,7 +28,7 @@ PAUSE = 1.0
 
 
 def lead(args: Arguments) -> NoReturn:
-    Lead(args, *find_command(args)).execute()
+    Lead(args, *find_program(args)).execute()
 
 
 class LeaderFile:

@@ -161,7 +161,7 @@ def weight(number: int, resource: "Resource") -> str:
     if resource.kind == "pool":
         return ""
     if resource.kind == "semaphore":
-        return f"{number} slot{'s' * (number != 1)}"
+        return output.plural(number, "slot")
     return "shared" if number == 1 else "exclusive"
 
 

@@ -50,6 +50,14 @@ def json(value: Any) -> None:
     out(dumps(value) + "\n")
 
 
+def in_foreground(fd: int) -> bool:
+    """Return True if this process is in the foreground of this terminal."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # another terminal than ours has no job control
+        return True
+
+
 def plain(text: str) -> str:
     """Escape control characters: a note is the text of another user and must not control this terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
@@ -69,6 +77,10 @@ def short_duration(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """Return a duration for a sentence, as the library writes it: 0.4 s, 41 s; or 3m05s."""
     return f"{short_duration(seconds)[:-1]} s" if seconds < 60 else short_duration(seconds)
+
+
+def plural(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

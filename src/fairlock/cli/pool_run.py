@@ -14,7 +14,7 @@ from fairlock.errors import LockTimeout
 
 from . import child_process, exit_codes, make_client, output
 from .parse_arguments import Arguments
-from .run import Run, find_command
+from .run import Run, find_program
 
 if TYPE_CHECKING:
     from fairlock import Item
@@ -25,7 +25,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def run(args: Arguments) -> int:
-    file, command = find_command(args)
+    file, command = find_program(args)
     if args["lease"] is None and not os.environ.get("FAIRLOCK_LEASE"):
         args.options["lease"] = LEASE
     if args["forever"]:

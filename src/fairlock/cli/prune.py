@@ -63,6 +63,6 @@ def describe(args: Arguments, counts: tuple[int, int], what: str, which: str, st
     """Return how many were found or, with -y, deleted."""
     found, deleted = counts
     if args["yes"]:
-        return f"{deleted} {what}{'' if deleted == 1 else 's'} deleted, {which}, in {store}"
+        return f"{output.plural(deleted, what)} deleted, {which}, in {store}"
     hint = "; add -y to delete them" if found else ""
-    return f"{found} {what}{'' if found == 1 else 's'} {which}, in {store}{hint}"
+    return f"{output.plural(found, what)} {which}, in {store}{hint}"

@@ -29,7 +29,7 @@ SIGNALS = {"warn": None, "usr1": signal.SIGUSR1, "term": signal.SIGTERM}
 
 
 def run(args: Arguments) -> NoReturn:
-    file, command = find_command(args)
+    file, command = find_program(args)
     kind: type[Run] = Run
     if args["once_per"] is not None:
         from .run_once_per_tick import once_run
@@ -40,7 +40,7 @@ def run(args: Arguments) -> NoReturn:
     kind(args, file, command).execute()
 
 
-def find_command(args: Arguments) -> tuple[str, list[str]]:
+def find_program(args: Arguments) -> tuple[str, list[str]]:
     """Return the file of the command after NAME, and the command. Exit if it or this system cannot run it."""
     command = parse_command(args)
     file = child_process.find_command(command[0])

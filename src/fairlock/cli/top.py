@@ -198,7 +198,7 @@ class Top:
         except (LockError, ValueError) as error:
             return str(error)
         if not evict:
-            return f"Asked {number} holder{'s' * (number != 1)} to release {name!r}." if number else ""
+            return f"Asked {output.plural(number, 'holder')} to release {name!r}." if number else ""
         left = output.duration(max(one.expires_in for one in resource.holders))
         when = "now" if at_once else f"in {left} at most"
         return f"{name!r} is taken from its holder and is free {when}." if number else ""
