@@ -19,8 +19,6 @@ LEASE = 30.0
 Opener = Callable[[Any, Runtime, str, dict[str, Any]], Backend]
 
 
-
-
 def settle(
     target: object,
     runtime: Runtime,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fairlock import Lease, Lock, Locks
 
 
-
-
 def make(args: Arguments, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = args["note"] if args["note"] is not None else note
     if args["handle"] is not None:

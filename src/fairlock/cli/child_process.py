@@ -193,7 +193,6 @@ class Supervisor:
             elif pid == self.pid:
                 self.ended = status
 
-
     def send(self, signum: int) -> None:
         try:
             if self.own_group:

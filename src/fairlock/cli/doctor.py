@@ -124,7 +124,6 @@ def repair(args: Arguments) -> int:
     return 0
 
 
-
 def print_rules(args: Arguments) -> int:
     from fairlock.metrics.alert_rules import RULES
 

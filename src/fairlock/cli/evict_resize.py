@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fairlock import Resource
 
 
-
-
 def evict(args: Arguments) -> int:
     if not (args["reason"] or "").strip():
         raise exit_codes.Usage("evict needs --reason TEXT. The holder gets it, and the log shows it.")

@@ -167,4 +167,3 @@ def weight(number: int, resource: "Resource") -> str:
 
 def indent(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"  {line}\n" for line in output.table(head, rows).splitlines())
-

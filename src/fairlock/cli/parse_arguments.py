@@ -32,8 +32,6 @@ def json(text: str) -> Any:
         raise ValueError("JSON (a string needs its own quotes: '\"text\"')") from None
 
 
-
-
 def up_to(most: int, what: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most):
         raise ValueError(f"{what} from 0 to {most}")

@@ -29,7 +29,8 @@ def prune_names(args: Arguments, age: float) -> int:
         store = locks.store
         chosen = args.operands[0] if args.operands else "*", age, bool(args["yes"])
         audit = run(locks.session.prune_audit(*chosen))
-        if audit and audit[0] and not (args["json"] or args["quiet"]):  # before the names, which a store may not delete
+        if audit and audit[0] and not (args["json"] or args["quiet"]):
+            # Before the names: a store may refuse to delete those.
             which = f"of audit lines older than {output.short_duration(max(age, KEPT_FOR))}"
             output.out(describe(args, audit, "list", which, store) + "\n")
         counts = run(locks.session.prune(*chosen))

@@ -33,8 +33,6 @@ def fetch(those: set[signal.Signals], seconds: float) -> tuple[int, bool]:
     return got.si_signo, got.si_code == FROM_KERNEL
 
 
-
-
 def stop_forwarding() -> None:
     """Discard the signals that arrived for the command, which has ended. A signal ends a release that takes long.
 

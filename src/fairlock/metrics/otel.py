@@ -33,7 +33,6 @@ SPAN_FROM = 0.001  # seconds
 MOST = 50_000  # values that wait for the next collection
 
 
-
 class Metrics(Measure):
     """Gives the events of clients to OpenTelemetry, to the given providers or else to the global ones."""
 
@@ -104,7 +103,6 @@ class Metrics(Measure):
     def _held(self, _: CallbackOptions) -> Iterable[Observation]:
         self.record()
         return self._counts(self.held)
-
 
     def _lost(self, _: CallbackOptions) -> Iterator[Observation]:
         for (group, reason), number in list(self.lost.items()):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
 
-
 class Metrics(Measure):
     """Counts the events of clients for Prometheus. A collector: it registers itself in `registry`, if one is given."""
 

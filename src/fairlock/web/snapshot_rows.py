@@ -19,8 +19,6 @@ CHIPS = 12  # waiters, and holders, that a row shows; the panel asks for all
 Json = dict[str, Any]
 
 
-
-
 def make_row(
     resource: Resource, spark: Sequence[int], lease: Callable[[Holder], float], limit: int | None
 ) -> Json:
