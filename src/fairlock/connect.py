@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from .engine import validate
 from .engine.validate import Seconds
@@ -19,14 +19,6 @@ LEASE = 30.0
 Opener = Callable[[Any, Runtime, str, dict[str, Any]], Backend]
 
 
-class Settings(NamedTuple):
-    """The settings from which both faces make a client."""
-
-    backend: Backend
-    owner: str | None
-    lease: float
-
-
 def settle(
     target: object,
     runtime: Runtime,
@@ -35,8 +27,9 @@ def settle(
     namespace: str | None,
     scope: str | None,
     options: dict[str, Any],
-) -> Settings:
-    """Read the arguments, then the environment (FAIRLOCK_URL, _URL_FILE, _LEASE, _OWNER, _NAMESPACE, _SCOPE)."""
+) -> tuple[Backend, str | None, float]:
+    """Return backend, owner and lease of a client, from the arguments, else from the environment (FAIRLOCK_URL,
+    _URL_FILE, _LEASE, _OWNER, _NAMESPACE, _SCOPE)."""
     env = os.environ.get
     if owner is None:
         owner = env("FAIRLOCK_OWNER") or None  # None: host:pid
@@ -58,7 +51,7 @@ def settle(
             f"{backend.where} reaches only this {backend.scope}, and scope='machines' asks for more. "
             "Give the URL of a server: FAIRLOCK_URL=redis://…"
         )
-    return Settings(backend, validate.label(owner, "An owner") if owner is not None else None, validate.lease(lease))
+    return backend, validate.label(owner, "An owner") if owner is not None else None, validate.lease(lease)
 
 
 def open_backend(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> Backend:
@@ -77,13 +70,16 @@ def open_backend(target: object, runtime: Runtime, namespace: str, options: dict
     if isinstance(target, os.PathLike):
         return _sqlite(os.path.abspath(os.fsdecode(target)), runtime, namespace, options)
     if not isinstance(target, str):
-        drivers = [DRIVERS[module] for module in _modules(target) if module in DRIVERS]
-        if not drivers:
+        # The top modules of its classes: a user's own subclass is still a client of its driver.
+        modules = [each.__module__.partition(".")[0] for each in type(target).__mro__]
+        opener = next((DRIVERS[module] for module in modules if module in DRIVERS), None)
+        if opener is None:
             raise ConfigError(f"connect() takes a URL, a path, {_OBJECTS}, not {type(target).__name__}.")
-        return drivers[0](target, runtime, namespace, options)
+        return opener(target, runtime, namespace, options)
     target = canonical(target)
     scheme, colon, _ = target.partition("://")
-    opener = (SCHEMES.get(scheme) or SQL.get(scheme.partition("+")[0])) if colon else None
+    sql = scheme.partition("+")[0] in _SQL  # it may also name a driver, as SQLAlchemy's URLs do: postgresql+psycopg://
+    opener = (_sql if sql else SCHEMES.get(scheme)) if colon else None
     if opener is None:
         known = ", ".join(f"{s}://" for s in SCHEMES)
         # A text that is no URL may hold a password: it is not repeated.
@@ -173,15 +169,11 @@ def _by_driver(package: str, thing: str) -> Opener:
                 needs = lacks
             else:
                 needs = f"the driver, and the one that is here is broken or too old ({error})"
-            extra = EXTRAS[scheme.partition("+")[0] or package]
+            extra = scheme.partition("+")[0] or package
+            extra = EXTRAS.get(extra, extra)
             raise ConfigError(f"{what} needs {needs}: pip install 'fairlock[{extra}]'.") from None
 
     return opens
-
-
-def _modules(target: object) -> list[str]:
-    """Return the top modules of its classes: a user's own subclass is still a client of its driver."""
-    return [each.__module__.partition(".")[0] for each in type(target).__mro__]
 
 
 def _only(options: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -197,33 +189,21 @@ _sql = _by_driver("sql", "An Engine of SQLAlchemy")
 _cassandra = _by_driver("cassandra", "A Session of Cassandra's driver")
 _oci = _by_driver("oci_nosql", "A NosqlClient of OCI")
 
+_REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+_SQL = ("postgresql", "mariadb", "mysql", "oracle")
 SCHEMES: dict[str, Opener] = {
     "memory": _memory,
     "sqlite": _sqlite,
-    "redis": _redis,
-    "rediss": _redis,
-    "unix": _redis,
-    "redis+sentinel": _redis,
-    "rediss+sentinel": _redis,
-    "redis+cluster": _redis,
-    "rediss+cluster": _redis,
-    "postgresql": _sql,
-    "mariadb": _sql,
-    "mysql": _sql,
-    "oracle": _sql,
+    **dict.fromkeys(_REDIS, _redis),
+    **dict.fromkeys(_SQL, _sql),
     "cassandra": _cassandra,
     "oci-nosql": _oci,
 }
 
-# What to install for a scheme, or for an object of a driver.
+# What to install for a scheme or for an object of a driver, if the extra has another name.
 EXTRAS = {
-    "redis": "redis", "rediss": "redis", "unix": "redis", "postgresql": "postgresql", "mariadb": "mariadb",
-    "mysql": "mariadb", "oracle": "oracle", "sql": "postgresql", "cassandra": "cassandra", "oci-nosql": "oci",
-    "oci_nosql": "oci",
+    "rediss": "redis", "unix": "redis", "mysql": "mariadb", "sql": "postgresql", "oci-nosql": "oci", "oci_nosql": "oci",
 }  # fmt: skip
-
-# These may also name a driver, as SQLAlchemy's URLs do: postgresql+psycopg://
-SQL = {scheme: opener for scheme, opener in SCHEMES.items() if opener is _sql}
 
 # What a driver's own objects are opened with.
 DRIVERS: dict[str, Opener] = {

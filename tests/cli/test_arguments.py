@@ -1,8 +1,10 @@
 """The command line is parsed, or the error is a sentence."""
 
+from typing import get_type_hints
+
 import pytest
 
-from fairlock.cli import main
+from fairlock.cli import MODULES, find_function, main
 from fairlock.cli.command_table import COMMANDS
 from fairlock.cli.exit_codes import Usage
 from fairlock.cli.parse_arguments import Arguments, duration, parse
@@ -130,6 +132,13 @@ def test_a_usage_error_exits_64_with_one_line(capfd: pytest.CaptureFixture[str])
     assert err.startswith("fairlock: There is no command")
     assert err.count("\n") == 1
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_function_that_takes_the_arguments(name: str) -> None:
+    command = find_function(name)
+    assert command.__module__ == f"fairlock.cli.{MODULES[name]}"
+    assert get_type_hints(command)["args"] is Arguments
 
 
 HELPS = [["--help"], ["help"], *[[*name.split(), "--help"] for name in COMMANDS], ["help", "run"]]

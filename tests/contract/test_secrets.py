@@ -21,8 +21,8 @@ import pytest
 
 import fairlock
 from fairlock import LockError, aio
-from fairlock.cli.make_client import examine
 from fairlock.connect import SCHEMES
+from fairlock.engine.run_sync import run
 
 MARKS = ("Xq7Zw", "Kj3Vp")
 GLUE = [
@@ -194,7 +194,8 @@ def test_no_server_that_cannot_be_reached_shows_it(
     url = f"{scheme}://user:{MARKS[0]}@密{MARKS[1]}@{place}"
     shown = []
     with fairlock.connect(url, lease=0.5) as locks:  # closed: one that is left connects again beside other tests
-        for ask in (lambda: locks.lock("x").acquire(timeout=0.1), locks.ping, lambda: examine(locks)):
+        examine = locks.session.backend.doctor
+        for ask in (lambda: locks.lock("x").acquire(timeout=0.1), locks.ping, lambda: run(examine())):
             try:
                 shown.append(repr(ask()))
             except LockError as error:

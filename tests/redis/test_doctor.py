@@ -16,7 +16,7 @@ import pytest
 
 import fairlock
 from fairlock import ConfigError, LockError, StoreError, aio
-from fairlock.cli.make_client import examine
+from fairlock.engine.run_sync import run
 from fairlock.stores.redis import acl, doctor
 from tests.servers.groups import Cluster, WithReplica
 from tests.servers.server import Server, until
@@ -28,7 +28,7 @@ SECRET = "s3cr3t-w0rd"
 
 def said(url: str, **options: object) -> str:
     with fairlock.connect(url, **options) as locks:  # type: ignore[arg-type]
-        found = examine(locks)
+        found = run(locks.session.backend.doctor())
     assert all(level in ("ok", "note", "warning", "error") for level, _ in found)
     assert all(sentence.endswith(("…", ".")) and SECRET not in sentence for _, sentence in found), found
     return "\n".join(f"{level}: {sentence}" for level, sentence in found)
@@ -251,7 +251,8 @@ def test_the_doctor_names_each_right_that_is_missing(start_redis: Start) -> None
     for right in EVERY_RIGHT:
         with fairlock.connect(as_user(server, [word for word in words if word != f"+{right}"]) + tail) as locks:
             try:
-                found = "\n".join(sentence for level, sentence in examine(locks) if level == "error")
+                checks = run(locks.session.backend.doctor())
+                found = "\n".join(sentence for level, sentence in checks if level == "error")
             except LockError as error:  # without SELECT nobody gets so far
                 found = str(error)
         if f"to run {right.upper().replace('|', ' ')}" not in found:

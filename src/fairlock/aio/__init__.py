@@ -86,13 +86,13 @@ def connect(
     called with each Event. Bad input: ConfigError.
     """
     runtime = TaskRuntime()
-    settings = settle(target, runtime, owner, lease, namespace, scope, store_options)
-    locks = Locks(settings.backend, runtime, owner=settings.owner, lease=settings.lease, on_event=on_event)
-    open_blocking = settings.backend.open_blocking
+    backend, owner, lease = settle(target, runtime, owner, lease, namespace, scope, store_options)
+    locks = Locks(backend, runtime, owner=owner, lease=lease, on_event=on_event)
+    open_blocking = backend.open_blocking
     if open_blocking is not None:
         from ..sync.runtime import ThreadRuntime
         from .confirm_by_thread import ThreadConfirmer
 
         locks._session.watch_young = ThreadConfirmer(locks._session, lambda: open_blocking(ThreadRuntime())).watch
-        settings.backend.pushes_grants = True
+        backend.pushes_grants = True
     return locks

@@ -5,11 +5,22 @@ Each group of commands has a module, which is imported only if it is called: cro
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from . import exit_codes, output
 from .command_table import COMMANDS, command_help, overview
 from .parse_arguments import Arguments, parse
+
+# The module of each command. In it, a function with the last word of the command runs it.
+MODULES = {
+    "run": "run", "lead": "lead", "ls": "ls_show", "show": "ls_show", "top": "top", "events": "show_events",
+    "acquire": "detached_leases", "renew": "detached_leases", "release": "detached_leases",
+    "pool add": "pool", "pool run": "pool_run", "pool ls": "pool", "pool done": "pool", "pool rm": "pool",
+    "ask": "ask_to_release", "evict": "evict_resize", "resize": "evict_resize", "prune": "prune",
+    "schema": "doctor", "doctor": "doctor", "ui": "serve_web_page", "demo": "demo", "mcp": "serve_mcp",
+    "completion": "shell_completion", "man": "man_page",
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,37 +77,10 @@ def dispatch(args: Arguments) -> int:
 
         output.out(f"fairlock {__version__}\n")
         return 0
-    name = args.command.name
-    if name == "run":
-        from .run import run as command
-    elif name == "lead":
-        from .lead import lead as command
-    elif name in ("ls", "show"):
-        from .ls_show import ls_or_show as command
-    elif name == "top":
-        from .top import top as command
-    elif name == "events":
-        from .show_events import events as command
-    elif name in ("acquire", "renew", "release"):
-        from .detached_leases import run_on_detached as command
-    elif name.startswith("pool "):
-        from .pool import run_on_pool as command
-    elif name == "prune":
-        from .prune import prune as command
-    elif name == "ask":
-        from .ask_to_release import ask as command
-    elif name in ("evict", "resize"):
-        from .evict_resize import evict_or_resize as command
-    elif name == "ui":
-        from .serve_web_page import ui as command
-    elif name == "demo":
-        from .demo import demo as command
-    elif name == "mcp":
-        from .serve_mcp import serve_agent as command
-    elif name == "completion":
-        from .shell_completion import print_completion as command
-    elif name == "man":
-        from .man_page import print_man_page as command
-    else:
-        from .doctor import doctor_or_schema as command
-    return command(args)
+    return find_function(args.command.name)(args)
+
+
+def find_function(command: str) -> Callable[[Arguments], int]:
+    module = import_module(f".{MODULES[command]}", __package__)
+    function: Callable[[Arguments], int] = getattr(module, command.rpartition(" ")[2])
+    return function

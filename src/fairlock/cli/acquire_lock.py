@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-from fairlock.engine.validate import name as checked_name
+from fairlock.engine.run_sync import run
 from fairlock.errors import LockTimeout
 
 from . import make_client
@@ -14,15 +14,10 @@ if TYPE_CHECKING:
     from fairlock import Lease, Lock, Locks
 
 
-def name(text: str) -> str:
-    """Return the name if it is valid, for a request without a lock object. ConfigError if it is not."""
-    return checked_name(text)
-
-
 def make(args: Arguments, locks: "Locks", name: str, note: str, **options: Any) -> "Lock":
     options["note"] = args["note"] if args["note"] is not None else note
     if args["handle"] is not None:
-        options["handle"] = make_client.handle(args)
+        options["handle"] = make_client.text_or_file(args["handle"], "handle")
     if args["slots"] is not None:
         return locks.semaphore(name, None if args["slots"] == STORED else args["slots"], **options)
     options["local_handoff"] = False  # this process has one holder, so there is no other to hand it to
@@ -41,11 +36,12 @@ def acquire(args: Arguments, locks: "Locks", lock: "Lock") -> "Lease":
             lease = lock.acquire(blocking=False)
             if lease is not None:
                 return lease
-            if not set(held).isdisjoint(make_client.tickets_of_holders(locks, lock.name)):
+            state, _ = run(locks.session.read(lock.name))  # a snapshot would shorten the tickets
+            if not set(held).isdisjoint(entry.ticket for entry in state.holders):
                 sentence = f"{lock.name!r} is held by a `fairlock run` around this one; waiting would never end."
                 raise Exit(code, sentence, expected=True)
         lease = lock.hold(timeout=timeout).__enter__()
-        if lease.remaining() * 2 < make_client.default_lease(locks):
+        if lease.remaining() * 2 < locks.session.default_lease:
             lease.renew()  # the grant is provisional; the command needs the full lease
         return lease
     except LockTimeout as late:

@@ -114,8 +114,8 @@ class Supervisor:
         schedule: KillSchedule,
         process_tree: "Callable[[], ProcessTree]",
         remaining: Callable[[], float],
-        between_statements: Callable[[Callable[[], None]], None],
-        signal_to_send: Callable[[], int] = lambda: 0,
+        halt: Callable[[], None],
+        signal_to_send: Callable[[], int],
     ) -> None:
         self.pid = pid
         self.own_group = own_group
@@ -123,7 +123,7 @@ class Supervisor:
         self.schedule = schedule  # if the watchdog is killed, this process does its work as well as it can
         self.process_tree = process_tree
         self.remaining = remaining
-        self.between_statements = between_statements
+        self.halt = halt  # stops this process
         self.signal_to_send = signal_to_send  # one of our own, beside those that are forwarded; 0: none
         self.typed: set[int] = set()
         self.stopping = False
@@ -187,14 +187,11 @@ class Supervisor:
                 self.watchdog.dead = True
             elif pid == self.pid and os.WIFSTOPPED(status):
                 if self.stopping or not self.own_group:  # the shell watches this process, not the command
+                    self.stopping = False
                     self.halt()
+                    self.send(signal.SIGCONT)
             elif pid == self.pid:
                 self.ended = status
-
-    def halt(self) -> None:
-        self.stopping = False
-        signal_handling.halt(self.between_statements)
-        self.send(signal.SIGCONT)
 
     def send(self, signum: int) -> None:
         try:

@@ -5,15 +5,16 @@
 
 from functools import partial
 
-from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, code, count, duration, json, slots, up_to
+from .parse_arguments import GLOBAL, HELP, Choice, Command, Option, count, duration, json, slots, up_to
 
 MANY = 1 << 30
 
 WAIT = (
     Option("nonblock", ("-n", "--nonblock", "--nb"), "do not wait"),
     Option("wait", ("-w", "--wait", "--timeout"), "wait at most this long; 0 = do not wait", "DUR", duration),
-    Option("conflict", ("-E", "--conflict-exit-code"), "exit with N instead of 75 if it is not acquired", "N", code),
-)
+    Option("conflict", ("-E", "--conflict-exit-code"), "exit with N instead of 75 if it is not acquired", "N",
+           partial(up_to, 255, "an exit code")),
+)  # fmt: skip
 WATCHDOG = (
     Option("grace", ("--grace",), "the time from TERM to KILL if the lease cannot be renewed (10s)", "DUR", duration),
     Option("on_lost", ("--on-lost",), "kill (TERM, then KILL; the default), term or warn", "ACTION",

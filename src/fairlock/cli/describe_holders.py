@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from fairlock.engine.run_sync import run
 from fairlock.rules.locks.state import CLOSED
 
-from . import make_client, output
+from . import output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 def find(locks: "Locks", name: str) -> "Resource | None":
     """Return the resource with exactly this name; None if the store has none."""
-    return next(iter(make_client.look(locks, name).resources), None)
+    return next(iter(run(locks.session.look(name)).resources), None)
 
 
 def about_pool(locks: "Locks", name: str) -> str:
     """Return how to take items of the pool of this name, as a sentence after a space; '' if none of them is taken."""
-    pool = make_client.find_pool_resource(locks, name)
+    pool = run(locks.session.find_pool_resource(name))
     if pool is None or not pool.holders:
         return ""
     return f" It is a pool: {take_item(name)} A worker that holds a lock of its own, too, can be asked for that one."
@@ -34,6 +35,25 @@ def take_item(name: str) -> str:
 
 def owner(one: "Holder | Waiter") -> str:
     return one.owner or CLOSED
+
+
+def summarize(holders: "Sequence[Holder]") -> tuple[str, str, str, str]:
+    """Return the cells of a row about them: the first one and the number of the others, how long it has held the lock,
+    what is left of its lease, its note."""
+    if not holders:
+        return "", "", "", ""
+    first = holders[0]
+    more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
+    return owner(first) + more, output.short_duration(first.held_for), time_left(first), first.note
+
+
+def time_left(one: "Holder") -> str:
+    return output.short_duration(one.expires_in) if one.expires_in > 0 else "expired"
+
+
+def slots(resource: "Resource") -> str:
+    """Return '2/3' if two of three slots are held; '' for what has no slots."""
+    return f"{len(resource.holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
 
 
 def label(one: "Holder | Waiter") -> str:

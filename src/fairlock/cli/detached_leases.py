@@ -11,70 +11,82 @@ With --json: acquire prints name, ticket, fence, lease; renew prints name, fence
 """
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from fairlock.engine import validate
+from fairlock.engine.run_sync import run
 from fairlock.errors import NotHeld
 from fairlock.rules.locks import Granted, NotHolder, Release, Released, Renew, Reply
 
 from . import acquire_lock, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
+if TYPE_CHECKING:
+    from fairlock import Locks
+
 PREFIX, RELEASED = "pid", "released by its ticket"  # of `acquire --pid`, why it ends: hold_until_process_ends.py
 
 
-def run_on_detached(args: Arguments) -> int:
-    if args.command.name == "acquire":
-        if args["pid"] is not None:
-            from .hold_until_process_ends import acquire_for
+def acquire(args: Arguments) -> int:
+    if args["pid"] is not None:
+        from .hold_until_process_ends import acquire_for
 
-            return acquire_for(args, args["pid"])
-        if args["on_lost"] is not None:
-            raise exit_codes.Usage("--on-lost goes with --pid: without it no process is there to end.")
-        return acquire(args)
+        return acquire_for(args, args["pid"])
+    if args["on_lost"] is not None:
+        raise exit_codes.Usage("--on-lost goes with --pid: without it no process is there to end.")
+    own = args["ticket"]
+    if own is not None and not (own.isascii() and own.isalnum() and len(own) <= 200):
+        raise exit_codes.Usage("--ticket needs 1 to 200 letters and digits, and should be hard to guess.")
+    with make_client.client(args) as locks:
+        lease = acquire_detached(args, locks, own)
+    print_ticket(args, lease)
+    return 0
+
+
+def acquire_detached(args: Arguments, locks: "Locks", ticket: str | None) -> dict[str, Any]:
+    """Acquire NAME, with this ticket if it is given, and detach the lease. Return what --json prints about it."""
+    name = args.operands[0]
+    if ticket is not None:
+        locks.session.use_ticket(ticket)
+    lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
+    fence, length = lease.fence, locks.session.default_lease
+    return {"name": name, "ticket": lease.detach(length), "fence": fence, "lease": length}
+
+
+def print_ticket(args: Arguments, lease: dict[str, Any]) -> None:
+    if args["json"]:
+        output.json(lease)
+    else:
+        output.out(f"{lease['ticket']}\n")
+
+
+def ticket_in(args: Arguments) -> str | None:
+    """Return the ticket of the lease to renew or release; None if it is named by a handle."""
     if args["handle"] is not None:
         if args["ticket"] is not None:
             raise exit_codes.Usage("--ticket and --handle both name the lease: use one of them.")
-        return extend(args) if args.command.name == "renew" else release_by_handle(args)
+        return None
     ticket = args["ticket"] if args["ticket"] is not None else os.environ.get("FAIRLOCK_TICKET")
     if not ticket:
         form = f"`fairlock {args.command.name} NAME --ticket T`"
         raise exit_codes.Usage(f"No lease is named. Use {form} with the ticket that `acquire` printed.")
-    validate.ticket(ticket)
-    return renew(args, ticket) if args.command.name == "renew" else release(args, ticket)
+    return validate.ticket(ticket)
 
 
-def acquire(args: Arguments) -> int:
-    own = args["ticket"]
-    if own is not None and not (own.isascii() and own.isalnum() and len(own) <= 200):
-        raise exit_codes.Usage("--ticket needs 1 to 200 letters and digits, and should be hard to guess.")
-    name = args.operands[0]
-    with make_client.client(args) as locks:
-        if args["ticket"] is not None:
-            make_client.choose_ticket(locks, args["ticket"])
-        lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
-        fence, length = lease.fence, make_client.default_lease(locks)
-        ticket = lease.detach(length)
-    if args["json"]:
-        output.json({"name": name, "ticket": ticket, "fence": fence, "lease": length})
-    else:
-        output.out(f"{ticket}\n")
-    return 0
-
-
-def renew(args: Arguments, ticket: str) -> int:
-    name = args.operands[0]
+def renew(args: Arguments) -> int:
+    name, ticket = args.operands[0], ticket_in(args)
+    if ticket is None:
+        return extend(args)
     with make_client.client(args) as locks:
         longer = None if args["lease"] is None else int(validate.lease(args["lease"]) * 1e6)
-        reply = make_client.call(locks, acquire_lock.name(name), Renew(ticket, lease=longer))
+        reply = run(locks.session.call(validate.name(name), Renew(ticket, lease=longer)))
     if not isinstance(reply, Granted):
         raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
     asked = None if reply.asked is None else {"by": reply.asked.by, "reason": reply.asked.reason}
     if asked is not None and not args["quiet"]:
         output.err(f"{name!r}: {asked['by'] or 'somebody'} asks to release it ({asked['reason']}).")
-    if args["json"]:
-        output.json({"name": name, "fence": reply.fence, "expires_in": reply.left / 1e6, "asked": asked})
-    elif not args["quiet"]:
-        output.out(f"{name!r} is held for another {output.duration(reply.left / 1e6)}\n")
+    found = {"name": name, "fence": reply.fence, "expires_in": reply.left / 1e6, "asked": asked}
+    output.result(args, found, f"{name!r} is held for another {output.duration(reply.left / 1e6)}")
     return 0
 
 
@@ -84,40 +96,29 @@ def extend(args: Arguments) -> int:
     name = args.operands[0]
     with make_client.client(args) as locks:
         try:
-            locks.extend(name, args["lease"], handle=make_client.handle(args))
+            locks.extend(name, args["lease"], handle=make_client.text_or_file(args["handle"], "handle"))
         except NotHeld as bad:
             raise exit_codes.Exit(exit_codes.LOST, str(bad), expected=True) from None
-    if args["json"]:
-        output.json({"name": name, "lease": args["lease"]})
-    elif not args["quiet"]:
-        output.out(f"{name!r} is held for at least {output.duration(args['lease'])}\n")
+    text = f"{name!r} is held for at least {output.duration(args['lease'])}"
+    output.result(args, {"name": name, "lease": args["lease"]}, text)
     return 0
 
 
-def release_by_handle(args: Arguments) -> int:
-    name = args.operands[0]
+def release(args: Arguments) -> int:
+    name, ticket = args.operands[0], ticket_in(args)
     with make_client.client(args) as locks:
-        held = locks.release(name, handle=make_client.handle(args))
-    if args["json"]:
-        output.json({"name": name, "held": held})
-    if not held:
-        sentence = f"{name!r} is not held with this handle: it was released, or its lease has expired."
-        raise exit_codes.Exit(exit_codes.LOST, sentence, expected=True)
-    return 0
-
-
-def release(args: Arguments, ticket: str) -> int:
-    name = args.operands[0]
-    with make_client.client(args) as locks:
-        if ticket.startswith(PREFIX):  # its keeper reads the reason: this is no loss
-            reply: Reply = Released(make_client.release_held(locks, name, ticket, RELEASED))
+        if ticket is None:
+            held = locks.release(name, handle=make_client.text_or_file(args["handle"], "handle"))
+            loss = f"{name!r} is not held with this handle: it was released, or its lease has expired."
         else:
-            reply = make_client.call(locks, acquire_lock.name(name), Release(ticket, leave_tombstone=False))
-    held = isinstance(reply, Released) and reply.held
-    if args["json"]:
-        output.json({"name": name, "held": held})
+            if ticket.startswith(PREFIX):  # its keeper reads the reason: this is no loss
+                reply: Reply = Released(run(locks.session.release_held(name, ticket, RELEASED)))
+            else:
+                reply = run(locks.session.call(validate.name(name), Release(ticket, leave_tombstone=False)))
+            held, loss = isinstance(reply, Released) and reply.held, describe_loss(name, reply)
+    output.result(args, {"name": name, "held": held})
     if not held:
-        raise exit_codes.Exit(exit_codes.LOST, describe_loss(name, reply), expected=True)
+        raise exit_codes.Exit(exit_codes.LOST, loss, expected=True)
     return 0
 
 

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import fairlock
 from fairlock.connect import others_may_read, url_file
+from fairlock.engine import validate
 from fairlock.engine.run_sync import run
 from fairlock.errors import LockError, StoreError
 
-from . import exit_codes, make_client, output
+from . import evict_resize, exit_codes, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
-    from fairlock import Locks
+    from collections.abc import Callable
+
+    from fairlock import Locks, Snapshot
     from fairlock.engine.find_deadlocks import Ring
 
 PINGS = 5
@@ -28,12 +31,8 @@ BETWEEN_LOOKS = 0.5  # seconds
 SLOW = 0.05
 
 
-def doctor_or_schema(args: Arguments) -> int:
-    if args.command.name == "schema":
-        return schema(args)
+def doctor(args: Arguments) -> int:
     if args["repair"] is not None:
-        from .doctor_repair import repair
-
         return repair(args)
     if args["rules"]:
         return print_rules(args)
@@ -44,12 +43,12 @@ def doctor_or_schema(args: Arguments) -> int:
         checks = [*check_setup(args, locks)]
         try:
             checks.append(check_latency(locks))
-            checks += make_client.examine(locks)
+            checks += run(locks.session.backend.doctor())
             checks += find_damage(locks)
         except StoreError as error:
             checks.append(("error", str(error)))
             code = exit_codes.REFUSED if error.refused else exit_codes.UNREACHABLE
-        store, scope = locks.store, make_client.scope(locks)
+        store, scope = locks.store, locks.session.backend.scope
     if not code and any(level == "error" for level, _ in checks):
         code = exit_codes.CONFIG
     if args["json"]:
@@ -103,6 +102,28 @@ def check_latency(locks: "Locks") -> tuple[str, str]:
     return ("ok" if best < SLOW else "warning", f"It replies in {best * 1000:.2g} ms.")
 
 
+def repair(args: Arguments) -> int:
+    """Reset what is damaged under one name, and nothing else."""
+    name = validate.name(args["repair"])
+    if not args["yes"]:
+        evict_resize.confirm(
+            "doctor --repair",
+            name,
+            f"If something is damaged under {name!r}, this resets it. Its holder loses it and may still be working.\n"
+            "Its fences go on rising. Data that can be read is not changed.",
+        )
+    with make_client.client(args) as locks:
+        done = locks.repair(name)
+        store = locks.store
+    if args["json"]:
+        output.json({"name": name, "done": list(done)})
+    elif done:
+        output.out("".join(f"{output.plain(sentence)}\n" for sentence in done))
+    else:
+        output.err(f"Nothing is damaged under {name!r} in {store}, so nothing was changed.")
+    return 0
+
+
 def print_rules(args: Arguments) -> int:
     from fairlock.metrics.alert_rules import RULES
 
@@ -114,26 +135,28 @@ def print_rules(args: Arguments) -> int:
 
 
 def print_deadlocks(args: Arguments) -> int:
-    """Print the rings that two snapshots agree about. One alone may show a wait and a hold that were never there at the
-    same time."""
+    with make_client.client(args) as locks:
+        seen, rings = look_for_rings(locks.snapshot)
+    if not args["json"]:
+        output.out("".join(map(describe_ring, rings)))
+    value = {"store": seen.store, "rings": [ring_as_dict(ring) for ring in rings]}
+    output.result(args, value, "" if rings else f"no deadlock in {output.plain(seen.store)}")
+    return exit_codes.NOT_ACQUIRED if rings else 0
+
+
+def look_for_rings(look: "Callable[[], Snapshot]") -> "tuple[Snapshot, tuple[Ring, ...]]":
+    """Return a snapshot, and the rings that two snapshots agree about. One alone may show a wait and a hold that were
+    never there at the same time."""
     import time
 
     from fairlock.engine.find_deadlocks import find_rings, in_both
 
-    with make_client.client(args) as locks:
-        rings = find_rings(locks.snapshot())
-        if rings:
-            time.sleep(BETWEEN_LOOKS)
-            rings = in_both(rings, find_rings(locks.snapshot()))
-        store = locks.store
-    if args["json"]:
-        output.json({"store": store, "rings": [ring_as_dict(ring) for ring in rings]})
-    else:
-        for ring in rings:
-            output.out(describe_ring(ring))
-        if not rings and not args["quiet"]:
-            output.out(f"no deadlock in {output.plain(store)}\n")
-    return exit_codes.NOT_ACQUIRED if rings else 0
+    seen = look()
+    if rings := find_rings(seen):
+        time.sleep(BETWEEN_LOOKS)
+        seen = look()
+        rings = in_both(rings, find_rings(seen))
+    return seen, rings
 
 
 def ring_as_dict(ring: "Ring") -> dict[str, Any]:
@@ -166,7 +189,7 @@ def schema(args: Arguments) -> int:
     if args.operands:
         args.options["url"] = args.operands[0]
     with make_client.client(args) as locks:
-        text = make_client.schema(locks)
+        text = locks.session.backend.schema()
     if args["json"]:
         output.json({"store": locks.store, "schema": text})
     else:

@@ -11,17 +11,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from fairlock.engine import validate
 from fairlock.engine.events import short
+from fairlock.engine.run_sync import run
 
-from . import acquire_lock, describe_holders, exit_codes, make_client, output
+from . import describe_holders, exit_codes, make_client, output
 from .parse_arguments import Arguments, count
 
 if TYPE_CHECKING:
     from fairlock import Resource
-
-
-def evict_or_resize(args: Arguments) -> int:
-    return evict(args) if args.command.name == "evict" else resize(args)
 
 
 def evict(args: Arguments) -> int:
@@ -33,35 +31,28 @@ def evict(args: Arguments) -> int:
 
 
 def evict_name(args: Arguments) -> int:
-    name = acquire_lock.name(args.operands[0])
+    name = validate.name(args.operands[0])
     with make_client.client(args) as locks:
         it = describe_holders.find(locks, name)
         if it is None or not (it.holders or (args["ticket"] and it.queue)):
-            if args["json"]:
-                output.json({"name": name, "evicted": []})
-            else:
-                hint = describe_holders.about_pool(locks, name)
-                hint += " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
-                output.err(f"{name!r} has no holder in {locks.store}, so nothing was changed.{hint}")
+            hint = "" if args["json"] else describe_holders.about_pool(locks, name)
+            hint += " To evict from all names that match it, add --pattern." if set(name) & set("*?") else ""
+            why = f"{name!r} has no holder in {locks.store}, so nothing was changed.{hint}"
+            output.unchanged(args, {"name": name, "evicted": []}, why)
             return 0
         closed = not args["ticket"] and not any(one.owner for one in it.holders)
         if closed and not args["at_once"]:  # nothing would change: it has no client that could be notified
-            if args["json"]:
-                output.json({"name": name, "evicted": []})
-            else:
-                why = f"it is {describe_holders.held_by(it)}. Add --at-once to open it now."
-                output.err(f"{name!r} has no holder: {why}")
+            why = f"{name!r} has no holder: it is {describe_holders.held_by(it)}. Add --at-once to open it now."
+            output.unchanged(args, {"name": name, "evicted": []}, why)
             return 0
         if not args["yes"]:
             ask_first(args, name, it)
         tickets = locks.evict(name, reason=args["reason"], ticket=args["ticket"], at_once=bool(args["at_once"]))
-    if args["json"]:
-        output.json({"name": name, "evicted": [short(ticket) for ticket in tickets]})
-    elif not args["quiet"]:
-        left = output.duration(max((one.expires_in for one in it.holders), default=0.0))
-        when = "now" if args["at_once"] else f"when the lease ends, in {left} at most"
-        done = f"{name!r} is free now" if closed else f"{name!r} is taken from its holder and is free {when}"
-        output.out(f"{done}\n" if tickets else "no holder was evicted\n")
+    left = output.duration(max((one.expires_in for one in it.holders), default=0.0))
+    when = "now" if args["at_once"] else f"when the lease ends, in {left} at most"
+    done = f"{name!r} is free now" if closed else f"{name!r} is taken from its holder and is free {when}"
+    value = {"name": name, "evicted": [short(ticket) for ticket in tickets]}
+    output.result(args, value, done if tickets else "no holder was evicted")
     return 0
 
 
@@ -71,7 +62,7 @@ def ask_first(args: Arguments, name: str, it: "Resource") -> None:
     text = f"This takes {name!r} from {output.plain(holder)}.\n{consequence(args)}"
     if not args["ticket"] and not any(one.owner for one in it.holders):
         text = f"{name!r} has {describe_holders.describe_evicted(it)}. This opens it at once."
-    confirm("evict", name, text, "nothing was changed")
+    confirm("evict", name, text)
 
 
 def consequence(args: Arguments) -> str:
@@ -86,34 +77,29 @@ def evict_matching(args: Arguments) -> int:
     if args["ticket"]:
         raise exit_codes.Usage("A ticket belongs to one name: use --ticket or --pattern, not both.")
     with make_client.client(args) as locks:
-        held = make_client.holders(locks, pattern)
-        if not held and not args["json"]:
-            output.err(f"No name in {locks.store} that matches {pattern!r} has a holder, so nothing was changed.")
+        held = run(locks.session.holders(pattern))
+        if not held:
+            why = f"No name in {locks.store} that matches {pattern!r} has a holder, so nothing was changed."
+            output.unchanged(args, {"pattern": pattern, "names": []}, why)
             return 0
-        if held and not args["yes"]:
+        if not args["yes"]:
             texts = [f"{it.name!r} from {describe_holders.describe_evicted(it)}" for it, _ in held]
             listed = "".join(f"  {output.plain(text)}\n" for text in texts)
-            text = f"This takes {names(len(held))}:\n{listed}For each: {consequence(args)}"
-            confirm("evict", pattern, text, "nothing was changed", "pattern")
+            text = f"This takes {output.plural(len(held), 'name')}:\n{listed}For each: {consequence(args)}"
+            confirm("evict", pattern, text, "pattern")
         evicted = []
         for it, tickets in held:
-            gone = make_client.evict_tickets(locks, it.name, tickets, args["reason"], bool(args["at_once"]))
+            gone = run(locks.session.evict_tickets(it.name, tickets, args["reason"], bool(args["at_once"])))
             if gone:
                 evicted.append((it.name, gone))
                 if not (args["json"] or args["quiet"]):  # one by one: if the next one fails, this one is evicted
                     output.out(f"{output.plain(repr(it.name))} is taken from its holder\n")
-    if args["json"]:
-        rows = [{"name": name, "evicted": [short(ticket) for ticket in gone]} for name, gone in evicted]
-        output.json({"pattern": pattern, "names": rows})
-    elif not args["quiet"]:
-        left = output.duration(max(one.expires_in for it, _ in held for one in it.holders))
-        when = "now" if args["at_once"] else f"when the leases end, in {left} at most"
-        output.out(f"{names(len(evicted))} free {when}\n" if evicted else "no holder was evicted\n")
+    rows = [{"name": name, "evicted": [short(ticket) for ticket in gone]} for name, gone in evicted]
+    left = output.duration(max((one.expires_in for it, _ in held for one in it.holders), default=0.0))
+    when = "now" if args["at_once"] else f"when the leases end, in {left} at most"
+    text = f"{output.plural(len(evicted), 'name')} free {when}" if evicted else "no holder was evicted"
+    output.result(args, {"pattern": pattern, "names": rows}, text)
     return 0
-
-
-def names(number: int) -> str:
-    return f"{number} name{'s' * (number != 1)}"
 
 
 def require_terminal(command: str) -> None:
@@ -121,7 +107,7 @@ def require_terminal(command: str) -> None:
         raise exit_codes.Usage(f"{command} asks for a confirmation, and there is no terminal. Use -y to confirm.")
 
 
-def confirm(command: str, name: str, text: str, otherwise: str, what: str = "name") -> None:
+def confirm(command: str, name: str, text: str, what: str = "name") -> None:
     """Explain what will happen, and require the name or the pattern to be typed."""
     require_terminal(command)
     sys.stderr.write(f"{text}\nType the {what} to continue: ")
@@ -132,7 +118,7 @@ def confirm(command: str, name: str, text: str, otherwise: str, what: str = "nam
         sys.stderr.write("\n")
         typed = ""
     if typed != name:
-        raise exit_codes.Exit(exit_codes.REFUSED, f"That is not the {what}; {otherwise}.")
+        raise exit_codes.Exit(exit_codes.REFUSED, f"That is not the {what}; nothing was changed.")
 
 
 def resize(args: Arguments) -> int:
@@ -147,10 +133,9 @@ def resize(args: Arguments) -> int:
             raise exit_codes.Usage(f"SLOTS must be {wants}, not {given[0]!r}.") from None
     with make_client.client(args) as locks:
         locks.resize(name, slots)
-    if args["json"]:
-        output.json({"name": name, "slots": slots})
-    elif slots is None and not args["quiet"]:
-        output.out(f"{name!r} gets the number of slots that programs ask for, as soon as it is idle\n")
-    elif not args["quiet"]:
-        output.out(f"{name!r} has {slots} slot{'s' * (slots != 1)} now\n")
+    if slots is None:
+        text = f"{name!r} gets the number of slots that programs ask for, as soon as it is idle"
+    else:
+        text = f"{name!r} has {output.plural(slots, 'slot')} now"
+    output.result(args, {"name": name, "slots": slots}, text)
     return 0

@@ -27,11 +27,12 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 from fairlock.engine.default_owner import this_process
+from fairlock.engine.run_sync import run
 from fairlock.errors import LeaseLost, LockError, StoreError
 from fairlock.rules.locks import NotHolder, Renew
 
-from . import acquire_lock, exit_codes, make_client, output
-from .detached_leases import PREFIX, RELEASED
+from . import exit_codes, make_client, output
+from .detached_leases import PREFIX, RELEASED, acquire_detached, print_ticket
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
@@ -51,20 +52,14 @@ def acquire_for(args: Arguments, pid: int) -> int:
         args.options["owner"] = f"{this_process().rpartition(':')[0]}:{pid}"
     to_keeper, from_keeper, keeper = _start(args, pid, pidfd)
     with make_client.client(args) as locks:
-        make_client.choose_ticket(locks, PREFIX + os.urandom(16).hex())
-        lease = acquire_lock.acquire(args, locks, acquire_lock.make(args, locks, name, ""))
-        fence, length = lease.fence, make_client.default_lease(locks)
-        ticket = lease.detach(length)
-        os.write(to_keeper, ticket.encode())
+        lease = acquire_detached(args, locks, PREFIX + os.urandom(16).hex())
+        os.write(to_keeper, lease["ticket"].encode())
         os.close(to_keeper)
         if os.read(from_keeper, 100) != b"held":
-            make_client.release_ticket(locks, name, ticket)
+            run(locks.session.release_ticket(name, lease["ticket"]))
             sentence = f"The keeper of {name!r} failed, so it was released. FAIRLOCK_DEBUG=1 shows why."
             raise exit_codes.Exit(exit_codes.INTERNAL, sentence)
-    if args["json"]:
-        output.json({"name": name, "ticket": ticket, "fence": fence, "lease": length, "pid": pid, "keeper": keeper})
-    else:
-        output.out(f"{ticket}\n")
+    print_ticket(args, {**lease, "pid": pid, "keeper": keeper})
     return 0
 
 
@@ -99,10 +94,7 @@ def _keep_surely(args: Arguments, pid: int, pidfd: int, ticket_from: int, reply_
             signal.signal(number, signal.SIG_IGN)
         _drop_standard_files(pid)
         ticket = os.read(ticket_from, 1000).decode()
-        if not ticket:
-            code = 0  # it was not acquired
-        else:
-            code = _keep(args, pidfd, ticket, reply_to)
+        code = _keep(args, pidfd, ticket, reply_to) if ticket else 0  # 0: it was not acquired
     except BaseException as error:
         if os.environ.get("FAIRLOCK_DEBUG"):
             import traceback
@@ -164,7 +156,7 @@ def _release(lease: "Lease") -> None:
 def _lost(args: Arguments, locks: "Locks", lease: "Lease", pidfd: int) -> int:
     name = args.operands[0]
     try:
-        reply = make_client.call(locks, name, Renew(lease.ticket, 0))
+        reply = run(locks.session.call(name, Renew(lease.ticket, 0)))
         if isinstance(reply, NotHolder) and reply.why is not None and reply.why.reason == RELEASED:
             return 0
     except LockError:

@@ -8,7 +8,6 @@ Rejected alternatives: a parent that forks each term (if it is killed, its child
 know it); to start the command again when it has ended by itself (a supervisor does that, with a pause).
 """
 
-import gc
 import os
 import signal
 import sys
@@ -17,10 +16,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from fairlock.errors import StoreError
 
-from . import child_process, exit_codes, output
+from . import exit_codes, output
 from .parse_arguments import Arguments
-from .run import Run, check_system, parse_command
-from .watchdog import Watchdog, start_watchdog
+from .run import Run, find_program
 
 if TYPE_CHECKING:
     from fairlock import Event, Lease
@@ -29,17 +27,8 @@ AGAIN = "FAIRLOCK_STANDS_AGAIN"  # in our own environment only: a store that is 
 PAUSE = 1.0
 
 
-def lead(args: Arguments) -> int:
-    gc.disable()
-    command = parse_command(args.operands, "lead")
-    file = child_process.find_command(command[0])
-    check_system("lead")
-    watchdog = start_watchdog(args["on_lost"] or "kill")
-    again = os.environ.pop(AGAIN, "") != ""
-    try:
-        Lead(args, file, command, watchdog, again).execute()
-    finally:
-        watchdog.abandon()
+def lead(args: Arguments) -> NoReturn:
+    Lead(args, *find_program(args)).execute()
 
 
 class LeaderFile:
@@ -72,11 +61,11 @@ class LeaderFile:
 
 
 class Lead(Run):
-    def __init__(self, args: Arguments, file: str, command: list[str], watchdog: Watchdog, again: bool) -> None:
-        super().__init__(args, args.operands[0], file, command, watchdog)
+    def __init__(self, args: Arguments, file: str, command: list[str]) -> None:
+        super().__init__(args, file, command)
         self.leader_file = LeaderFile(args["file"])
         self.leader_file.remove()  # of a process that was killed
-        self.again = again  # it has led before
+        self.again = os.environ.pop(AGAIN, "") != ""  # it has led before
         self.lost = False
         self.mask: set[int] = set()
 

@@ -17,7 +17,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from . import acquire_lock, describe_holders, make_client, output
+from fairlock.engine import validate
+from fairlock.engine.run_sync import run
+
+from . import describe_holders, make_client, output
 from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
@@ -26,14 +29,12 @@ if TYPE_CHECKING:
 AUDIT = 10  # of the audit lines are shown
 
 
-def ls_or_show(args: Arguments) -> int:
+def ls(args: Arguments) -> int:
     with make_client.client(args) as locks:
-        if args.command.name == "show":
-            show(args, locks, acquire_lock.name(args.operands[0]))
-        elif args["watch"]:
+        if args["watch"]:
             watch(args, locks)
         else:
-            ls(args, locks)
+            list_names(args, locks)
     return 0
 
 
@@ -42,13 +43,13 @@ def watch(args: Arguments, locks: "Locks") -> None:
     try:
         while True:
             output.out(clear)
-            ls(args, locks)
+            list_names(args, locks)
             time.sleep(1)
     except KeyboardInterrupt:
         pass
 
 
-def ls(args: Arguments, locks: "Locks") -> None:
+def list_names(args: Arguments, locks: "Locks") -> None:
     pattern = args.operands[0] if args.operands else "*"
     every = make_client.every_namespace(args)
     seen = locks.snapshot(pattern, idle=bool(args["all"]), namespaces=every)
@@ -79,39 +80,31 @@ def wanted(args: Arguments, resource: "Resource") -> bool:
 
 
 def row(resource: "Resource", stale: bool) -> tuple[str, ...]:
-    holders, waiting = resource.holders, str(len(resource.queue) or "")
-    slots = f" {len(holders)}/{resource.capacity}" if resource.kind in ("semaphore", "pool") else ""
-    kind = resource.kind + slots
-    shown = resource.expired if stale else holders or resource.expired
-    if not shown:
-        return resource.name, kind, "", "", "", waiting, ""
-    first = shown[0]
-    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
-    held_for, lease = output.short_duration(first.held_for), time_left(first.expires_in)
-    return resource.name, kind, describe_holders.owner(first) + more, held_for, lease, waiting, first.note
+    shown = resource.expired if stale else resource.holders or resource.expired
+    owner, held_for, lease, note = describe_holders.summarize(shown)
+    kind = f"{resource.kind} {describe_holders.slots(resource)}".rstrip()
+    return resource.name, kind, owner, held_for, lease, str(len(resource.queue) or ""), note
 
 
-def time_left(seconds: float) -> str:
-    return output.short_duration(seconds) if seconds > 0 else "expired"
-
-
-def show(args: Arguments, locks: "Locks", name: str) -> None:
-    seen = make_client.look(locks, name)
-    pool = make_client.find_pool_resource(locks, name)
-    lines = locks.audit(name)
+def show(args: Arguments) -> int:
+    name = validate.name(args.operands[0])
+    with make_client.client(args) as locks:
+        seen = run(locks.session.look(name))
+        pool = run(locks.session.find_pool_resource(name))
+        lines = locks.audit(name)
     if args["json"]:
         found = (*seen.resources, pool) if pool is not None else seen.resources
         counts = pool.items._asdict() if pool is not None and pool.items is not None else None
         audit = [line._asdict() for line in lines]
         output.json({**seen._replace(resources=found).as_dict(), "pool": counts, "audit": audit})
-        return
+        return 0
     if not seen.resources and pool is None:
         output.out(f"there is no lock and no pool {name!r} in {output.plain(seen.store)}\n")
-    if pool is not None:
-        output.out(describe(pool, seen.store))
-    for one in seen.resources:
-        output.out(describe(one, seen.store))
+    for one in (pool, *seen.resources):
+        if one is not None:
+            output.out(describe(one, seen.store))
     output.out(describe_audit(lines, seen.now))
+    return 0
 
 
 def describe(it: "Resource", store: str) -> str:
@@ -133,7 +126,7 @@ def describe(it: "Resource", store: str) -> str:
         rows = [
             (
                 describe_holders.owner(one), one.ticket, str(one.fence), output.short_duration(one.held_for),
-                time_left(one.expires_in), one.item or weight(one.weight, it), one.note,
+                describe_holders.time_left(one), one.item or weight(one.weight, it), one.note,
             )
             for one in some
         ]
@@ -168,10 +161,9 @@ def weight(number: int, resource: "Resource") -> str:
     if resource.kind == "pool":
         return ""
     if resource.kind == "semaphore":
-        return f"{number} slot{'s' * (number != 1)}"
+        return output.plural(number, "slot")
     return "shared" if number == 1 else "exclusive"
 
 
 def indent(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"  {line}\n" for line in output.table(head, rows).splitlines())
-

@@ -31,7 +31,7 @@ EXAMPLES = {
 }
 
 
-def print_man_page(args: Arguments) -> int:
+def man(args: Arguments) -> int:
     from fairlock import __version__
 
     output.out(man_page(__version__))

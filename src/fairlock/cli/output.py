@@ -3,7 +3,10 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .parse_arguments import Arguments
 
 
 def err(sentence: str) -> None:
@@ -25,10 +28,34 @@ def out(text: str) -> None:
         sys.stdout.flush()
 
 
+def result(args: "Arguments", value: Any, text: str = "") -> None:
+    """Print the result of a command: the value with --json, else the text, if there is one and -q is not given."""
+    if args["json"]:
+        json(value)
+    elif text and not args["quiet"]:
+        out(f"{text}\n")
+
+
+def unchanged(args: "Arguments", value: Any, sentence: str) -> None:
+    """Print why a command did nothing: the value with --json, else the sentence on stderr."""
+    if args["json"]:
+        json(value)
+    else:
+        err(sentence)
+
+
 def json(value: Any) -> None:
     from json import dumps  # imported only for --json
 
     out(dumps(value) + "\n")
+
+
+def in_foreground(fd: int) -> bool:
+    """Return True if this process is in the foreground of this terminal."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # another terminal than ours has no job control
+        return True
 
 
 def plain(text: str) -> str:
@@ -50,6 +77,10 @@ def short_duration(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """Return a duration for a sentence, as the library writes it: 0.4 s, 41 s; or 3m05s."""
     return f"{short_duration(seconds)[:-1]} s" if seconds < 60 else short_duration(seconds)
+
+
+def plural(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -32,10 +32,6 @@ def json(text: str) -> Any:
         raise ValueError("JSON (a string needs its own quotes: '\"text\"')") from None
 
 
-def code(text: str) -> int:
-    return up_to(255, "an exit code", text)
-
-
 def up_to(most: int, what: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most):
         raise ValueError(f"{what} from 0 to {most}")
@@ -164,13 +160,13 @@ def parse(argv: Sequence[str], commands: dict[str, Command]) -> Arguments:
     word = rest.pop(0)
     if word == "help":
         options["help"] = True
-        found = [" ".join(rest[:2]), rest[0]] if rest else []
-        several = group(rest[0], commands) if rest else None
-        return Arguments(next((commands[name] for name in found if name in commands), several or nothing), options, [])
-    parts = [name.partition(" ")[2] for name in commands if name.startswith(f"{word} ")]
-    if parts:  # a command of a group: `pool add`
+        about = {**commands, **{word: group(word, commands) for word in GROUPS}}
+        found = (about[name] for name in (" ".join(rest[:2]), " ".join(rest[:1])) if name in about)
+        return Arguments(next(found, nothing), options, [])
+    if word in GROUPS:  # a command of it: `pool add`
         if rest and rest[0] in HELP[0].names:
-            return Arguments(group(word, commands) or nothing, {**options, "help": True}, [])
+            return Arguments(group(word, commands), {**options, "help": True}, [])
+        parts = [name.partition(" ")[2] for name in commands if name.startswith(f"{word} ")]
         if not rest or rest[0] not in parts:
             near = suggest(rest[0], parts) if rest else ""
             form = f"The form is `fairlock {word} {'|'.join(parts)} …`."
@@ -207,11 +203,9 @@ def check(command: Command, options: dict[str, Any], operands: list[str]) -> Non
             raise Usage(sentence)
 
 
-def group(word: str, commands: dict[str, Command]) -> Command | None:
-    """Return `pool` as if it were a command, so that it has a help page; None if there is no such group."""
+def group(word: str, commands: dict[str, Command]) -> Command:
+    """Return `pool` as if it were a command, so that it has a help page."""
     members = [command for name, command in commands.items() if name.startswith(f"{word} ")]
-    if not members:
-        return None
     uses = [f"{command.name} {command.usage.split(' | ')[0]}" for command in members]
     width = max(map(len, uses))
     lines = [f"  {use:<{width}}  {command.summary}" for use, command in zip(uses, members, strict=True)]

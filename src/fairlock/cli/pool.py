@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fairlock.engine.run_sync import run
 from fairlock.errors import ConfigError, LockTimeout
 
 from . import describe_holders, exit_codes, make_client, output
@@ -15,23 +16,6 @@ from .parse_arguments import Arguments
 
 if TYPE_CHECKING:
     from fairlock import Locks, Pool, PoolItem
-
-
-def run_on_pool(args: Arguments) -> int:
-    if args.command.name == "pool run":
-        from .pool_run import pool_run
-
-        return pool_run(args)
-    rows = read_rows(args) if args.command.name == "pool add" else None  # before the store is opened: stdin may be slow
-    with make_client.client(args) as locks:
-        if not args.operands:
-            return ls_pools(args, locks)
-        one = locks.pool(args.operands[0])
-        if rows is not None:
-            return add(args, one, rows)
-        if args.command.name == "pool ls":
-            return ls(args, one, locks.store)
-        return done(args, one) if args.command.name == "pool done" else rm(args, one)
 
 
 def read_rows(args: Arguments) -> list[tuple[str, Any]]:
@@ -73,27 +57,31 @@ def parse_rows(lines: Iterable[str]) -> Iterable[tuple[str, Any]]:
             raise exit_codes.Usage(f"Line {number} needs the form {form}. Nothing was added.")
 
 
-def add(args: Arguments, one: "Pool", rows: list[tuple[str, Any]]) -> int:
-    new = one.add_many(rows)
-    if args["json"]:
-        output.json({"pool": one.name, "added": new, "there": len(rows) - new})
-    elif not args["quiet"]:
-        known = f", {len(rows) - new} already in it" if new < len(rows) else ""
-        output.out(f"{new} added to {one.name!r}{known}\n")
+def add(args: Arguments) -> int:
+    rows = read_rows(args)  # before the store is opened: stdin may be slow
+    with make_client.client(args) as locks:
+        one = locks.pool(args.operands[0])
+        new = one.add_many(rows)
+    known = f", {len(rows) - new} already in it" if new < len(rows) else ""
+    value = {"pool": one.name, "added": new, "there": len(rows) - new}
+    output.result(args, value, f"{new} added to {one.name!r}{known}")
     return 0
 
 
-def ls(args: Arguments, one: "Pool", store: str) -> int:
+def ls(args: Arguments) -> int:
+    with make_client.client(args) as locks:
+        return ls_items(args, locks) if args.operands else ls_pools(args, locks)
+
+
+def ls_items(args: Arguments, locks: "Locks") -> int:
+    one, store = locks.pool(args.operands[0]), locks.store
     counts, items = one.counts(), one.items(args["state"])
-    if args["json"]:
-        rows = [item._asdict() for item in items]
-        output.json({"store": store, "pool": one.name, "counts": counts._asdict(), "items": rows})
-        return 0
-    if items:
+    if items and not args["json"]:
         output.out(output.table(("KEY", "STATE", "OWNER", "DUE", "FENCE", "BODY"), [row(item) for item in items]))
-    if not args["quiet"]:
-        found = describe_holders.count_items(counts) or "no items"
-        output.out(f"{found} in the pool {one.name!r} of {output.plain(store)}\n")
+    rows = [item._asdict() for item in items]
+    value = {"store": store, "pool": one.name, "counts": counts._asdict(), "items": rows}
+    found = describe_holders.count_items(counts) or "no items"
+    output.result(args, value, f"{found} in the pool {one.name!r} of {output.plain(store)}")
     return 0
 
 
@@ -102,20 +90,18 @@ def ls_pools(args: Arguments, locks: "Locks") -> int:
     if args["state"]:
         raise exit_codes.Usage("--state is for the items of a pool: fairlock pool ls POOL --state STATE.")
     every = make_client.every_namespace(args)
-    pools = [(one, one.items) for one in make_client.find_pools(locks, every) if one.items is not None]
-    if args["json"]:
-        rows = [
-            {"namespace": one.namespace, "name": one.name, "counts": counts._asdict(), "waiting": len(one.queue)}
-            for one, counts in pools
-        ]
-        output.json({"store": locks.store, "pools": rows})
-        return 0
-    if pools:
+    found = sorted(run(locks.session.find_pools(every)), key=lambda one: (one.namespace, one.name))
+    pools = [(one, one.items) for one in found if one.items is not None]
+    if pools and not args["json"]:
         head = ("POOL", "FREE", "RESTING", "TAKEN", "EXPIRED", "DONE", "WAITING")
         cells = [(one.namespace, one.name, *map(str, counts), str(len(one.queue))) for one, counts in pools]
         output.out(output.table(("NAMESPACE", *head) if every else head, [row if every else row[1:] for row in cells]))
-    if not args["quiet"]:
-        output.out(f"{len(pools) or 'no'} pool{'s' * (len(pools) != 1)} in {output.plain(locks.store)}\n")
+    rows = [
+        {"namespace": one.namespace, "name": one.name, "counts": counts._asdict(), "waiting": len(one.queue)}
+        for one, counts in pools
+    ]
+    text = f"{len(pools) or 'no'} pool{'s' * (len(pools) != 1)} in {output.plain(locks.store)}"
+    output.result(args, {"store": locks.store, "pools": rows}, text)
     return 0
 
 
@@ -127,27 +113,32 @@ def row(item: "PoolItem") -> tuple[str, ...]:
     return item.key, item.state, item.owner, due, str(item.fence or ""), body if len(body) <= 60 else body[:60] + "…"
 
 
-def done(args: Arguments, one: "Pool") -> int:
-    finished = []
-    items = {item.key: item for item in one.items()}
-    for key in args.operands[1:]:
-        if key not in items:
-            raise make_absent(one, key)
-        if items[key].state == "done":
-            output.err(f"{key!r} of {one.name!r} is already done.")
-            continue
-        if items[key].state == "resting":
-            rest = f"{key!r} of {one.name!r} rests for another {output.short_duration(items[key].due_in)}"
-            raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, f"{rest} and cannot be taken before. Try again then.")
-        try:
-            with one.hold(key=key, timeout=0) as item:
-                item.done(**({} if args["body"] is None else {"body": args["body"]}))
-        except LockTimeout as late:
-            raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, str(late), expected=True) from None
-        finished.append(key)
-    if args["json"]:
-        output.json({"pool": one.name, "done": finished})
+def done(args: Arguments) -> int:
+    name, *keys = args.operands
+    with make_client.client(args) as locks:
+        one = locks.pool(name)
+        items = {item.key: item for item in one.items()}
+        finished = [key for key in keys if finish(args, one, key, items.get(key))]
+    output.result(args, {"pool": one.name, "done": finished})
     return 0
+
+
+def finish(args: Arguments, one: "Pool", key: str, item: "PoolItem | None") -> bool:
+    """Mark an item as done. Return False, with a message, if it is done already."""
+    if item is None:
+        raise make_absent(one, key)
+    if item.state == "done":
+        output.err(f"{key!r} of {one.name!r} is already done.")
+        return False
+    if item.state == "resting":
+        rest = f"{key!r} of {one.name!r} rests for another {output.short_duration(item.due_in)}"
+        raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, f"{rest} and cannot be taken before. Try again then.")
+    try:
+        with one.hold(key=key, timeout=0) as taken:
+            taken.done(**({} if args["body"] is None else {"body": args["body"]}))
+    except LockTimeout as late:
+        raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, str(late), expected=True) from None
+    return True
 
 
 def make_absent(one: "Pool", key: str) -> exit_codes.Exit:
@@ -155,17 +146,17 @@ def make_absent(one: "Pool", key: str) -> exit_codes.Exit:
     return exit_codes.Exit(exit_codes.CONFIG, sentence)
 
 
-def rm(args: Arguments, one: "Pool") -> int:
-    removed = []
-    for key in args.operands[1:]:
-        try:
-            found = one.remove(key, force=bool(args["force"]))
-        except ConfigError as taken:
-            sentence = str(taken).replace("use force=True", "use --force: its owner then loses it")
-            raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, sentence) from None
-        if not found:
-            raise make_absent(one, key)
-        removed.append(key)
-    if args["json"]:
-        output.json({"pool": one.name, "removed": removed})
+def rm(args: Arguments) -> int:
+    name, *keys = args.operands
+    with make_client.client(args) as locks:
+        one = locks.pool(name)
+        for key in keys:
+            try:
+                found = one.remove(key, force=bool(args["force"]))
+            except ConfigError as taken:
+                sentence = str(taken).replace("use force=True", "use --force: its owner then loses it")
+                raise exit_codes.Exit(exit_codes.NOT_ACQUIRED, sentence) from None
+            if not found:
+                raise make_absent(one, key)
+    output.result(args, {"pool": one.name, "removed": keys})
     return 0

@@ -14,8 +14,7 @@ from fairlock.errors import LockTimeout
 
 from . import child_process, exit_codes, make_client, output
 from .parse_arguments import Arguments
-from .run import Run, check_system, parse_command
-from .watchdog import Watchdog, start_watchdog
+from .run import Run, find_program
 
 if TYPE_CHECKING:
     from fairlock import Item
@@ -25,35 +24,25 @@ BACK_OFF = 5.0
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def pool_run(args: Arguments) -> int:
-    command = parse_command(args.operands, "pool run")
+def run(args: Arguments) -> int:
+    file, command = find_program(args)
     if args["lease"] is None and not os.environ.get("FAIRLOCK_LEASE"):
         args.options["lease"] = LEASE
-    file = child_process.find_command(command[0])
-    check_system("pool run")
-    return forever(args, file, command) if args["forever"] else once(args, file, command, -1)
-
-
-def once(args: Arguments, file: str, command: list[str], key_fd: int) -> int:
-    watchdog = start_watchdog(args["on_lost"] or "kill")
-    try:
-        PoolRun(args, args.operands[0], file, command, watchdog, key_fd).execute()
-    finally:
-        watchdog.abandon()
+    if args["forever"]:
+        return forever(args, file, command)
+    PoolRun(args, file, command).execute()
 
 
 class PoolRun(Run):
-    def __init__(
-        self, args: Arguments, name: str, file: str, command: list[str], watchdog: Watchdog, key_fd: int
-    ) -> None:
-        super().__init__(args, name, file, command, watchdog)
+    def __init__(self, args: Arguments, file: str, command: list[str], key_fd: int = -1) -> None:
+        super().__init__(args, file, command)
         self.key_fd = key_fd  # the key of the item is written to it; -1 = nowhere
         self.waiting.quiet |= key_fd >= 0 and not args["verbose"]  # --forever shows its own line
 
     def acquire(self) -> "Item":  # type: ignore[override]
         args = self.args
         self.locks = make_client.client(args, self.on_event)
-        pool = self.locks.pool(self.name, lease=make_client.default_lease(self.locks))
+        pool = self.locks.pool(self.name, lease=self.locks.session.default_lease)
         try:
             item = pool.hold(timeout=0.0 if args["nonblock"] else args["wait"], key=args["key"]).__enter__()
         except LockTimeout as late:
@@ -151,7 +140,7 @@ def forever(args: Arguments, file: str, command: list[str]) -> int:
 
 def run_in_fork(args: Arguments, file: str, command: list[str], key_fd: int) -> int:
     try:
-        return once(args, file, command, key_fd)
+        PoolRun(args, file, command, key_fd).execute()
     except exit_codes.Exit as end:
         if end.code != exit_codes.NOT_ACQUIRED:
             output.err(end.sentence)

@@ -29,17 +29,19 @@ def prune_names(args: Arguments, age: float) -> int:
         store = locks.store
         chosen = args.operands[0] if args.operands else "*", age, bool(args["yes"])
         audit = run(locks.session.prune_audit(*chosen))
-        if audit and audit[0] and not args["json"]:  # before the names: a store may refuse to delete those
-            report(args, audit, "list", f"of audit lines older than {output.short_duration(max(age, KEPT_FOR))}", store)
+        if audit and audit[0] and not (args["json"] or args["quiet"]):
+            # Before the names: a store may refuse to delete those.
+            which = f"of audit lines older than {output.short_duration(max(age, KEPT_FOR))}"
+            output.out(describe(args, audit, "list", which, store) + "\n")
         counts = run(locks.session.prune(*chosen))
-    if args["json"]:
-        found, deleted = counts if counts is not None else (None, None)
-        lines = dict(zip(("audit_found", "audit_deleted"), audit or (None, None), strict=True))
-        output.json({"store": store, "older_than": age, "found": found, "deleted": deleted, **lines})
-    elif counts is None:
+    if counts is None and not args["json"]:
         output.out(f"{store} deletes idle names by itself.\n")
-    else:
-        report(args, counts, "name", f"not used for {output.short_duration(age)}", store)
+        return 0
+    (found, deleted), (lines, deleted_lines) = counts or (None, None), audit or (None, None)
+    value = {"store": store, "older_than": age, "found": found, "deleted": deleted,
+             "audit_found": lines, "audit_deleted": deleted_lines}  # fmt: skip
+    text = describe(args, counts, "name", f"not used for {output.short_duration(age)}", store) if counts else ""
+    output.result(args, value, text)
     return 0
 
 
@@ -52,20 +54,16 @@ def prune_items(args: Arguments, pool: str, age: float) -> int:
         old = [i.key for i in items.items(FINISHED) if (i.fence < now - age * 1e6 if i.fence else age == 0)]
         deleted = sum(items.remove(key) for key in old) if args["yes"] else 0
         store = locks.store
-    if args["json"]:
-        output.json({"store": store, "pool": pool, "older_than": age, "found": len(old), "deleted": deleted})
-    else:
-        what = f"of the pool {pool!r}, done and taken more than {output.short_duration(age)} ago"
-        report(args, (len(old), deleted), "item", what, store)
+    value = {"store": store, "pool": pool, "older_than": age, "found": len(old), "deleted": deleted}
+    which = f"of the pool {pool!r}, done and taken more than {output.short_duration(age)} ago"
+    output.result(args, value, describe(args, (len(old), deleted), "item", which, store))
     return 0
 
 
-def report(args: Arguments, counts: tuple[int, int], what: str, which: str, store: str) -> None:
+def describe(args: Arguments, counts: tuple[int, int], what: str, which: str, store: str) -> str:
+    """Return how many were found or, with -y, deleted."""
     found, deleted = counts
-    if args["quiet"]:
-        return
     if args["yes"]:
-        output.out(f"{deleted} {what}{'' if deleted == 1 else 's'} deleted, {which}, in {store}\n")
-    else:
-        hint = "; add -y to delete them" if found else ""
-        output.out(f"{found} {what}{'' if found == 1 else 's'} {which}, in {store}{hint}\n")
+        return f"{output.plural(deleted, what)} deleted, {which}, in {store}"
+    hint = "; add -y to delete them" if found else ""
+    return f"{output.plural(found, what)} {which}, in {store}{hint}"

@@ -8,21 +8,13 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
+from fairlock.engine.run_sync import run as run_sync
 from fairlock.errors import LeaseLost, StoreError
 
-from . import (
-    acquire_lock,
-    child_process,
-    describe_holders,
-    exit_codes,
-    make_client,
-    output,
-    signal_handling,
-    wait_status_line,
-)
+from . import acquire_lock, child_process, exit_codes, make_client, output, signal_handling, wait_status_line
 from .parse_arguments import Arguments
 from .signals_while_waiting import Called, SignalWaiter
 from .watchdog import STUCK, KillSchedule, Watchdog, clock, start_watchdog
@@ -36,11 +28,8 @@ GRACE = 10.0
 SIGNALS = {"warn": None, "usr1": signal.SIGUSR1, "term": signal.SIGTERM}
 
 
-def run(args: Arguments) -> int:
-    gc.disable()  # during the imports it would run for a millisecond and find nothing
-    name, command = args.operands[0], parse_command(args.operands)
-    file = child_process.find_command(command[0])
-    check_system("run")
+def run(args: Arguments) -> NoReturn:
+    file, command = find_program(args)
     kind: type[Run] = Run
     if args["once_per"] is not None:
         from .run_once_per_tick import once_run
@@ -48,22 +37,22 @@ def run(args: Arguments) -> int:
         kind = once_run(args)
     elif args["tries"] is not None:
         raise exit_codes.Usage("--tries belongs to --once-per.")
-    watchdog = start_watchdog(args["on_lost"] or "kill")
-    try:
-        kind(args, name, file, command, watchdog).execute()
-    finally:
-        watchdog.abandon()
+    kind(args, file, command).execute()
 
 
-def check_system(word: str) -> None:
+def find_program(args: Arguments) -> tuple[str, list[str]]:
+    """Return the file of the command after NAME, and the command. Exit if it or this system cannot run it."""
+    command = parse_command(args)
+    file = child_process.find_command(command[0])
     if not hasattr(signal, "sigtimedwait") or not os.path.isdir("/proc/self"):
-        sentence = f"`fairlock {word}` needs Linux with /proc; the library works without it."
+        sentence = f"`fairlock {args.command.name}` needs Linux with /proc; the library works without it."
         raise exit_codes.Exit(exit_codes.CONFIG, sentence)
+    return file, command
 
 
-def parse_command(operands: list[str], word: str = "run") -> list[str]:
+def parse_command(args: Arguments) -> list[str]:
     """Return the command after NAME. Usage if it is missing or an option is in its place."""
-    name, *rest = operands
+    word, (name, *rest) = args.command.name, args.operands
     if rest[:1] == ["--"]:
         rest = rest[1:]
     elif rest[:1] in (["-c"], ["--command"]):
@@ -82,12 +71,13 @@ def parse_command(operands: list[str], word: str = "run") -> list[str]:
 
 
 class Run:
-    def __init__(self, args: Arguments, name: str, file: str, command: list[str], watchdog: Watchdog) -> None:
+    watchdog: Watchdog
+
+    def __init__(self, args: Arguments, file: str, command: list[str]) -> None:
         self.args = args
-        self.name = name
+        self.name = args.operands[0]
         self.file = file
         self.command = command
-        self.watchdog = watchdog
         self.locks: Locks | None = None
         self.main = threading.get_ident()
         self.in_queue = False
@@ -101,10 +91,18 @@ class Run:
         self.asked = False
 
     def execute(self) -> NoReturn:
+        gc.disable()  # during the imports it would run for a millisecond and find nothing
+        self.watchdog = start_watchdog(self.args["on_lost"] or "kill")
+        try:
+            self.hold()
+        finally:
+            self.watchdog.abandon()
+
+    def hold(self) -> NoReturn:
         own_group = not child_process.has_terminal()
         mask = signal_handling.block()
         try:
-            with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.between_statements) as waiter:
+            with SignalWaiter(wait_status_line.AFTER, self.waiting.remark, self.halt) as waiter:
                 try:
                     lease = self.acquire()
                 except Called:
@@ -130,18 +128,18 @@ class Run:
         note = os.path.basename(self.command[0])[:200]  # not its arguments: they may be secret, and the store shared
         times = {"max_hold": args["max_hold"], "at_least": args["at_least"]}
         lease = acquire_lock.acquire(args, self.locks, acquire_lock.make(args, self.locks, self.name, note, **times))
-        make_client.list_names(self.locks)
+        run_sync(self.locks.session.list_names())
         return lease
 
     def run_command(self, lease: "Lease", mask: set[int], own_group: bool) -> tuple[int, int]:
         assert self.locks is not None
-        watchdog, length = self.watchdog, make_client.default_lease(self.locks)
-        remaining = self.make_remaining(lease, length)
+        watchdog, length = self.watchdog, self.locks.session.default_lease
+        remaining = partial(self.remaining, lease, length)
         grace = GRACE if self.args["grace"] is None else self.args["grace"]
         early = min(grace, min(length, self.args["max_hold"] or length) / 3)
         watchdog.send("ticket", lease.ticket, early)
         watchdog.send("deadline", clock() + remaining())
-        liveness_fd = make_client.liveness_fd(self.locks)
+        liveness_fd = self.locks.session.backend.liveness_fd()
         if liveness_fd is not None:
             watchdog.send("liveness_fd", fd=liveness_fd)
         lease.ensure_held()  # this process may have been stopped meanwhile; then the command must not start
@@ -160,7 +158,7 @@ class Run:
             return one
 
         supervisor = child_process.Supervisor(
-            pid, own_group, watchdog, schedule, process_tree, remaining, self.between_statements, self.signal_to_send
+            pid, own_group, watchdog, schedule, process_tree, remaining, self.halt, self.signal_to_send
         )
         try:
             return supervisor.wait()
@@ -169,16 +167,13 @@ class Run:
             if watchdog.dead and watchdog.received & {"term", "kill"}:  # it cannot end the descendants
                 process_tree().kill_all(remaining() + STUCK)
 
-    def make_remaining(self, lease: "Lease", length: float) -> Callable[[], float]:
-        def remaining() -> float:
-            """Return the seconds that the command may still run. An evicted one gets a moment between TERM and KILL."""
-            left = lease.remaining()
-            if left <= 0 and lease.reason == "evicted":
-                self.evicted_until = self.evicted_until or clock() + length / 20
-                left = self.evicted_until - clock()
-            return left
-
-        return remaining
+    def remaining(self, lease: "Lease", length: float) -> float:
+        """Return the seconds that the command may still run. An evicted one gets a moment between TERM and KILL."""
+        left = lease.remaining()
+        if left <= 0 and lease.reason == "evicted":
+            self.evicted_until = self.evicted_until or clock() + length / 20
+            left = self.evicted_until - clock()
+        return left
 
     def signal_to_send(self) -> int:
         """Return the signal that a request to release sends to the command, the first time; else 0."""
@@ -210,7 +205,7 @@ class Run:
         else:
             self.watchdog.send("over")
         signal_handling.stop_forwarding()
-        loss, capped = "", self.locks is not None and make_client.is_capped(self.locks, lease)
+        loss, capped = "", self.locks is not None and self.locks.session.ends_by_max_hold(lease)
         try:
             lease.ensure_held()
             self.give_back(lease, code)
@@ -244,18 +239,26 @@ class Run:
 
     def close(self) -> None:
         locks, self.locks = self.locks, None
-        if locks is not None and self.args["at_least"] is None:
-            make_client.close_quickly(locks)
-        elif locks is not None:
-            locks.close()  # a lock that stays closed without a process should be on the disk
+        if locks is None:
+            return
+        # Without waiting for the disk, if the store supports it; but a lock that stays closed without a process should
+        # be on the disk.
+        quickly = self.args["at_least"] is None and locks.session.idle and locks.session.backend.abandon()
+        if not quickly:
+            locks.close()
 
     # Called by other threads.
 
-    def between_statements(self, act: Callable[[], None]) -> None:
-        if self.locks is None:
-            act()
-        else:
-            make_client.between_statements(self.locks, act)
+    def halt(self) -> None:
+        """Stop this process, as Ctrl-Z does, and return when it is continued. Not while a statement runs: a process
+        that is stopped in one would block the writes of all others."""
+        locks = self.locks
+        paused = locks is not None and locks.session.backend.before_fork()
+        try:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            if locks is not None and paused:
+                locks.session.backend.after_fork()
 
     def what(self) -> str:
         """Return what the wait is for, as part of a sentence."""
@@ -265,6 +268,7 @@ class Run:
         """Describe the wait; '' before the client is in the queue, when the store is only slow to reply."""
         if not self.in_queue:
             return ""
+        from . import describe_holders
 
         found = None if self.locks is None else describe_holders.find(self.locks, self.name)
         return describe_holders.waiting_for(found, self.name, self.ticket)

@@ -9,7 +9,7 @@ from fairlock.errors import ConfigError
 from .parse_arguments import Arguments
 
 
-def serve_agent(args: Arguments) -> int:
+def mcp(args: Arguments) -> int:
     try:
         from fairlock.integrations.mcp_server import find_checkout, serve
     except ModuleNotFoundError as missing:

@@ -9,7 +9,7 @@ from .command_table import COMMANDS
 from .parse_arguments import GLOBAL, GROUPS, HELP, Arguments, Choice, Command, Option
 
 
-def print_completion(args: Arguments) -> int:
+def completion(args: Arguments) -> int:
     output.out({"bash": bash, "zsh": zsh, "fish": fish}[args.operands[0]]())
     return 0
 
@@ -22,29 +22,13 @@ def values_for(option: Option) -> tuple[str, ...]:
     return option.parse.allowed if isinstance(option.parse, Choice) else ()
 
 
-def first_words() -> dict[str, str]:
-    """Return the words that can follow `fairlock`, with a summary."""
-    found = {}
-    for name, command in COMMANDS.items():
-        word, _, member = name.partition(" ")
-        found[word] = GROUPS[word] if member else command.summary
-    return {**found, "help": "print help for a command"}
-
-
-def helped() -> dict[str, str]:
-    """Return the words that can follow `fairlock help`."""
-    return {word: summary for word, summary in first_words().items() if word != "help"}
-
-
-def members(word: str) -> dict[str, str]:
-    """Return the words that can follow a group such as `pool`."""
-    return {
-        name.partition(" ")[2]: command.summary for name, command in COMMANDS.items() if name.startswith(f"{word} ")
-    }
-
-
-def groups() -> list[str]:
-    return list(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS if " " in name))
+# The words that can follow `fairlock help`, `fairlock`, and a group such as `pool`; each with a summary.
+HELPED = {(word := name.partition(" ")[0]): GROUPS.get(word, command.summary) for name, command in COMMANDS.items()}
+WORDS = {**HELPED, "help": "print help for a command"}
+MEMBERS = {
+    word: {name.partition(" ")[2]: command.summary for name, command in COMMANDS.items() if name.startswith(f"{word} ")}
+    for word in GROUPS
+}
 
 
 def with_value() -> list[str]:
@@ -67,7 +51,7 @@ def bash() -> str:
         f'        {pattern(command.name)}) values="{" ".join(command.operand.allowed)}" ;;'
         for command in COMMANDS.values() if command.operand is not None
     )  # fmt: skip
-    nested = "\n".join(f'        {word}) words="{" ".join(members(word))}" ;;' for word in groups())
+    nested = "\n".join(f'        {word}) words="{" ".join(MEMBERS[word])}" ;;' for word in GROUPS)
     greedy = "|".join(pattern(command.name) for command in COMMANDS.values() if command.greedy)
     return f'''\
 # bash completion for fairlock; made by `fairlock completion bash`
@@ -86,7 +70,7 @@ _fairlock() {{
         [[ $prev == skip ]] && {{ prev=""; continue; }}
         case "$command" in
         "") command="$word" ;;
-        {"|".join(groups())}) command="$command $word" ;;
+        {"|".join(GROUPS)}) command="$command $word" ;;
         *) operands=$((operands + 1)) ;;
         esac
     done
@@ -103,8 +87,8 @@ _fairlock() {{
         return
     fi
     case "$command" in
-        "") words="{" ".join(first_words())}" ;;
-        help) words="{" ".join(helped())}" ;;
+        "") words="{" ".join(WORDS)}" ;;
+        help) words="{" ".join(HELPED)}" ;;
 {nested}
     esac
     case "$command" in
@@ -149,10 +133,10 @@ def zsh() -> str:
         for command in COMMANDS.values()
     )
     nested = "\n".join(
-        f"        ({word})\n            words_here=({zsh_pairs(members(word))})\n"
+        f"        ({word})\n            words_here=({zsh_pairs(MEMBERS[word])})\n"
         f"            if ((CURRENT == 3)); then _describe command words_here; return; fi\n"
         f'            command="$command ${{words[3]}}"; shift 2 words; ((CURRENT -= 2)) ;;'
-        for word in groups()
+        for word in GROUPS
     )  # fmt: skip
     return f'''\
 #compdef fairlock
@@ -169,7 +153,7 @@ _fairlock() {{
         shift words; ((CURRENT -= 1))
     done
     if ((CURRENT <= 2)) || [[ ${{words[2]}} == -* ]]; then
-        words_here=({zsh_pairs(first_words())})
+        words_here=({zsh_pairs(WORDS)})
         _arguments -s {" ".join(map(zsh_option, options_for(None)))} ':command:->first' && return
         _describe command words_here
         return
@@ -180,7 +164,7 @@ _fairlock() {{
         (*) shift words; ((CURRENT -= 1)) ;;
     esac
     case "$command" in
-        (help) ((CURRENT == 2)) && {{ words_here=({zsh_pairs(helped())}); _describe command words_here }} ;;
+        (help) ((CURRENT == 2)) && {{ words_here=({zsh_pairs(HELPED)}); _describe command words_here }} ;;
 {cases}
     esac
 }}
@@ -222,22 +206,20 @@ def quoted(text: str) -> str:
 
 
 def fish() -> str:
-    words = " ".join(first_words())
-    top = f"not __fish_seen_subcommand_from {words}"
+    top = f"not __fish_seen_subcommand_from {' '.join(WORDS)}"
     lines = ["# fish completion for fairlock; made by `fairlock completion fish`"]
     lines += [FISH_COMMAND, "complete -c fairlock -f"]
-    lines += [fish_word(top, word, summary) for word, summary in first_words().items()]
-    lines += [fish_word("__fish_seen_subcommand_from help", word, summary) for word, summary in helped().items()]
+    lines += [fish_word(top, word, summary) for word, summary in WORDS.items()]
+    lines += [fish_word("__fish_seen_subcommand_from help", word, summary) for word, summary in HELPED.items()]
     lines += [fish_option("", option) for option in options_for(None)]
-    for group in groups():
-        these = members(group)
+    for group, these in MEMBERS.items():
         seen = f"__fish_seen_subcommand_from {group}; and not __fish_seen_subcommand_from {' '.join(these)}"
         lines += [fish_word(seen, word, summary) for word, summary in these.items()]
     for command in COMMANDS.values():
         word, _, member = command.name.partition(" ")
         seen = f"__fish_seen_subcommand_from {word}" + (f"; and __fish_seen_subcommand_from {member}" if member else "")
-        if not member and any(command.name in members(group) for group in groups()):  # ls, run: also of a group
-            seen += "".join(f"; and not __fish_seen_subcommand_from {group}" for group in groups())
+        if not member and any(command.name in MEMBERS[group] for group in GROUPS):  # ls, run: also of a group
+            seen += "".join(f"; and not __fish_seen_subcommand_from {group}" for group in GROUPS)
         lines += [fish_option(seen, option) for option in command.options]
         if command.operand is not None:
             lines += [fish_word(seen, allowed, "") for allowed in command.operand.allowed]

@@ -1,4 +1,4 @@
-"""The signals that the tool handles, and how it stops itself.
+"""The signals that the tool handles.
 
 All of them are blocked before the first thread starts, so that every thread inherits the mask. Then they are *fetched*
 with sigtimedwait, which also returns their origin: the terminal (the kernel, to the whole foreground group) or kill(2)
@@ -7,7 +7,6 @@ with sigtimedwait, which also returns their origin: the terminal (the kernel, to
 
 import os
 import signal
-from collections.abc import Callable
 
 FROM_KERNEL = 128  # si_code: typed at the terminal, or a hang-up
 FORWARD = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
@@ -32,14 +31,6 @@ def fetch(those: set[signal.Signals], seconds: float) -> tuple[int, bool]:
     if got is None or got.si_signo not in those:  # after stop and continue, Python 3.11 returns wrong numbers
         return 0, False
     return got.si_signo, got.si_code == FROM_KERNEL
-
-
-def halt(between_statements: Callable[[Callable[[], None]], None]) -> None:
-    """Stop this process, as Ctrl-Z does, and return when it is continued.
-
-    `between_statements` calls its argument while no statement runs: a process stopped in one would block the store.
-    """
-    between_statements(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
 def stop_forwarding() -> None:

@@ -26,13 +26,12 @@ class Called(KeyboardInterrupt):
 
 
 class SignalWaiter:
-    def __init__(
-        self, after: float, remark: Callable[[], float], between_statements: Callable[[Callable[[], None]], None]
-    ) -> None:
-        """Call `remark` if the wait lasts longer than `after` seconds, and again after the seconds that it returns."""
+    def __init__(self, after: float, remark: Callable[[], float], halt: Callable[[], None]) -> None:
+        """Call `remark` if the wait lasts longer than `after` seconds, and again after the seconds that it returns.
+        `halt` stops this process."""
         self.after = after
         self.remark = remark
-        self.between_statements = between_statements
+        self.halt = halt
         self.signum = 0
         self.typed = False
         self.waiting = True
@@ -88,7 +87,7 @@ class SignalWaiter:
             if signum == signal_handling.WAKE:
                 return
             if signum in signal_handling.STOP:
-                signal_handling.halt(self.between_statements)
+                self.halt()
             elif signum and self.signum:
                 os._exit(BY_SIGNAL + signum)
             elif signum:

@@ -12,7 +12,7 @@ import termios
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from . import exit_codes
+from . import exit_codes, output
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # the alternate screen, no cursor, no line wrap
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -82,7 +82,7 @@ class Screen:
         self._write(ENTER)
 
     def _finish(self) -> None:
-        if not self._ours or self._in_background():
+        if not self._ours or not output.in_foreground(self._input):
             return  # it was stopped, and is ended now: another program uses the terminal
         try:
             self._write(LEAVE)
@@ -91,12 +91,6 @@ class Screen:
         except (OSError, termios.error):
             pass  # the terminal is gone
         self._ours = False
-
-    def _in_background(self) -> bool:
-        try:
-            return os.tcgetpgrp(self._input) != os.getpgrp()
-        except OSError:
-            return False  # not our controlling terminal
 
     def _end(self, number: int, _: FrameType | None) -> None:
         raise exit_codes.Exit(exit_codes.BY_SIGNAL + number, "")

@@ -5,14 +5,12 @@ does, in this order, and rings as `doctor --deadlocks` does.
 """
 
 import os
-import time
 from typing import TYPE_CHECKING
 
-from fairlock.engine.find_deadlocks import find_rings, in_both
 from fairlock.errors import LockError
 
 from . import describe_holders, exit_codes, make_client, output
-from .doctor import BETWEEN_LOOKS, describe_ring, ring_as_dict
+from .doctor import describe_ring, look_for_rings, ring_as_dict
 from .parse_arguments import Arguments
 from .top_poller import Poller, take_snapshot
 from .top_prompt import Prompt
@@ -67,12 +65,7 @@ def top(args: Arguments) -> int:
 
 
 def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: bool) -> None:
-    seen = take_snapshot(locks, pattern, every)
-    rings = find_rings(seen)
-    if rings:
-        time.sleep(BETWEEN_LOOKS)
-        seen = take_snapshot(locks, pattern, every)
-        rings = in_both(rings, find_rings(seen))
+    seen, rings = look_for_rings(lambda: take_snapshot(locks, pattern, every))
     shown = arrange(seen.resources, sort)
     if args["json"]:
         found = seen._replace(resources=tuple(shown)).as_dict()
@@ -80,8 +73,7 @@ def print_once(args: Arguments, locks: "Locks", pattern: str, sort: str, every: 
         return
     if shown:
         output.out(output.table(HEAD, [row(resource) for resource in shown]))
-    for ring in rings:
-        output.out(describe_ring(ring))
+    output.out("".join(map(describe_ring, rings)))
     if not args["quiet"]:
         output.out(output.plain(summary(seen.store, seen.resources)) + "\n")
 
@@ -150,90 +142,66 @@ class Top:
             self.page = current.name
             self.poller.shown = "" if self.namespaces else current.name  # a client reads its own namespace
             self.poller.hurry()
-        elif key == "a" and current is not None:
-            self._ask(current)
-        elif key in ("e", "E") and current is not None:
-            self._evict(current, at_once=key == "E")
+        elif key in ("a", "e", "E") and current is not None:
+            self._intervene(current, key)
         return True
 
     def _filter(self, text: str) -> None:
         self.view.filter = text
 
-    def _has_no_holder(self, resource: "Resource", act: str) -> bool:
-        """Return True, with a message, for a pool and for a lock without a holder."""
-        if resource.kind == "pool":
-            self.message = describe_holders.take_item(resource.name)
-        elif not resource.holders:
-            self.message = f"{resource.name!r} has no holder to {act}."
-        return resource.kind == "pool" or not resource.holders
-
-    def _ask(self, resource: "Resource") -> None:
-        if self.namespaces:
-            self.message = "No holder was asked: start top with one namespace."
-            return
-        if self._has_no_holder(resource, "ask"):
-            return
-
-        def act(reason: str) -> None:
-            self.prompt = None
-            if not reason.strip():
-                self.message = "No holder was asked: ask needs a reason, which the holder gets."
-                return
-            self.message = self._do_ask(resource, reason)
-            self.poller.hurry()
-
-        self.prompt = Prompt(REASON, act, about=describe_holders.describe_request(resource))
-
-    def _do_ask(self, resource: "Resource", reason: str) -> str:
-        """Ask the holders that are shown, and none that came later."""
-        try:
-            asked = [self.locks.ask(resource.name, reason=reason, ticket=one.ticket) for one in resource.holders]
-        except (LockError, ValueError) as error:
-            return str(error)
-        number = sum(map(len, asked))
-        if not number:
-            return f"{resource.name!r} is not held by them any more; no holder was asked."
-        return f"Asked {number} holder{'s' * (number != 1)} to release {resource.name!r}."
-
-    def _evict(self, resource: "Resource", at_once: bool) -> None:
-        if self.namespaces:
-            self.message = "Nothing was changed: to evict, start top with one namespace."
-            return
-        if self._has_no_holder(resource, "evict"):
-            return
-        name = resource.name
-        when, about = " AT ONCE" if at_once else "", describe_holders.describe_eviction(resource, at_once)
+    def _intervene(self, resource: "Resource", key: str) -> None:
+        """Ask or evict the holders, after a question for the reason; to evict them, the name has to be typed, too."""
+        name, evict, at_once = resource.name, key != "a", key == "E"
+        verb, nothing = ("evict", "nothing was changed") if evict else ("ask", "no holder was asked")
 
         def confirm(reason: str) -> None:
+            self.prompt = None
             if not reason.strip():
-                self.message = "Nothing was changed: evict needs a reason, which the holder gets."
-                self.prompt = None
-                return
-            question = f"Type {output.plain(name)!r} to evict{when}: "
-            self.prompt = Prompt(question, lambda typed: act(typed, reason), about=about)
+                self.message = f"{nothing.capitalize()}: {verb} needs a reason, which the holder gets."
+            elif evict:
+                question = f"Type {output.plain(name)!r} to evict{' AT ONCE' * at_once}: "
+                self.prompt = Prompt(question, lambda typed: act(typed, reason), about=about)
+            else:
+                act(name, reason)
 
         def act(typed: str, reason: str) -> None:
             self.prompt = None
             if typed != name:
-                self.message = "That is not the name; nothing was changed."
+                self.message = f"That is not the name; {nothing}."
                 return
-            self.message = self._do_evict(resource, reason, at_once)
+            done = self._do(resource, reason, evict, at_once)
+            self.message = done or f"{name!r} is not held by them any more; {nothing}."
             self.poller.hurry()
 
-        self.prompt = Prompt(REASON, confirm, about=about)
+        if self.namespaces:
+            self.message = f"{nothing.capitalize()}: {'to evict, ' * evict}start top with one namespace."
+        elif resource.kind == "pool":
+            self.message = describe_holders.take_item(name)
+        elif not resource.holders:
+            self.message = f"{name!r} has no holder to {verb}."
+        else:
+            if evict:
+                about = describe_holders.describe_eviction(resource, at_once)
+            else:
+                about = describe_holders.describe_request(resource)
+            self.prompt = Prompt(REASON, confirm, about=about)
 
-    def _do_evict(self, resource: "Resource", reason: str, at_once: bool) -> str:
-        """Evict the holders that are shown, and none that came later."""
-        evicted = 0
+    def _do(self, resource: "Resource", reason: str, evict: bool, at_once: bool) -> str:
+        """Ask or evict the holders that are shown, and none that came later. Return '' if none of them holds it now."""
+        name, number = resource.name, 0
         try:
             for one in resource.holders:
-                evicted += len(self.locks.evict(resource.name, reason=reason, ticket=one.ticket, at_once=at_once))
+                if evict:
+                    number += len(self.locks.evict(name, reason=reason, ticket=one.ticket, at_once=at_once))
+                else:
+                    number += len(self.locks.ask(name, reason=reason, ticket=one.ticket))
         except (LockError, ValueError) as error:
             return str(error)
-        if not evicted:
-            return f"{resource.name!r} is not held by them any more; nothing was changed."
+        if not evict:
+            return f"Asked {output.plural(number, 'holder')} to release {name!r}." if number else ""
         left = output.duration(max(one.expires_in for one in resource.holders))
-        return f"{resource.name!r} is taken from its holder and is free {'now' if at_once else f'in {left} at most'}."
+        when = "now" if at_once else f"in {left} at most"
+        return f"{name!r} is taken from its holder and is free {when}." if number else ""
 
     # -- drawing
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fairlock import Holder, Resource, Waiter
     from fairlock.engine.find_deadlocks import Ring
 
-BOLD, DIM, REVERSE, RED, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m", "\x1b[0m"
+BOLD, DIM, REVERSE, RED = "\x1b[1m", "\x1b[2m", "\x1b[7m", "\x1b[31m"
 
 
 def waiting_caused(resource: "Resource") -> float:
@@ -56,18 +56,15 @@ HEAD = ("NAME", "HELD BY", "FOR", "LEASE", "QUEUE", "WAITED", "NOTE")
 def row(resource: "Resource") -> tuple[str, ...]:
     """Return the cells of one name: WAITED is the sum over its queue."""
     shown = resource.holders or resource.expired
-    queue = str(len(resource.queue) or "")
+    owner, held, lease, note = describe_holders.summarize(shown)
+    if shown:
+        asked = "(asked) " if any(one.asked is not None for one in shown) else ""
+        slots = describe_holders.slots(resource)
+        owner = f"{slots}{' ' * bool(slots)}{asked}{owner}"
+    elif resource.kind == "damaged":
+        owner = "damaged"
     waited = output.short_duration(waiting_caused(resource)) if resource.queue else ""
-    if not shown:
-        return resource.name, "damaged" if resource.kind == "damaged" else "", "", "", queue, waited, ""
-    first = shown[0]
-    slots = f"{len(resource.holders)}/{resource.capacity} " if resource.kind in ("semaphore", "pool") else ""
-    asked = "(asked) " if any(one.asked is not None for one in shown) else ""
-    more = f" +{len(shown) - 1}" if len(shown) > 1 else ""
-    lease = output.short_duration(first.expires_in) if first.expires_in > 0 else "expired"
-    held = output.short_duration(first.held_for)
-    owner = f"{slots}{asked}{describe_holders.owner(first)}{more}"
-    return resource.name, owner, held, lease, queue, waited, first.note
+    return resource.name, owner, held, lease, str(len(resource.queue) or ""), waited, note
 
 
 FIXED = {"FOR": 6, "LEASE": 7, "QUEUE": 5, "WAITED": 7}

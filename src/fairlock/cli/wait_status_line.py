@@ -34,7 +34,7 @@ class Waiting:
         text = self.describe()
         if not text:
             return AGAIN
-        if self.rewrites and in_foreground():
+        if self.rewrites and output.in_foreground(2):
             shown = f"fairlock: {output.plain(text)}"[: os.get_terminal_size(2).columns - 1]
             self.on_line = True
             put(f"\r\x1b[K{shown}")
@@ -62,10 +62,3 @@ def put(text: str) -> None:
         os.write(2, text.encode(errors="backslashreplace"))
     except OSError:
         pass
-
-
-def in_foreground() -> bool:
-    try:
-        return os.tcgetpgrp(2) == os.getpgrp()
-    except OSError:  # another terminal than ours has no job control
-        return True

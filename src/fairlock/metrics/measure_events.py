@@ -24,23 +24,18 @@ TOGETHER = 20_000  # events; more are not kept until the values are read
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 """The upper bounds of the histograms, in seconds."""
 
-Histogram = Literal["acquire", "hold", "renewal", "margin"]
-Labels = tuple[str, ...]
-LABELS: dict[Histogram, Labels] = {
-    "acquire": ("group", "outcome", "contended"),
-    "hold": ("group", "outcome"),
-    "renewal": ("group",),
-    "margin": ("group",),
-}
-HELP: dict[Histogram | Literal["lost", "conflicts"], str] = {
-    "acquire": "How long it took to acquire a lock, or to give up.",
-    "hold": "How long a lock was held.",
-    "renewal": "How long the store took to renew a lease.",
-    "margin": "How much was left of a lease when it was renewed.",
-    "lost": "Leases that were lost.",
-    "conflicts": "Acquires that found the lock held by another.",
-}
+Histogram = Literal["acquire.duration", "hold.duration", "renewal.duration", "lease.margin"]
+"""A part of its name: lock.hold.duration in OpenTelemetry, fairlock_hold_duration_seconds in Prometheus."""
 
+Labels = tuple[str, ...]
+HISTOGRAMS: dict[Histogram, tuple[Labels, str]] = {
+    "acquire.duration": (("group", "outcome", "contended"), "How long it took to acquire a lock, or to give up."),
+    "hold.duration": (("group", "outcome"), "How long a lock was held."),
+    "renewal.duration": (("group",), "How long the store took to renew a lease."),
+    "lease.margin": (("group",), "How much was left of a lease when it was renewed."),
+}
+LOST = "Leases that were lost."
+CONFLICTS = "Acquires that found the lock held by another."
 
 Record = Callable[[Sequence[float]], None]
 """Records values of one time series."""
@@ -128,7 +123,7 @@ class Measure:
         if contended:
             self._count_wait(kind, group, place)
         elif kind == "renewed":
-            self._series("margin", (group,))((max(margin, 0.0),))
+            self._series("lease.margin", (group,))((max(margin, 0.0),))
         if reason:
             self.lost[group, reason] = self.lost.get((group, reason), 0) + 1
 
@@ -148,11 +143,11 @@ class Measure:
             return known
         record = None
         if kind in ("acquired", "given_up"):
-            record = self._series("acquire", (group, outcome, "true" if contended else "false"))
+            record = self._series("acquire.duration", (group, outcome, "true" if contended else "false"))
         elif kind in ENDS and outcome:
-            record = self._series("hold", (group, outcome))
+            record = self._series("hold.duration", (group, outcome))
         elif kind == "renewed":
-            record = self._series("renewal", (group,))
+            record = self._series("renewal.duration", (group,))
         self.held.setdefault(group, 0)
         change = 1 if kind in ("acquired", "attached") else -1 if kind in ENDS else 0
         found = self._found[key] = change, record

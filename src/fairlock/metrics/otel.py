@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.events import Event
 from ..errors import ConfigError
-from .measure_events import BUCKETS, HELP, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, CONFLICTS, HISTOGRAMS, LOST, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 
 SPAN_FROM = 0.001  # seconds
 MOST = 50_000  # values that wait for the next collection
-
-NAMES: dict[Histogram, str] = {
-    "acquire": "lock.acquire.duration",
-    "hold": "lock.hold.duration",
-    "renewal": "lock.renewal.duration",
-    "margin": "lock.lease.margin",
-}
 
 
 class Metrics(Measure):
@@ -60,17 +53,17 @@ class Metrics(Measure):
         self._tracer = trace.get_tracer("fairlock", tracer_provider=tracer_provider)
         self._failed = trace.Status(trace.StatusCode.ERROR)
         meter = metrics.get_meter("fairlock", meter_provider=meter_provider)
+        bounds = [float(bound) for bound in BUCKETS]
         self._histograms: dict[Histogram, Any] = {
-            histogram: meter.create_histogram(
-                name, "s", HELP[histogram], explicit_bucket_boundaries_advisory=[float(bound) for bound in BUCKETS]
-            )
-            for histogram, name in NAMES.items()
+            name: meter.create_histogram(f"lock.{name}", "s", text, explicit_bucket_boundaries_advisory=bounds)
+            for name, (_, text) in HISTOGRAMS.items()
         }
         # The first callback also records what the histograms have got: the SDK collects them after the callbacks.
         meter.create_observable_up_down_counter("lock.held", [self._held], "{hold}", "Holds now.")
-        meter.create_observable_up_down_counter("lock.waiters", [self._waiters], "{waiter}", "Waiters now.")
-        meter.create_observable_counter("lock.lost", [self._lost], "{lease}", HELP["lost"])
-        meter.create_observable_counter("lock.conflicts", [self._conflicts], "{acquire}", HELP["conflicts"])
+        waiters, conflicts = lambda _: self._counts(self.waiters), lambda _: self._counts(self.conflicts)
+        meter.create_observable_up_down_counter("lock.waiters", [waiters], "{waiter}", "Waiters now.")
+        meter.create_observable_counter("lock.lost", [self._lost], "{lease}", LOST)
+        meter.create_observable_counter("lock.conflicts", [conflicts], "{acquire}", CONFLICTS)
 
     def _reset(self) -> None:
         super()._reset()
@@ -84,7 +77,7 @@ class Metrics(Measure):
     def _series(self, histogram: Histogram, labels: Labels) -> Record:
         attributes: dict[str, str | bool] = {
             f"lock.{key}": value == "true" if key == "contended" else value
-            for key, value in zip(LABELS[histogram], labels, strict=True)
+            for key, value in zip(HISTOGRAMS[histogram][0], labels, strict=True)
         }
         instrument = self._histograms[histogram]
 
@@ -110,12 +103,6 @@ class Metrics(Measure):
     def _held(self, _: CallbackOptions) -> Iterable[Observation]:
         self.record()
         return self._counts(self.held)
-
-    def _waiters(self, _: CallbackOptions) -> Iterable[Observation]:
-        return self._counts(self.waiters)
-
-    def _conflicts(self, _: CallbackOptions) -> Iterable[Observation]:
-        return self._counts(self.conflicts)
 
     def _lost(self, _: CallbackOptions) -> Iterator[Observation]:
         for (group, reason), number in list(self.lost.items()):

@@ -19,23 +19,16 @@ for what it sees lost: then held, waiters and lost are those of all clients, and
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..engine.find_deadlocks import Ring
 from ..engine.snapshots import Snapshot
 from ..errors import ConfigError
-from .measure_events import BUCKETS, HELP, LABELS, Histogram, Labels, Measure, Record
+from .measure_events import BUCKETS, CONFLICTS, HISTOGRAMS, LOST, Histogram, Labels, Measure, Record
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
-
-NAMES: dict[Histogram, str] = {
-    "acquire": "fairlock_acquire_duration_seconds",
-    "hold": "fairlock_hold_duration_seconds",
-    "renewal": "fairlock_renewal_duration_seconds",
-    "margin": "fairlock_lease_margin_seconds",
-}
 
 
 class Metrics(Measure):
@@ -54,7 +47,7 @@ class Metrics(Measure):
 
     def _reset(self) -> None:
         super()._reset()
-        self._values = {histogram: {} for histogram in LABELS}
+        self._values = {histogram: {} for histogram in HISTOGRAMS}
 
     def _series(self, histogram: Histogram, labels: Labels) -> Record:
         values = self._values[histogram].setdefault(labels, [0.0] * (len(BUCKETS) + 2))  # ..., above the last, the sum
@@ -90,61 +83,42 @@ class Metrics(Measure):
         core = _client().core
         self.evaluate()
         with self._mutex:
-            for histogram, name in NAMES.items():
-                family = core.HistogramMetricFamily(name, HELP[histogram], labels=LABELS[histogram])
-                for labels, values in self._values[histogram].items():
-                    family.add_metric(list(labels), _cumulative(values), values[-1])
+            for histogram, (labels, text) in HISTOGRAMS.items():
+                name = f"fairlock_{histogram.replace('.', '_')}_seconds"
+                family = core.HistogramMetricFamily(name, text, labels=labels)
+                for series, values in self._values[histogram].items():
+                    family.add_metric(list(series), _cumulative(values), values[-1])
                 yield family
-            lost = core.CounterMetricFamily("fairlock_lost", HELP["lost"], labels=("group", "reason"))
-            for (group, reason), number in self.lost.items():
-                lost.add_metric([group, reason], number)
+            lost = core.CounterMetricFamily("fairlock_lost", LOST, labels=("group", "reason"))
+            for series, number in self.lost.items():
+                lost.add_metric(series, number)
             yield lost
-            conflicts = core.CounterMetricFamily("fairlock_conflicts", HELP["conflicts"], labels=("group",))
-            for group, number in self.conflicts.items():
-                conflicts.add_metric([group], number)
-            yield conflicts
+            yield _by(core.CounterMetricFamily, "group", "fairlock_conflicts", CONFLICTS, self.conflicts)
             held, waiters = dict(self.held), dict(self.waiters)
+        gauge = core.GaugeMetricFamily
         if self._shown is not None:
-            held, waiters = {}, {}
-            yield from self._state(*self._shown, held, waiters)
-        for name, text, values_by_group in (
-            ("fairlock_held", "Holds now.", held),
-            ("fairlock_waiters", "Waiters now.", waiters),
-        ):
-            gauge = core.GaugeMetricFamily(name, text, labels=("group",))
-            for group, number in values_by_group.items():
-                gauge.add_metric([group], number)
-            yield gauge
+            snapshot, rings = self._shown
+            held, waiters, longest, expired = self._sums(snapshot)
+            yield _by(gauge, "group", "fairlock_longest_wait_seconds", "The longest wait now.", longest)
+            text = "Leases that have ended and were not taken by another."
+            yield _by(gauge, "group", "fairlock_expired", text, expired)
+            certain = {str(each).lower(): sum(ring.certain is each for ring in rings) for each in (True, False)}
+            yield _by(gauge, "certain", "fairlock_deadlocks", "Rings of holders that wait for each other.", certain)
+        yield _by(gauge, "group", "fairlock_held", "Holds now.", held)
+        yield _by(gauge, "group", "fairlock_waiters", "Waiters now.", waiters)
 
-    def _state(
-        self, snapshot: Snapshot, rings: tuple[Ring, ...], held: dict[str, int], waiters: dict[str, int]
-    ) -> Iterator[Metric]:
-        core = _client().core
+    def _sums(self, snapshot: Snapshot) -> tuple[dict[str, int], dict[str, int], dict[str, float], dict[str, int]]:
+        """Return the holds, the waiters, the longest wait and the expired leases of each group."""
         self._known.update(self._groups[one.name] for one in snapshot.resources)
-        longest, expired = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0)
-        held.update(expired)
-        waiters.update(expired)
+        held, waiters, expired = (dict.fromkeys(self._known, 0) for _ in range(3))
+        longest = dict.fromkeys(self._known, 0.0)
         for one in snapshot.resources:
             group = self._groups[one.name]
             held[group] += sum(bool(h.owner) for h in one.holders)
             waiters[group] += len(one.queue)
             expired[group] += len(one.expired)
             longest[group] = max([longest[group], *(w.waited for w in one.queue)])
-        tables: tuple[tuple[str, str, dict[str, Any]], ...] = (
-            ("fairlock_longest_wait_seconds", "The longest wait now.", longest),
-            ("fairlock_expired", "Leases that have ended and were not taken by another.", expired),
-        )
-        for name, text, values in tables:
-            gauge = core.GaugeMetricFamily(name, text, labels=("group",))
-            for group, value in values.items():
-                gauge.add_metric([group], value)
-            yield gauge
-        deadlocks = core.GaugeMetricFamily(
-            "fairlock_deadlocks", "Rings of holders that wait for each other.", labels=("certain",)
-        )
-        for certain in (True, False):
-            deadlocks.add_metric([str(certain).lower()], sum(ring.certain is certain for ring in rings))
-        yield deadlocks
+        return held, waiters, longest, expired
 
     def text(self) -> bytes:
         """Return the metrics in the text format of Prometheus: the body of /metrics."""
@@ -157,6 +131,14 @@ class Metrics(Measure):
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of `Metrics.text()`."""
+
+
+def _by(family: Any, label: str, name: str, text: str, values: Mapping[str, float]) -> Metric:
+    """Return a metric with one label."""
+    metric: Metric = family(name, text, labels=(label,))
+    for value, number in values.items():
+        metric.add_metric([value], number)  # type: ignore[attr-defined]
+    return metric
 
 
 def _cumulative(values: list[float]) -> list[tuple[str, float]]:

@@ -63,13 +63,13 @@ def app(
     metrics_token: opens /metrics, and nothing else, to Prometheus. namespaces: show the names of all namespaces, as
     'namespace/name'; then no user may evict. ConfigError if the extra is not installed.
     """
+    if isinstance(hosts, str):
+        raise ConfigError(f"hosts= is a list of names, not one text: hosts=[{hosts!r}].")
     try:
-        from .asgi_app import make_app
+        from .asgi_app import Page, make_app
     except ModuleNotFoundError as missing:
         raise ConfigError(f"fairlock.web.app needs {missing.name}: pip install 'fairlock[ui]'.") from None
-    return make_app(
-        locks, who=who, may=may, hosts=hosts, journal=journal, metrics_token=metrics_token, namespaces=namespaces
-    )
+    return make_app(Page(locks, who, may, journal, metrics_token, namespaces), hosts)
 
 
 def journal(file: str | PathLike[str]) -> JournalWriter:

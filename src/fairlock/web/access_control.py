@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = {
@@ -63,42 +63,23 @@ def host_without_port(netloc: str) -> str:
     return (host if colon and port.isdecimal() else netloc).lower()
 
 
-def refuse_foreign(request: Request, csrf: str) -> Response | None:
-    """Return a refusal for a POST that does not come from the page itself, else None."""
+def refuse_foreign(request: Request, csrf: str) -> None:
+    """Raise HTTPException for a POST that does not come from the page itself."""
     headers = request.headers
     origin = urlsplit(headers.get("origin", ""))
     if origin.scheme not in ("http", "https") or origin.netloc.lower() != headers.get("host", "").lower():
-        return refusal(403, "This request comes from another site.")
+        raise HTTPException(403, "This request comes from another site.")
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return refusal(403, "This request comes from another site.")
+        raise HTTPException(403, "This request comes from another site.")
     if not hmac.compare_digest(headers.get("x-fairlock-csrf", "").encode(), csrf.encode()):
-        return refusal(403, "The page is too old for this server. Reload it.")
+        raise HTTPException(403, "The page is too old for this server. Reload it.")
     if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return refusal(415, "Send JSON.")
-    return None
+        raise HTTPException(415, "Send JSON.")
 
 
-def refusal(code: int, sentence: str) -> Response:
-    return PlainTextResponse(sentence, code)
-
-
-class CsrfTokens:
-    """One token for each user, which only a page that may read our replies knows."""
-
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
-
-    def of(self, who: str) -> str:
-        return hmac.new(self._secret, who.encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
-
-
-def by_token(token: str, user: str) -> Callable[[Request], str | None]:
-    """Return a `who` that knows one user by a token in the Authorization header."""
-
-    def who(request: Request) -> str | None:
-        return user if has_token(request, token) else None
-
-    return who
+def csrf_token(secret: bytes, who: str) -> str:
+    """Return the token of this user, which only a page that may read our replies knows."""
+    return hmac.new(secret, who.encode(errors="backslashreplace"), hashlib.sha256).hexdigest()
 
 
 def has_token(request: Request, token: str) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,7 +24,7 @@ from starlette.routing import Route
 
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE
-from .access_control import LARGEST_BODY, CsrfTokens, OnlyTheseHosts, has_token, refusal, refuse_foreign
+from .access_control import LARGEST_BODY, OnlyTheseHosts, csrf_token, has_token, refuse_foreign
 from .call_client import call
 from .event_journal_file import REPORTED, Journal
 from .events_from_snapshots import Happened
@@ -49,19 +52,7 @@ Who = Callable[[Request], "str | Awaitable[str | None] | None"]
 May = Callable[[str, str, str], bool]
 
 
-def make_app(
-    locks: Client,
-    *,
-    who: Who,
-    may: May,
-    hosts: Sequence[str],
-    journal: str | PathLike[str] | None,
-    metrics_token: str = "",
-    namespaces: bool = False,
-) -> Starlette:
-    if isinstance(hosts, str):
-        raise ConfigError(f"hosts= is a list of names, not one text: hosts=[{hosts!r}].")
-    page = Page(locks, who, may, journal, metrics_token, namespaces)
+def make_app(page: Page, hosts: Sequence[str]) -> Starlette:
     routes = [
         Route("/", page.file),
         Route("/static/{name:path}", page.file),
@@ -69,8 +60,8 @@ def make_app(
         Route("/api/name", page.name),
         Route("/api/history", page.history),
         Route("/metrics", page.metrics),
-        Route("/api/ask", page.ask, methods=["POST"]),
-        Route("/api/evict", page.evict, methods=["POST"]),
+        Route("/api/ask", partial(page.intervene, action="ask"), methods=["POST"]),
+        Route("/api/evict", partial(page.intervene, action="evict"), methods=["POST"]),
     ]
 
     @asynccontextmanager
@@ -95,7 +86,7 @@ class Page:
 
     def __init__(
         self, locks: Client, who: Who, may: May, journal: str | PathLike[str] | None, metrics_token: str,
-        namespaces: bool = False,
+        namespaces: bool,
     ) -> None:  # fmt: skip
         self.locks = locks
         self.who = who
@@ -103,7 +94,7 @@ class Page:
         self.may = may if not namespaces else lambda who, action, name: action == "look" and may(who, action, name)
         self.journal = Journal(journal)
         self.poller = Poller(locks, self.journal, namespaces)
-        self.csrf = CsrfTokens()
+        self.csrf_secret = secrets.token_bytes(32)
         self.files = read_files()
         self.metrics_token = metrics_token
         self._metrics: Metrics | None = None
@@ -112,33 +103,32 @@ class Page:
         await self.poller.stop()
         self.journal.close()
 
-    async def user(self, request: Request) -> str | Response:
-        """Return the name of the user, or a refusal."""
+    async def user(self, request: Request) -> str:
+        """Return the name of the user. HTTPException if there is none, or if it may not look."""
         found = self.who(request)
         user = await found if isawaitable(found) else found
         if user is None:
-            return refusal(401, LOG_IN)
+            raise HTTPException(401, LOG_IN)
         if not self.may(user, "look", ""):
-            return refusal(403, f"{user} may not look at this page.")
+            raise HTTPException(403, f"{user} may not look at this page.")
         self.poller.start()
         return user
 
     async def file(self, request: Request) -> Response:
         found = self.files.get(request.path_params.get("name", "index.html"))
         if found is None:
-            return refusal(404, "There is no such file.")
+            raise HTTPException(404, "There is no such file.")
         body, kind = found
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
-    async def stream(self, request: Request) -> EventStream | Response:
-        if isinstance(user := await self.user(request), Response):
-            return user
+    async def stream(self, request: Request) -> EventStream:
+        user = await self.user(request)
         if self.poller.readers >= MOST_READERS:
-            return refusal(503, f"{MOST_READERS} pages are open already. Close one.")
+            raise HTTPException(503, f"{MOST_READERS} pages are open already. Close one.")
         hello = {
             "store": self.locks.store,
             "who": user,
-            "csrf": self.csrf.of(user),
+            "csrf": csrf_token(self.csrf_secret, user),
             "admin": self.may(user, "evict", "") or self.may(user, "ask", ""),
             "journal": self.journal.file is not None,
             "exclusive": EXCLUSIVE,
@@ -149,8 +139,7 @@ class Page:
     async def name(self, request: Request) -> Response:
         """Reply with one name in detail: all its waiters, its last events, the items of the pool of that name, and
         what operators did."""
-        if isinstance(user := await self.user(request), Response):
-            return user
+        user = await self.user(request)
         name = request.query_params.get("name", "")
         detail: Json = {
             "row": self.poller.view.as_json(name, None),
@@ -181,14 +170,13 @@ class Page:
 
     async def history(self, request: Request) -> Response:
         """Reply with the holds and waits of a time, for the timeline."""
-        if isinstance(user := await self.user(request), Response):
-            return user
+        await self.user(request)
         try:
             begin, end = float(request.query_params["from"]), float(request.query_params["to"])
         except (KeyError, ValueError):
-            return refusal(400, "Name the time: ?from=SECONDS&to=SECONDS.")
+            raise HTTPException(400, "Name the time: ?from=SECONDS&to=SECONDS.") from None
         if not 0 < end - begin <= LONGEST_TIMELINE:
-            return refusal(400, "The timeline shows at most 7 days.")
+            raise HTTPException(400, "The timeline shows at most 7 days.")
         spans = await asyncio.to_thread(self.journal.spans, begin, end, SPANS + 1)
         complete_from = spans[SPANS]["at"] if len(spans) > SPANS else None  # the newest are first
         return JSONResponse({"spans": spans[:SPANS], "complete_from": complete_from})
@@ -196,8 +184,7 @@ class Page:
     async def metrics(self, request: Request) -> Response:
         """Reply with the state of the store for Prometheus, to a user or to the token that opens only this."""
         if not (self.metrics_token and has_token(request, self.metrics_token)):
-            if isinstance(user := await self.user(request), Response):
-                return user
+            await self.user(request)
         self.poller.start()
         if self.poller.view.snapshot is None:
             self.poller.hurry()
@@ -211,36 +198,26 @@ class Page:
             self._metrics.show(self.poller.view.snapshot, self.poller.view.rings)
         return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE)
 
-    async def ask(self, request: Request) -> Response:
-        """Ask one holder to release, by its ticket."""
-        return await self._intervene(request, "ask")
-
-    async def evict(self, request: Request) -> Response:
-        """Evict one holder, by its ticket."""
-        return await self._intervene(request, "evict")
-
-    async def _intervene(self, request: Request, action: str) -> Response:
-        """Ask or evict the holder that the user saw, and none that came later."""
-        if isinstance(user := await self.user(request), Response):
-            return user
-        if refused := refuse_foreign(request, self.csrf.of(user)):
-            return refused
-        given = await read_json(request)
-        match given:
+    async def intervene(self, request: Request, action: str) -> Response:
+        """Ask or evict one holder, by its ticket: the one that the user saw, and none that came later."""
+        user = await self.user(request)
+        refuse_foreign(request, csrf_token(self.csrf_secret, user))
+        match given := await read_json(request):
             case {"name": str(name), "ticket": str(ticket), "reason": str(reason)}:
                 at_once = given.get("at_once", False)
             case _:
-                return refusal(400, "Send name, ticket and reason as JSON.")
+                raise HTTPException(400, "Send name, ticket and reason as JSON.")
         if not self.may(user, action, name):
-            return refusal(403, f"No user may {action} here: this page is read-only. `fairlock ui --admin` allows it.")
+            why = f"No user may {action} here: this page is read-only. `fairlock ui --admin` allows it."
+            raise HTTPException(403, why)
         if not ticket:
-            return refusal(400, "Name the ticket of the holder.")
+            raise HTTPException(400, "Name the ticket of the holder.")
         if not isinstance(at_once, bool) or (at_once and action == "ask"):
-            return refusal(400, "To evict at once, send at_once as true.")
+            raise HTTPException(400, "To evict at once, send at_once as true.")
         if at_once and given.get("typed") != name:
-            return refusal(400, "Type the name of the lock to evict its holder at once.")
+            raise HTTPException(400, "Type the name of the lock to evict its holder at once.")
         if not reason.strip():
-            return refusal(400, "Give a reason; the holder reads it.")
+            raise HTTPException(400, "Give a reason; the holder reads it.")
         suffix = "" if user == self.locks.session.owner else f" ({user})"  # audit lines name the owner of the client
         options = {"reason": reason.strip() + suffix, "ticket": ticket}
         try:
@@ -248,10 +225,8 @@ class Page:
                 tickets: Any = await call(self.locks.ask, name, **options)
             else:
                 tickets = await call(self.locks.evict, name, **options, at_once=at_once)
-        except ConfigError as error:
-            return refusal(400, str(error))
         except LockError as error:
-            return refusal(502, str(error))
+            raise HTTPException(400 if isinstance(error, ConfigError) else 502, str(error)) from None
         if tickets:
             kind = "asked" if action == "ask" else "evicted" if at_once else "evicting"
             await asyncio.to_thread(self._record, kind, name, ticket, f"by {user}: {reason.strip()}")

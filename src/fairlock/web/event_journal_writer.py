@@ -123,5 +123,3 @@ class WriterLock:
         if self._locks is not None:
             self._locks.close()
             self._locks = None
-
-

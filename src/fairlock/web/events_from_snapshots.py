@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..engine.snapshots import Holder, Resource, Snapshot
+from ..engine.snapshots import Holder, Resource, Snapshot, Waiter
 
 if TYPE_CHECKING:
     from .. import AuditLine
@@ -84,49 +84,45 @@ def empty(resource: Resource) -> Resource:
 def compare(before: Resource, after: Resource, passed: float, wall: float, evicted: Evicted) -> list[Happened]:
     if "damaged" in (before.kind, after.kind):
         return []
-    name, found = after.name, []
+    found: list[Happened] = []
+
+    def add(at: float, kind: str, one: Holder | Waiter, seconds: float | None = None, detail: str = "") -> None:
+        fence = one.fence if isinstance(one, Holder) else 0
+        found.append(Happened(at, kind, after.name, one.owner, one.note, one.ticket, fence, seconds, detail))
+
     held_before, held_now = by_ticket(before.holders), by_ticket(after.holders)
     expired_before, expired_now = by_ticket(before.expired), by_ticket(after.expired)
     waited_before = {one.ticket: one for one in before.queue}
     waiting_now = {one.ticket: one for one in after.queue}
     for ticket, waiter in waiting_now.items():
         if ticket not in waited_before and ticket not in held_before:
-            found.append(Happened(wall - waiter.waited, "waiting", name, waiter.owner, waiter.note, ticket))
+            add(wall - waiter.waited, "waiting", waiter)
     for ticket, one in held_now.items():
         if ticket not in held_before and ticket not in expired_before:
             was = waited_before.get(ticket)
             waited = max(was.waited + passed - one.held_for, 0.0) if was else None
-            found.append(
-                Happened(wall - one.held_for, "acquired", name, one.owner, one.note, ticket, one.fence, waited)
-            )
+            add(wall - one.held_for, "acquired", one, waited)
     for ticket, one in expired_now.items():
         if ticket not in held_before and ticket not in expired_before and one.expires_in > -passed:
-            begun, ended = wall - one.held_for, wall + one.expires_in
-            found.append(Happened(begun, "acquired", name, one.owner, one.note, ticket, one.fence))
-            held = one.held_for + one.expires_in
-            found.append(Happened(ended, "lost", name, one.owner, one.note, ticket, one.fence, held, ENDED))
+            add(wall - one.held_for, "acquired", one)
+            add(wall + one.expires_in, "lost", one, one.held_for + one.expires_in, ENDED)
     next_held = (one.held_for for ticket, one in held_now.items() if ticket not in held_before)
     free_since = max(next_held, default=0.0) if after.kind == "lock" else 0.0
     for ticket, one in held_before.items():
         if ticket in expired_now:
             late = expired_now[ticket]
-            held, why = late.held_for + late.expires_in, ENDED if one.expires_in <= passed else DIED
-            found.append(
-                Happened(wall + late.expires_in, "lost", name, one.owner, one.note, ticket, one.fence, held, why)
-            )
+            why = ENDED if one.expires_in <= passed else DIED
+            add(wall + late.expires_in, "lost", one, late.held_for + late.expires_in, why)
         elif ticket not in held_now:
             lost = one.expires_in <= passed
             since = min(one.expires_in, passed) if lost else max(passed - free_since, 0.0)
             kind, why = ("lost", ENDED) if lost else ("released", "")
-            if (name, ticket) in evicted:
-                kind, why = "evicted", evicted[name, ticket]
-            at, held = wall - passed + since, one.held_for + since
-            found.append(Happened(at, kind, name, one.owner, one.note, ticket, one.fence, held, why))
+            if (after.name, ticket) in evicted:
+                kind, why = "evicted", evicted[after.name, ticket]
+            add(wall - passed + since, kind, one, one.held_for + since, why)
     for ticket, waiter in waited_before.items():
         if not (ticket in waiting_now or ticket in held_now or ticket in expired_now):
-            found.append(
-                Happened(wall, "given_up", name, waiter.owner, waiter.note, ticket, 0, waiter.waited + passed)
-            )
+            add(wall, "given_up", waiter, waiter.waited + passed)
     return found
 
 

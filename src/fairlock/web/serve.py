@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp as ASGIApp
+    from starlette.types import ASGIApp
 
 
 def require_extra() -> None:

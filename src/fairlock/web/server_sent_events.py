@@ -60,5 +60,3 @@ class EventStream:
     async def _send(self, send: Send, data: bytes) -> None:
         async with asyncio.timeout(STALLED):
             await send({"type": "http.response.body", "body": data, "more_body": True})
-
-

@@ -24,7 +24,7 @@ from .call_client import call
 from .event_journal_file import Journal
 from .event_journal_writer import WriterLock
 from .events_from_snapshots import Happened, find_changes, find_eviction, find_gone
-from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, is_busy, make_row, only, ring_as_json
+from .snapshot_rows import CHIPS, Json, advance_sparks, figures, identity, make_row, only, ring_as_json
 
 if TYPE_CHECKING:
     from .. import AuditLine, Locks
@@ -107,7 +107,8 @@ class Poller:
         self.view = View()
         self._writer = WriterLock(journal.file) if journal.file else None
         self._frames: dict[Reader, asyncio.Task[tuple[Reader, bytes]]] = {}
-        self._next = asyncio.Event()
+        self.next_look = asyncio.Event()
+        """Is set by the next look. Take it before you read the state, and no look is missed."""
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -122,11 +123,6 @@ class Poller:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._writer is not None:
             await asyncio.to_thread(self._writer.close)
-
-    @property
-    def next_look(self) -> asyncio.Event:
-        """Is set by the next look. Take it before you read the state, and no look is missed."""
-        return self._next
 
     @property
     def is_old(self) -> bool:
@@ -180,8 +176,8 @@ class Poller:
             view = view._replace(gone={})
         self.view = view
         self._frames = {}
-        self._next.set()
-        self._next = asyncio.Event()
+        self.next_look.set()
+        self.next_look = asyncio.Event()
         return 0.0 if problem else took
 
     def _failure(self, error: Exception) -> str:
@@ -286,7 +282,7 @@ def compare_rows(
     rows: dict[str, Row] = {}
     leases: dict[tuple[str, str], float] = {}
     for resource in snapshot.resources:
-        if not is_busy(resource):
+        if not resource.busy:
             continue
         name = resource.name
         for one in (*resource.holders, *resource.expired):

@@ -19,10 +19,6 @@ CHIPS = 12  # waiters, and holders, that a row shows; the panel asks for all
 Json = dict[str, Any]
 
 
-def is_busy(resource: Resource) -> bool:
-    return bool(resource.holders or resource.queue or resource.expired) or resource.kind == "damaged"
-
-
 def make_row(
     resource: Resource, spark: Sequence[int], lease: Callable[[Holder], float], limit: int | None
 ) -> Json:
