@@ -137,7 +137,7 @@ class TestWaitingForItems(PoolBehaviours):
 class TestWaitingForANamedItem(PoolBehaviours):
     async def test_it_is_waited_for_before_it_is_there(self, harness: Harness) -> None:
         waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        await harness.workers("jobs", 1, named=True)
         begun = harness.time()
         await harness.connect().pool("jobs").add_many(["a", "b"])
         assert (await waiting.result()).key == "b"
@@ -149,7 +149,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
         await jobs.add_many(["a", "b"])
         item = await get(jobs, key="b")
         waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        await harness.workers("jobs", 1, named=True)
         begun = harness.time()
         await item.release()
         assert (await waiting.result()).key == "b"
@@ -160,7 +160,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
         await jobs.add("b")
         await get(jobs, renew=False)
         waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        await harness.workers("jobs", 1, named=True)
         assert (await waiting.result(within=1.52)).key == "b"
 
     async def test_it_is_waited_for_no_more_when_it_is_done(self, harness: Harness) -> None:
@@ -168,7 +168,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
         await jobs.add("b")
         item = await get(jobs)
         waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        await harness.workers("jobs", 1, named=True)
         await item.done()
         with pytest.raises(ConfigError, match="is done"):
             await waiting.result()
@@ -176,7 +176,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
     async def test_a_wait_that_is_too_long_gives_none(self, harness: Harness) -> None:
         waiting = harness.go(harness.connect().pool("jobs").acquire(timeout=0.2, key="b"))
         assert await waiting.result(within=0.201) is None
-        await harness.watchers("jobs", 0)
+        await harness.workers("jobs", 0, named=True)
 
 
 class TestCancelledWorkers(PoolBehaviours):
