@@ -174,7 +174,7 @@ class Harness:
 
     async def close(self) -> None:
         for faults in self._faults:
-            faults.over()  # a test that fails may have left one: to close would hang
+            faults.over()  # a test may have left one: to close would hang
         for each in reversed(self._clients):
             await self.go(each.close()).result(within=3.0)  # it may wait for acquires that sleep
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,6 +104,16 @@ every_kind = pytest.mark.parametrize("kind", [LOCK, WRITER, READER, SINGLE], ids
 every_mutex = pytest.mark.parametrize("kind", [LOCK, Kind("writer", _writer, _writer), SINGLE], ids=str)
 
 
+@contextmanager
+def no_logging() -> Iterator[None]:
+    """Keep the errors that a test makes on purpose out of the log."""
+    logging.getLogger("fairlock").disabled = True
+    try:
+        yield
+    finally:
+        logging.getLogger("fairlock").disabled = False
+
+
 async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     """Acquire it, which must not fail."""
     lease: aio.Lease | None = await lock.acquire(**options)
@@ -114,3 +126,9 @@ async def get(pool: aio.Pool, **options: Any) -> aio.Item:
     item: aio.Item | None = await pool.acquire(**options)
     assert item is not None, f"no item of {pool.name!r} is free"
     return item
+
+
+async def add_and_get(pool: aio.Pool, body: Any = None, **options: Any) -> aio.Item:
+    """Add the item 'a', and acquire it."""
+    await pool.add("a", body)
+    return await get(pool, **options)

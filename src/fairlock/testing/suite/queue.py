@@ -190,7 +190,7 @@ class TestLocalHandoff(Behaviours):
         assert await leader.result() is None
         await harness.in_queue("x", 1)
         await lease.release()
-        await harness.until(lambda: _any(heirs), "one of the heirs is in")
+        await harness.until(lambda: any(each.done for each in heirs), "one of the heirs is in")
         first = next(each for each in heirs if each.done)
         await (await first.result()).release()
         second = next(each for each in heirs if each is not first)
@@ -212,10 +212,6 @@ class TestLocalHandoff(Behaviours):
 def brief(harness: Harness) -> float:
     """Return the timeout of a waiter that gives up, after others have seen it in the queue."""
     return 0.2 if harness.manual_clock else 1.0
-
-
-async def _any(running: list) -> bool:  # type: ignore[type-arg]
-    return any(each.done for each in running)
 
 
 @every_mutex

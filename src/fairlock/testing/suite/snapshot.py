@@ -36,7 +36,6 @@ class TestInspecting(Behaviours):
         faults.cut = True
         await harness.pass_time(0.6)
         assert await kind.rival(harness.connect(), "x").locked() is False
-        faults.over()
 
     async def test_a_snapshot_shows_holders_and_waiters(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(owner="holder"), "x", note="working"))
@@ -67,7 +66,6 @@ class TestInspecting(Behaviours):
         (late,) = resource.expired
         assert (late.owner, late.fence) == ("late", lease.fence)
         assert late.expires_in <= 0
-        faults.over()
 
     async def test_a_lock_that_only_stays_closed_has_no_holder(self, harness: Harness, kind: Kind) -> None:
         async with kind.mine(harness.connect(owner="gone"), "x", at_least=300):
