@@ -75,7 +75,7 @@ class Faults:
         _check(chances)
         faults = cls(on=on)
         faults._chance = random.Random(seed)
-        faults._chances = chances
+        faults._chances = {**chances, "": 1 - sum(chances.values())}
         return faults
 
     def then(self, *script: str | None) -> None:
@@ -97,20 +97,12 @@ class Faults:
         elif self._on and what not in self._on:
             fault = ""
         elif self._chance is not None:
-            fault = self._draw(self._chance)
+            (fault,) = self._chance.choices(list(self._chances), list(self._chances.values()))
         else:
             fault = (self._script.popleft() or "") if self._script else ""
         if fault:
             self.made.append((what, fault))
         return fault
-
-    def _draw(self, rng: random.Random) -> str:
-        number = rng.random()
-        for fault, share in self._chances.items():
-            number -= share
-            if number < 0:
-                return fault
-        return ""
 
 
 def _check(script: Collection[str | None]) -> None:

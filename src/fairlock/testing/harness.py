@@ -188,39 +188,38 @@ class Harness:
 class Running(Generic[T]):
     """Work that runs beside the test."""
 
+    _outcome: Future[T] | asyncio.Future[T]
+
     async def result(self, within: float = 0.0) -> T:
         """Wait for its end; return its result, or raise its exception. A manual clock advances by `within` seconds."""
         raise NotImplementedError
 
     @property
     def done(self) -> bool:
-        raise NotImplementedError
+        # Not whether its thread is alive: it is for a moment longer, in which `settle` no longer waits for it.
+        return self._outcome.done()
 
     def cancel(self) -> None:
-        raise NotImplementedError
+        """Cancel a task; threads are not cancelled."""
+        self._outcome.cancel()
 
 
 class RunningThread(Running[T]):
     def __init__(self, harness: ThreadHarness, work: Awaitable[T], name: str) -> None:
         self._harness = harness
-        self._outcome: Future[T] = Future()
+        outcome = self._outcome = Future[T]()
 
         def body() -> None:
             try:
-                self._outcome.set_result(run(_awaiting(work)))
+                outcome.set_result(run(_awaiting(work)))
             except BaseException as error:
-                self._outcome.set_exception(error)
+                outcome.set_exception(error)
 
         if harness.manual_clock is not None:
             self._thread = harness.manual_clock.start(body, name)
         else:
             self._thread = threading.Thread(target=body, name=name, daemon=True)
             self._thread.start()
-
-    @property
-    def done(self) -> bool:
-        # Not whether the thread is alive: it is for a moment longer, in which `settle` no longer waits for it.
-        return self._outcome.done()
 
     async def result(self, within: float = 0.0) -> T:
         if self._harness.manual_clock is not None:
@@ -260,20 +259,13 @@ class ThreadHarness(Harness):
 class RunningTask(Running[T]):
     def __init__(self, harness: TaskHarness, work: Awaitable[T], name: str) -> None:
         self._harness = harness
-        self._task = asyncio.ensure_future(_awaiting(work))
-
-    @property
-    def done(self) -> bool:
-        return self._task.done()
+        self._outcome = self._task = asyncio.ensure_future(_awaiting(work))
 
     async def result(self, within: float = 0.0) -> T:
         if self._harness.manual_clock is not None:
             await self._harness.pass_time(within)
             assert self.done, "it still waits"
         return await asyncio.wait_for(self._task, SOON)
-
-    def cancel(self) -> None:
-        self._task.cancel()
 
 
 class TaskHarness(Harness):
