@@ -137,7 +137,11 @@ class RemoteHolds(Generic[Client]):
             begin = not self._tending
             self._tending = True
         if begin:
-            self._begin()
+            try:
+                session.start(self._tend(), "fairlock-writers")
+            except BaseException:
+                self._tending = False  # the next call tries it again
+                raise
         await self._send_acquire(place)
         if place.attaching:  # by another call of this ticket, or between two
             await place.changed.wait(max(SOON, end - session.clock()))
@@ -200,13 +204,6 @@ class RemoteHolds(Generic[Client]):
             await await_if_needed(place.lease.release())
             return
         await self._locks.session.release_ticket(place.key[0], place.ticket)
-
-    def _begin(self) -> None:
-        try:
-            self._locks.session.start(self._tend(), "fairlock-writers")
-        except BaseException:
-            self._tending = False  # the next call tries it again
-            raise
 
     async def _tend(self) -> None:
         """Keep the places of those that wait, and give up those whose ticket was not used for too long."""

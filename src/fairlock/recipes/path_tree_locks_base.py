@@ -90,19 +90,14 @@ def checked_path(path: Any) -> str:
 class TreeLeaseBase:
     """What a reader or a writer of a path holds: several leases, of which each must be held."""
 
-    def __init__(self, path: str, mode: Mode, leases: list[Any], target: Any) -> None:
+    def __init__(self, path: str, mode: Mode, leases: list[Any], fence: int) -> None:
         self.path = path
         self.mode: Mode = mode
         self._leases = leases
-        self._target = target  # the one of the node itself
-        self._released = False
-
-    @property
-    def fence(self) -> int:
+        self.fence = fence
         """Greater than every number given out before for this node. Between nodes the store's clock decides: the number
         of a later holder is greater if all nodes have one clock, which has not gone back."""
-        fence: int = self._target.fence
-        return fence
+        self._released = False
 
     @property
     def lost(self) -> bool:
@@ -238,7 +233,7 @@ class TreeLockBase:
                 if lease is None:
                     return step
                 held[step.resource] = lease
-            got = self._lease_type(self.path, self.mode, list(held.values()), held[f"tree:{self.path}"])
+            got = self._lease_type(self.path, self.mode, list(held.values()), held[f"tree:{self.path}"].fence)
             got.ensure_held()
             return got
         finally:
