@@ -12,7 +12,6 @@ from tests.project_rules.tree import ROOT, files, python_files
 LIMIT, LIMIT_OF_TESTS = 300, 400
 LONGER = {
     "src/fairlock/sync/locks.py": "three classes that differ in two numbers, and each option once for type checkers",
-    "src/fairlock/testing/faults.py": "one wrapper for each contract, all driven by the same faults",
     "tests/project_rules/test_dev.py": "one test for each thing that ./dev does",
     "tests/sqlite/test_wakeups.py": "one test for each way in which a wake-up can go wrong",
     "src/fairlock/rules/locks/step.py": "the whole algorithm, below the essay that explains it",

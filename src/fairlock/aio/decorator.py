@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..engine.decorator_names import CallNames
-from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from .locks import Lock
@@ -20,9 +19,7 @@ def guarded(
     function: Callable[P, Coroutine[Any, Any, R]], lock_for: Callable[[dict[str, Any]], Lock], skip: bool = False
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     """Return the function wrapped so that it holds a lock while it runs. skip: if the lock is taken, return None."""
-    naming = CallNames(function)
-    if not naming.is_async:
-        raise ConfigError(f"{naming.name}() is not async; this is the asyncio client. Use fairlock.connect().")
+    naming = CallNames(function, blocking=False)
 
     @functools.wraps(function)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -177,7 +177,7 @@ class ClientBase(NotPickled, Generic[Lease, LockT, TimedLock, RWLockT, TimedRWLo
         from .decorator_names import CallNames, fill
 
         if callable(name_or_function):
-            lock: Any = self.lock(CallNames(name_or_function).full_name)
+            lock: Any = self.lock(CallNames(name_or_function, self._session.runtime.blocking).full_name)
             return guarded(name_or_function, lambda _: lock)
         template = validate.name(name_or_function)
         self.lock("x", **options)  # bad options are an error where they are written, not in the first call

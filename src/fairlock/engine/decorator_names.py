@@ -10,7 +10,9 @@ from . import validate
 
 
 class CallNames:
-    def __init__(self, function: Callable[..., Any]) -> None:
+    """ConfigError if this is no function, a generator, or one for the other face."""
+
+    def __init__(self, function: Callable[..., Any], blocking: bool) -> None:
         import inspect
 
         self.name = getattr(function, "__qualname__", repr(function))
@@ -22,7 +24,12 @@ class CallNames:
                 "Use `with lock.hold():` inside it."
             )
         self.full_name = f"{function.__module__}.{self.name}"
-        self.is_async = inspect.iscoroutinefunction(function)
+        if inspect.iscoroutinefunction(function) == blocking:
+            raise ConfigError(
+                f"{self.name}() is async; this is the blocking client. Use fairlock.aio.connect()."
+                if blocking
+                else f"{self.name}() is not async; this is the asyncio client. Use fairlock.connect()."
+            )
         self._signature = inspect.signature(function)
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..engine import validate
 from ..engine.release import INTERRUPTED
 from ..errors import ConfigError, LockError
 from ..stores import deadline
+
+if TYPE_CHECKING:
+    from .. import aio, sync
+
+Client = TypeVar("Client", bound="sync.Locks | aio.Locks")
 
 
 async def await_if_needed(result: Any) -> Any:

@@ -15,16 +15,13 @@ R = TypeVar("R")
 DAY = 86400.0
 
 
-class Idempotent(IdempotentBase):
+class Idempotent(IdempotentBase[Locks]):
     """Results by key, in every process that uses this name.
 
         payments = locks.idempotent("payments")
         receipt = payments.run("order-42", lambda lease: charge(42, fence=lease.fence))
 
     """
-
-    def __init__(self, locks: Locks, name: str, *, lease: Seconds | None = None) -> None:
-        super().__init__(locks, name, lease=lease)
 
     def run(
         self, key: str, function: Callable[[Lease], R], *, keep: Seconds = DAY, timeout: Seconds | None = None

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.pool_admin import body_text
 from ..engine.validate import Seconds
 from ..errors import ConfigError, LockError, LockTimeout
-from .await_if_needed import EitherBlock, await_if_needed, checked_function
+from .await_if_needed import Client, EitherBlock, await_if_needed, checked_function
 
 SWEEP_EVERY = 4  # new results
 SWEEP = 8  # results that are looked at then: more than one for each new one
@@ -34,12 +34,12 @@ class InProgress(LockTimeout):
     """Another call with the same key is still running, and did not end within the timeout."""
 
 
-class IdempotentBase:
+class IdempotentBase(Generic[Client]):
     """Results by key, without the part that waits."""
 
-    def __init__(self, locks: Any, name: str, *, lease: Seconds | None) -> None:
+    def __init__(self, locks: Client, name: str, *, lease: Seconds | None = None) -> None:
         self.name = validate.name(name)
-        self._locks = locks
+        self._locks: Any = locks
         self._lease = None if lease is None else validate.lease(lease)
         self._pool = locks.pool(safe_name(f"idempotent:{name}"))
         self._stored = 0

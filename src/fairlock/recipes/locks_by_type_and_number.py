@@ -18,7 +18,7 @@ from .locks_by_type_and_number_base import MUTEX, READERS, RemoteHolds, StaleLoc
 __all__ = ["RemoteLocks", "StaleLock"]
 
 
-class RemoteLocks(RemoteHolds):
+class RemoteLocks(RemoteHolds[Locks]):
     """Locks on resources that are named by a type and a number, on any store.
 
         remote = RemoteLocks(fairlock.connect("postgresql://…"))
@@ -31,9 +31,6 @@ class RemoteLocks(RemoteHolds):
     ticket that is in use is refused. `pending`: for how many seconds after its last call a refused writer keeps its
     place, in which it keeps new readers out.
     """
-
-    def __init__(self, locks: Locks, *, pending: Seconds = 10) -> None:
-        super().__init__(locks, pending=pending)
 
     def acquire_mutex_lock(
         self, resource_type: str, resource_id: int | str, ticket: str, *, timeout: Seconds = 0

@@ -10,7 +10,7 @@ or task for all, because no listener waits for it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from ..engine import validate
 from ..engine.snapshots import Snapshot
@@ -18,7 +18,7 @@ from ..engine.validate import Seconds
 from ..errors import ConfigError, LockError
 from ..rules.locks import EXCLUSIVE, Acquire, Granted, Release
 from ..stores import deadline
-from .await_if_needed import await_if_needed
+from .await_if_needed import Client, await_if_needed
 
 MUTEX, READERS, WRITER = "mutex", "readers", "writer"
 HEARTBEAT = 0.25  # seconds between two Acquires of a writer that waits
@@ -53,11 +53,11 @@ class Place:
         self.attaching = False
 
 
-class RemoteHolds:
+class RemoteHolds(Generic[Client]):
     """The logic of RemoteLocks. `locks` is a client of either face; what its methods return is awaited if needed."""
 
-    def __init__(self, locks: Any, *, pending: Seconds = 10) -> None:
-        self._locks = locks
+    def __init__(self, locks: Client, *, pending: Seconds = 10) -> None:
+        self._locks: Any = locks
         self._keeps = validate.seconds(pending, "pending")
         self._mutex = locks.session.runtime.mutex()
         self._acquiring: set[Key] = set()
@@ -137,7 +137,11 @@ class RemoteHolds:
             begin = not self._tending
             self._tending = True
         if begin:
-            self._begin()
+            try:
+                session.start(self._tend(), "fairlock-writers")
+            except BaseException:
+                self._tending = False  # the next call tries it again
+                raise
         await self._send_acquire(place)
         if place.attaching:  # by another call of this ticket, or between two
             await place.changed.wait(max(SOON, end - session.clock()))
@@ -200,13 +204,6 @@ class RemoteHolds:
             await await_if_needed(place.lease.release())
             return
         await self._locks.session.release_ticket(place.key[0], place.ticket)
-
-    def _begin(self) -> None:
-        try:
-            self._locks.session.start(self._tend(), "fairlock-writers")
-        except BaseException:
-            self._tending = False  # the next call tries it again
-            raise
 
     async def _tend(self) -> None:
         """Keep the places of those that wait, and give up those whose ticket was not used for too long."""

@@ -10,8 +10,6 @@ from typing import ParamSpec, TypeVar
 
 from ..engine.decorator_names import CallNames
 from ..engine.run_sync import run
-from ..engine.validate import Seconds
-from ..errors import ConfigError
 from ..sync import Locks
 from ..sync.pool import Item
 from .once_per_tick_base import OnceBase
@@ -20,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Once(OnceBase):
+class Once(OnceBase[Locks]):
     """One execution per tick of the store's clock. A decorator and a context manager.
 
         @locks.once("report", every=3600)
@@ -32,24 +30,9 @@ class Once(OnceBase):
 
     """
 
-    def __init__(
-        self,
-        locks: Locks,
-        name: str,
-        *,
-        every: Seconds | None = None,
-        cron: str | None = None,
-        tries: int = 2,
-        timeout: Seconds | None = 0,
-        lease: Seconds | None = None,
-    ) -> None:
-        super().__init__(locks, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
-
     def __call__(self, function: Callable[P, R]) -> Callable[P, R | None]:
         """Decorate a function: a call executes it if this tick was not executed, else it returns None."""
-        naming = CallNames(function)
-        if naming.is_async:
-            raise ConfigError(f"{naming.name}() is async; this is the blocking client. Use fairlock.aio.connect().")
+        CallNames(function, blocking=True)  # or ConfigError
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R | None:

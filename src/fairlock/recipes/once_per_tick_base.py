@@ -16,14 +16,14 @@ an item for each tick (they would never end); the clocks of the machines.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Generic
 
 from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.pool_admin import body_text
 from ..engine.validate import Seconds
 from ..errors import ConfigError
-from .await_if_needed import EitherBlock, await_if_needed, release_quietly
+from .await_if_needed import Client, EitherBlock, await_if_needed, release_quietly
 from .entered_by_caller import EnteredByCaller
 from .tick_schedule import Ticks
 
@@ -31,19 +31,19 @@ KEY = "run"
 LOOK = 1.0  # seconds between two looks at an execution that another process is at
 
 
-class OnceBase:
+class OnceBase(Generic[Client]):
     """One execution per tick, without the part that waits."""
 
     def __init__(
         self,
-        locks: Any,
+        locks: Client,
         name: str,
         *,
-        every: Seconds | None,
-        cron: str | None,
-        tries: int,
-        timeout: Seconds | None,
-        lease: Seconds | None,
+        every: Seconds | None = None,
+        cron: str | None = None,
+        tries: int = 2,
+        timeout: Seconds | None = 0,
+        lease: Seconds | None = None,
     ) -> None:
         self.name = validate.name(name)
         self._ticks = Ticks(every, cron)
@@ -51,7 +51,7 @@ class OnceBase:
             raise ConfigError(f"tries is a whole number from 1 up, not {validate.shown(tries)}.")
         self._tries = tries
         self._timeout = validate.timeout(timeout)
-        self._locks = locks
+        self._locks: Any = locks
         span = locks.session.default_lease if lease is None else lease
         self._pool = locks.pool(safe_name(f"once:{name}"), lease=span)
         self._entered = EnteredByCaller(locks.session.runtime.current, f"once({self.name!r})")

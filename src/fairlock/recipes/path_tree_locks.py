@@ -45,7 +45,7 @@ class TreeLock(TreeLockBase):
         run(self._leave(error))
 
 
-class Tree(TreeBase):
+class Tree(TreeBase[Locks, TreeLock]):
     """A path in a tree of names, such as the files of a repository.
 
         with locks.tree("repo/src/api").write():
@@ -53,18 +53,7 @@ class Tree(TreeBase):
 
     """
 
-    def __init__(
-        self, locks: Locks, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
-    ) -> None:
-        super().__init__(locks, path, timeout=timeout, lease=lease, note=note)
-
-    def read(self) -> TreeLock:
-        """Return the lock of a reader: shared with other readers, here, below and above."""
-        return TreeLock(*self._lock("read"))
-
-    def write(self) -> TreeLock:
-        """Return the lock of the writer: it excludes everyone at this path, below it and above it."""
-        return TreeLock(*self._lock("write"))
+    _lock_type = TreeLock
 
 
 tree = Tree

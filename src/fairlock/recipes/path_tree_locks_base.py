@@ -30,17 +30,18 @@ for the scripts in Redis); one lock for the whole tree (siblings would wait); th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from ..engine import snapshots, validate
 from ..engine.name_from_text import safe_name
 from ..engine.validate import OWN, Seconds
 from ..errors import ConfigError, LockError, LockTimeout, LossReason, NotHeld, StoreError
 from ..rules.locks import EXCLUSIVE
-from .await_if_needed import EitherBlock, await_if_needed, release_quietly
+from .await_if_needed import Client, EitherBlock, await_if_needed, release_quietly
 from .entered_by_caller import EnteredByCaller
 
 Mode = Literal["read", "write"]
+TreeLock = TypeVar("TreeLock", bound="TreeLockBase")
 
 ALL = EXCLUSIVE - 1  # the capacity of a subtree
 MANY = 1 << 20  # the weight of a writer below: 2,047 of them fit
@@ -89,19 +90,14 @@ def checked_path(path: Any) -> str:
 class TreeLeaseBase:
     """What a reader or a writer of a path holds: several leases, of which each must be held."""
 
-    def __init__(self, path: str, mode: Mode, leases: list[Any], target: Any) -> None:
+    def __init__(self, path: str, mode: Mode, leases: list[Any], fence: int) -> None:
         self.path = path
         self.mode: Mode = mode
         self._leases = leases
-        self._target = target  # the one of the node itself
-        self._released = False
-
-    @property
-    def fence(self) -> int:
+        self.fence = fence
         """Greater than every number given out before for this node. Between nodes the store's clock decides: the number
         of a later holder is greater if all nodes have one clock, which has not gone back."""
-        fence: int = self._target.fence
-        return fence
+        self._released = False
 
     @property
     def lost(self) -> bool:
@@ -165,11 +161,13 @@ class TreeLeaseBase:
         return f"<TreeLease {self.mode} {self.path!r} fence {self.fence}, {state}>"
 
 
-class TreeBase:
+class TreeBase(Generic[Client, TreeLock]):
     """A path, without the part that waits."""
 
+    _lock_type: type[TreeLock]
+
     def __init__(
-        self, locks: Any, path: str, *, timeout: Seconds | None, lease: Seconds | None, note: str
+        self, locks: Client, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
     ) -> None:
         self.path = checked_path(path)
         self._locks = locks
@@ -177,9 +175,17 @@ class TreeBase:
         self._lease = None if lease is None else validate.lease(lease)
         self._note = validate.label(note, "A note")
 
-    def _lock(self, mode: Mode) -> tuple[Any, str, Mode, float | None, dict[str, Any]]:
+    def read(self) -> TreeLock:
+        """Return the lock of a reader: shared with other readers, here, below and above."""
+        return self._lock("read")
+
+    def write(self) -> TreeLock:
+        """Return the lock of the writer: it excludes everyone at this path, below it and above it."""
+        return self._lock("write")
+
+    def _lock(self, mode: Mode) -> TreeLock:
         note = f"{mode} {self.path}{f': {self._note}' if self._note else ''}"[:200]
-        return self._locks, self.path, mode, self._timeout, {"lease": self._lease, "note": note}
+        return self._lock_type(self._locks, self.path, mode, self._timeout, {"lease": self._lease, "note": note})
 
     def __repr__(self) -> str:
         return f"<Tree {self.path!r}>"
@@ -227,7 +233,7 @@ class TreeLockBase:
                 if lease is None:
                     return step
                 held[step.resource] = lease
-            got = self._lease_type(self.path, self.mode, list(held.values()), held[f"tree:{self.path}"])
+            got = self._lease_type(self.path, self.mode, list(held.values()), held[f"tree:{self.path}"].fence)
             got.ensure_held()
             return got
         finally:

@@ -161,9 +161,7 @@ class RedisPyLockBase:
         had_key = self._plain is None or await self._plain.drop(token)
         await await_if_needed(lease.release())
         if not had_key and self._plain is not None:
-            from .redis_py_migration_key import not_owned
-
-            raise not_owned(self._name, self._plain.key)
+            raise self._plain.not_owned(self._name)
 
     async def _is_locked(self) -> bool:
         lock = self._new_lock()
@@ -194,11 +192,9 @@ class RedisPyLockBase:
             else:
                 await session.set_end(lease, seconds, more)
             if self._plain is not None and not await self._plain.extend(token, seconds, more):
-                from .redis_py_migration_key import lost, not_owned
-
                 if lease is not None:
-                    session.lose(lease, lost(self._plain.key))
-                raise not_owned(self._name, self._plain.key)
+                    session.lose(lease, self._plain.loss)
+                raise self._plain.not_owned(self._name)
         return True
 
     async def _held(self, token: bytes) -> Any:

@@ -37,6 +37,8 @@ class PlainKey:
         self._lease = lease
         self._redis = redis
         self._timeout = timeout
+        self.loss = f"the key {key!r} of redis-py's Lock was deleted, has expired, or belongs to another client"
+        """The reason of a lost lease, in words."""
         self._take, self._drop, self._extend = (redis.register_script(text) for text in (TAKE, DROP, EXTEND))
 
     async def acquire(
@@ -117,13 +119,9 @@ class PlainKey:
             except Exception:
                 pass  # the server cannot be reached: it is tried again
             if session.clock() >= kept_until and lease.held:
-                session.lose(lease, lost(self.key))
+                session.lose(lease, self.loss)
                 return
 
-
-def lost(key: object) -> str:
-    return f"the key {key!r} of redis-py's Lock was deleted, has expired, or belongs to another client"
-
-
-def not_owned(name: str, key: object) -> LeaseLost:
-    return LeaseLost(f"The lease on {name!r} was lost: {lost(key)}.")
+    def not_owned(self, name: str) -> LeaseLost:
+        """Return the error of a lock of this name whose key is lost."""
+        return LeaseLost(f"The lease on {name!r} was lost: {self.loss}.")

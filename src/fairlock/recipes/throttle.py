@@ -9,7 +9,6 @@ from typing import ParamSpec, TypeVar
 from ..engine.decorator_names import CallNames
 from ..engine.run_sync import run
 from ..engine.validate import OWN, Seconds
-from ..errors import ConfigError
 from ..sync import Locks
 from .throttle_base import ThrottleBase
 
@@ -17,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Throttle(ThrottleBase):
+class Throttle(ThrottleBase[Locks]):
     """At most `limit` starts in any window of `per` seconds, first come, first served. Also a decorator.
 
         calls = locks.throttle("partner-api", 10, per=1)
@@ -25,11 +24,6 @@ class Throttle(ThrottleBase):
         ...
 
     """
-
-    def __init__(
-        self, locks: Locks, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None
-    ) -> None:
-        super().__init__(locks, name, limit, per=per, timeout=timeout)
 
     def wait(self, weight: int = 1, *, timeout: Seconds | None = OWN) -> bool:
         """Wait until the caller may start. Return False if that is not within the timeout; 0 = only try.
@@ -40,9 +34,7 @@ class Throttle(ThrottleBase):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function: each call waits until it may start. LockTimeout if that is not within the timeout."""
-        naming = CallNames(function)
-        if naming.is_async:
-            raise ConfigError(f"{naming.name}() is async; this is the blocking client. Use fairlock.aio.connect().")
+        CallNames(function, blocking=True)  # or ConfigError
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

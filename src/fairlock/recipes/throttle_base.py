@@ -17,14 +17,14 @@ caller works (a crash frees it at once).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 from ..engine import validate
 from ..engine.name_from_text import safe_name
 from ..engine.validate import OWN, SMALLEST_LEASE, Seconds
 from ..errors import LeaseLost, LockTimeout
 from ..rules.locks import Detach, Granted
-from .await_if_needed import await_if_needed
+from .await_if_needed import Client, await_if_needed
 
 SLACK = 0.02  # of the window
 LEAST = 0.0005  # seconds: no reply comes sooner
@@ -32,15 +32,17 @@ MOST = 2.0  # seconds of slack, also for a window that is shorter than the way t
 CALM = 0.98  # a start that was quick enough shrinks a greater slack by this factor
 
 
-class ThrottleBase:
+class ThrottleBase(Generic[Client]):
     """Starts at a limited rate, without the part that waits."""
 
-    def __init__(self, locks: Any, name: str, limit: int, *, per: Seconds, timeout: Seconds | None) -> None:
+    def __init__(
+        self, locks: Client, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None
+    ) -> None:
         self.name = validate.name(name)
         self.limit = validate.slots(limit)
         self._per = validate.seconds(per, "per")
         self._timeout = validate.timeout(timeout)
-        self._locks = locks
+        self._locks: Any = locks
         self._slots = safe_name(f"throttle:{name}")
         self._lease = max(min(locks.session.default_lease, self._per), SMALLEST_LEASE)
         self._slack = self._least = max(self._per * SLACK, LEAST)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..engine.decorator_names import CallNames
-from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from .locks import Lock
@@ -18,9 +17,7 @@ R = TypeVar("R")
 
 def guarded(function: Callable[P, R], lock_for: Callable[[dict[str, Any]], Lock], skip: bool = False) -> Callable[P, R]:
     """Return the function wrapped so that it holds a lock while it runs. skip: if the lock is taken, return None."""
-    naming = CallNames(function)
-    if naming.is_async:
-        raise ConfigError(f"{naming.name}() is async; this is the blocking client. Use fairlock.aio.connect().")
+    naming = CallNames(function, blocking=True)
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

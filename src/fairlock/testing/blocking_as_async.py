@@ -7,29 +7,21 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import sync
 from ..engine.run_sync import run
-from ..sync.locks import Holding
-from ..sync.pool import Item, ItemHolding, Pool
 
 ASKS = {
     "acquire", "release", "locked", "renew", "extend", "downgrade", "detach", "attach", "ask", "audit", "evict",
     "resize", "snapshot", "ping", "repair", "close", "add", "add_many", "remove", "items", "counts", "update", "done",
     "delete", "leader", "run", "wait", "build",
 }  # fmt: skip
-DRESSED = (sync.Locks, sync.Lock, sync.RWLock, sync.Lease, Holding, Pool, Item, ItemHolding)
 
 
 def wrap(thing: Any) -> Any:
-    if isinstance(thing, DRESSED) or hasattr(thing, "__enter__") or _is_recipe(thing):
-        return Dressed(thing)
+    """Return a blocking object of the library dressed, and anything else as it is."""
     if isinstance(thing, Mapping):
         return {name: wrap(each) for name, each in thing.items()}
-    return thing
-
-
-def _is_recipe(thing: Any) -> bool:
-    return type(thing).__module__.startswith("fairlock.recipes.") and not isinstance(thing, tuple)
+    ours = type(thing).__module__.startswith(("fairlock.sync.", "fairlock.recipes.")) and not isinstance(thing, tuple)
+    return Dressed(thing) if ours else thing
 
 
 def unwrap(thing: Any) -> Any:

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .. import aio, sync
@@ -35,22 +35,16 @@ ROUNDS = 2000  # turns of the event loop after which we no longer wait for it to
 INSTANT = 2e-12  # seconds between two readings at the same time; less could vanish in the float
 
 
-class Alarm:
-    __slots__ = ("call", "due")
-
-    def __init__(self, due: int, call: Callable[[], object]) -> None:
-        self.due = due
-        self.call = call
+class Alarm(NamedTuple):
+    due: int
+    call: Callable[[], object]
 
 
-class _Sleeper:
+class _Sleeper(NamedTuple):
     """A thread that waits for an event, or until a time, or for both."""
 
-    __slots__ = ("due", "is_set")
-
-    def __init__(self, is_set: Callable[[], bool], due: int | None) -> None:
-        self.is_set = is_set
-        self.due = due
+    is_set: Callable[[], bool]
+    due: int | None
 
 
 class ManualClock:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 
 from ..rules.locks import Wakeup
-from ..stores.base import Event, Pushed, Row, RowSnapshot, Runtime, Sample, ScoredStore, Written
+from ..stores.base import Pushed, Row, RowSnapshot, Runtime, Sample, ScoredStore, Written
+from ..stores.wakeups import WakeupInbox
 
 
 class DictServer:
@@ -37,8 +38,7 @@ class DictStore(ScoredStore):
         self.server = server
         self.listener = f"dict-{next(server.numbers)}"
         self._runtime = runtime
-        self._arrived: set[str] = set()
-        self._waiting: dict[str, Event] = {}
+        self.inbox = WakeupInbox(runtime.mutex)
         server.stores[self.listener] = self
 
     def now(self) -> Sample | None:
@@ -92,30 +92,13 @@ class DictStore(ScoredStore):
         for wake in woken:
             store = self.server.stores.get(wake.listener)
             if store is not None:
-                store.receive(wake.ticket)
-
-    def receive(self, ticket: str) -> None:
-        """Take a wake-up. May be called from any thread."""
-        self._arrived.add(ticket)
-        event = self._waiting.get(ticket)
-        if event is not None:
-            event.set()
+                store.inbox.deliver(Pushed(wake.ticket))
 
     def wake_here(self, tickets: Collection[str]) -> None:
-        for ticket in tickets:
-            self.receive(ticket)
+        self.inbox.wake_here(tickets)
 
     async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        event = self._waiting[ticket] = self._runtime.event()
-        try:
-            if ticket not in self._arrived:  # a wake-up may come between the step and this wait
-                await event.wait(timeout)
-            if ticket not in self._arrived:
-                return None
-            self._arrived.discard(ticket)
-            return Pushed(ticket)
-        finally:
-            self._waiting.pop(ticket, None)
+        return await self.inbox.wait(ticket, self._runtime.event(), timeout)
 
     def liveness(self, listeners: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         gone = frozenset(listener for listener in listeners if listener not in self.server.stores)

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import StoreError
-from ..rules.locks import Command, LockState, Wakeup
-from ..rules.pools import ItemState, On, Order, WorkerQueue
+from ..rules.locks import Command, Wakeup
+from ..rules.pools import On, Order
 from ..stores.base import (
     Answer,
     Backend,
@@ -41,7 +41,6 @@ from ..stores.base import (
     RowSnapshot,
     Runtime,
     ScoredStore,
-    SeenLock,
     Store,
     Written,
 )
@@ -76,7 +75,7 @@ class Faults:
         _check(chances)
         faults = cls(on=on)
         faults._chance = random.Random(seed)
-        faults._chances = chances
+        faults._chances = {**chances, "": 1 - sum(chances.values())}
         return faults
 
     def then(self, *script: str | None) -> None:
@@ -98,20 +97,12 @@ class Faults:
         elif self._on and what not in self._on:
             fault = ""
         elif self._chance is not None:
-            fault = self._draw(self._chance)
+            (fault,) = self._chance.choices(list(self._chances), list(self._chances.values()))
         else:
             fault = (self._script.popleft() or "") if self._script else ""
         if fault:
             self.made.append((what, fault))
         return fault
-
-    def _draw(self, rng: random.Random) -> str:
-        number = rng.random()
-        for fault, share in self._chances.items():
-            number -= share
-            if number < 0:
-                return fault
-        return ""
 
 
 def _check(script: Collection[str | None]) -> None:
@@ -121,7 +112,8 @@ def _check(script: Collection[str | None]) -> None:
 
 
 class _Faulty:
-    """The base of the wrappers: every member of the contract that a wrapper does not define goes straight through."""
+    """The base of the wrappers: every member of the contract that a wrapper does not define goes straight through.
+    (Checkers cannot see that: each wrapper names for them those that are abstract.)"""
 
     def __init_subclass__(cls) -> None:
         contract = next(base for base in cls.__mro__ if base.__module__ == Store.__module__)
@@ -167,6 +159,9 @@ class FaultyBackend(_Faulty, Backend):
 
     if TYPE_CHECKING:
         inner: Backend
+        wake_here, ping, repair, look, looks = (
+            Backend.wake_here, Backend.ping, Backend.repair, Backend.look, Backend.looks
+        )  # fmt: skip
 
     async def call(self, name: str, command: Command) -> Answer:
         answer: Answer = await self._do(type(command).__name__, "call", name, command)
@@ -196,30 +191,13 @@ class FaultyBackend(_Faulty, Backend):
         await self._runtime.sleep(timeout)  # as if nothing had come
         return None
 
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self.inner.wake_here(tickets)
-
-    async def look(self, name: str) -> tuple[LockState, int]:
-        return await self.inner.look(name)
-
-    async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
-        return await self.inner.looks(pattern, idle, namespaces)
-
-    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
-        await self.inner.list_names(locks, pools)
-
-    async def repair(self, name: str) -> list[str]:
-        return await self.inner.repair(name)
-
-    async def ping(self) -> None:
-        await self.inner.ping()
-
 
 class FaultyPools(_Faulty, Pools):
     """The pools of any backend, with faults in `call`: Put, Seek, Quit, and Touch, Give, Finish, Remove for an item."""
 
     if TYPE_CHECKING:
         inner: Pools
+        all, count, queue = Pools.all, Pools.count, Pools.queue
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
         command = order.command if isinstance(order, On) else order
@@ -239,27 +217,13 @@ class FaultyPools(_Faulty, Pools):
             else self.inner.wait_for_wakeup(pool, ticket, timeout)
         )
 
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        return await self.inner.all(pool)
-
-    async def count(self, pool: str) -> dict[str, int]:
-        return await self.inner.count(pool)
-
-    async def queue(self, pool: str) -> WorkerQueue:
-        return await self.inner.queue(pool)
-
-    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
-        return await self.inner.names(pattern, idle)
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        return await self.inner.taken(pool)
-
 
 class FaultyStore(_Faulty, ScoredStore):
     """Any store, with faults in its requests."""
 
     if TYPE_CHECKING:
         inner: Store
+        between, wait_for_wakeup = ScoredStore.between, Store.wait_for_wakeup
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
         seen: RowSnapshot = await self._do("read", "read", key, settle)
@@ -281,10 +245,6 @@ class FaultyStore(_Faulty, ScoredStore):
         """Items that are rows are read and written through this store; others go past the faults."""
         return super().items if isinstance(self.inner, ScoredStore) else self.inner.items
 
-    async def between(self, prefix: str, low: int, high: int, limit: int) -> list[RowSnapshot]:
-        assert isinstance(self.inner, ScoredStore)
-        return await self.inner.between(prefix, low, high, limit)
-
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         found: list[RowSnapshot] = await self._do("scan", "scan", prefix)
         return found
@@ -300,9 +260,6 @@ class FaultyStore(_Faulty, ScoredStore):
     async def wake(self, woken: Sequence[Wakeup]) -> None:
         if not self.faults.unreachable:
             await self.inner.wake(woken)
-
-    async def wait_for_wakeup(self, key: str, ticket: str, timeout: float, listeners: Collection[str]) -> Pushed | None:
-        return await self.inner.wait_for_wakeup(key, ticket, timeout, listeners)
 
 
 class _Client(Protocol):

@@ -14,11 +14,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, TypeVar, cast
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
 
 import fairlock
 
-from .. import aio, sync
+from .. import aio
 from ..aio.runtime import TaskRuntime
 from ..engine import validate
 from ..engine.run_sync import run
@@ -27,27 +28,29 @@ from ..stores.cas import CasBackend
 from ..stores.memory import MemoryBackend
 from ..sync.runtime import ThreadRuntime
 from .blocking_as_async import unwrap, wrap
+from .clock import ManualClock
 from .faults import Faults, install
 from .manual_clock_runtime import ManualTaskRuntime, ManualThreadRuntime
-from .pool_harness import PoolHarness
-from .snapshot_harness import LookHarness
 from .store_factories import Site
 
 T = TypeVar("T")
 
-FACES = ("threads", "tasks")
 SOON = 20.0  # real seconds within which something unhindered must happen; a busy machine is slow
 
 
-class Harness(LookHarness, PoolHarness):
+class Harness:
     face = ""
+    _library: Any
+    """The package of this face: `fairlock`, or `fairlock.aio`."""
+    _runtimes: tuple[Callable[[], Any], Callable[[ManualClock], Any]]
+    """In real time, and with a manual clock."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.manual_clock = site.clock
         # The shortest lease that is kept: on a busy machine a keeper may be late by half a second.
         self.short_lease = 0.5 if site.clock is not None else 1.5
-        self._clients: list[Any] = []
+        self._clients: list[aio.Locks] = []
         self._faults: list[Faults] = []
         self._eye: aio.Locks | None = None
 
@@ -55,20 +58,22 @@ class Harness(LookHarness, PoolHarness):
 
     def connect(self, *, faults: Faults | None = None, **options: Any) -> aio.Locks:
         """Return a new client of the store, with these faults in between. It is closed when the test is over."""
-        made = self._connect(**options)
+        if self.site.url:
+            made = self._library.connect(self.site.url, **options)
+        else:
+            in_real_time, by_hand = self._runtimes
+            runtime = by_hand(self.manual_clock) if self.manual_clock is not None else in_real_time()
+            backend = self.site.backend(runtime, options.pop("namespace", ""))
+            lease = validate.lease(options.pop("lease", 30))
+            made = self._library.Locks(backend, runtime, lease=lease, **{"owner": "client", **options})
         if faults is not None:
             self._faults.append(install(faults, made))
-        self._clients.append(made)
-        return self._as_async(made)
-
-    def _connect(self, **options: Any) -> Any:
-        raise NotImplementedError
-
-    def _as_async(self, made: Any) -> aio.Locks:
-        raise NotImplementedError
+        client: aio.Locks = wrap(made)
+        self._clients.append(client)
+        return client
 
     def unwrapped(self, client: aio.Locks) -> Any:
-        return client
+        return unwrap(client)
 
     @property
     def observer(self) -> aio.Locks:
@@ -76,6 +81,24 @@ class Harness(LookHarness, PoolHarness):
         if self._eye is None:
             self._eye = self.connect(owner="observer")
         return self._eye
+
+    # -- what any client sees
+
+    async def resource(self, name: str) -> fairlock.Resource:
+        """Return the holders and waiters of this name."""
+        found = await self.observer.snapshot(name)
+        return found.resources[0] if found.resources else fairlock.Resource(name, "lock", 0, 0, (), ())
+
+    async def snapshot(self, pattern: str = "*", **options: bool) -> fairlock.Snapshot:
+        """Return a snapshot without the delay that an index of busy names may have."""
+        for each in self._clients:
+            if not each.session.closed:
+                await each.session.list_names()
+        return await self.observer.snapshot(pattern, **options)
+
+    def keeps_pools(self) -> bool:
+        """Return True if this store keeps pools."""
+        return self.unwrapped(self.observer)._session.backend.pools is not None
 
     # -- time and others
 
@@ -114,6 +137,15 @@ class Harness(LookHarness, PoolHarness):
 
         await self.until(check, f"{number} in the queue for {name!r}")
 
+    async def workers(self, pool: str, number: int, named: bool = False) -> None:
+        """Wait until that many workers are in the queue of this pool, or (named) wait for named items of it."""
+
+        async def check() -> bool:
+            queue = await self.unwrapped(self.observer)._session.backend.pools.queue(pool)
+            return len(queue.watchers if named else queue.workers) == number
+
+        await self.until(check, f"{number} in the queue for {'named items of ' * named}the pool {pool!r}")
+
     async def rest(self) -> None:
         """Give other threads or tasks the chance to do something wrong."""
         raise NotImplementedError
@@ -142,9 +174,9 @@ class Harness(LookHarness, PoolHarness):
 
     async def close(self) -> None:
         for faults in self._faults:
-            faults.over()  # a test that fails may have left one: to close would hang
+            faults.over()  # a test may have left one: to close would hang
         for each in reversed(self._clients):
-            await self.go(self._as_async(each).close()).result(within=3.0)  # it may wait for acquires that sleep
+            await self.go(each.close()).result(within=3.0)  # it may wait for acquires that sleep
 
     async def _to_the_end(self, work: Awaitable[T]) -> T:
         try:
@@ -156,29 +188,32 @@ class Harness(LookHarness, PoolHarness):
 class Running(Generic[T]):
     """Work that runs beside the test."""
 
+    _outcome: Future[T] | asyncio.Future[T]
+
     async def result(self, within: float = 0.0) -> T:
         """Wait for its end; return its result, or raise its exception. A manual clock advances by `within` seconds."""
         raise NotImplementedError
 
     @property
     def done(self) -> bool:
-        raise NotImplementedError
+        # Not whether its thread is alive: it is for a moment longer, in which `settle` no longer waits for it.
+        return self._outcome.done()
 
     def cancel(self) -> None:
-        raise NotImplementedError
+        """Cancel a task; threads are not cancelled."""
+        self._outcome.cancel()
 
 
 class RunningThread(Running[T]):
     def __init__(self, harness: ThreadHarness, work: Awaitable[T], name: str) -> None:
         self._harness = harness
-        self._outcome: list[Any] = []
-        self._error: BaseException | None = None
+        outcome = self._outcome = Future[T]()
 
         def body() -> None:
             try:
-                self._outcome.append(run(_awaiting(work)))
+                outcome.set_result(run(_awaiting(work)))
             except BaseException as error:
-                self._error = error
+                outcome.set_exception(error)
 
         if harness.manual_clock is not None:
             self._thread = harness.manual_clock.start(body, name)
@@ -186,19 +221,12 @@ class RunningThread(Running[T]):
             self._thread = threading.Thread(target=body, name=name, daemon=True)
             self._thread.start()
 
-    @property
-    def done(self) -> bool:
-        # Not whether the thread is alive: it is for a moment longer, in which `settle` no longer waits for it.
-        return bool(self._outcome) or self._error is not None
-
     async def result(self, within: float = 0.0) -> T:
         if self._harness.manual_clock is not None:
             await self._harness.pass_time(within)
         self._thread.join(0.5 if self._harness.manual_clock is not None else SOON)
         assert self.done, f"{self._thread.name} still waits"
-        if self._error is not None:
-            raise self._error
-        return cast(T, self._outcome[0])
+        return self._outcome.result()
 
 
 async def _awaiting(work: Awaitable[T]) -> T:
@@ -207,19 +235,8 @@ async def _awaiting(work: Awaitable[T]) -> T:
 
 class ThreadHarness(Harness):
     face = "threads"
-
-    def _connect(self, **options: Any) -> sync.Locks:
-        if self.site.url:
-            return fairlock.connect(self.site.url, **options)
-        runtime = ManualThreadRuntime(self.manual_clock) if self.manual_clock is not None else ThreadRuntime()
-        backend = self.site.backend(runtime, options.pop("namespace", ""))
-        return sync.Locks(backend, runtime, **_defaults(options))
-
-    def _as_async(self, made: Any) -> aio.Locks:
-        return cast(aio.Locks, wrap(made))
-
-    def unwrapped(self, client: aio.Locks) -> Any:
-        return unwrap(client)
+    _library = fairlock
+    _runtimes = ThreadRuntime, ManualThreadRuntime
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:
@@ -239,20 +256,10 @@ class ThreadHarness(Harness):
         return run(self._to_the_end(work))
 
 
-def _defaults(options: dict[str, Any]) -> dict[str, Any]:
-    options = {"owner": "client", "lease": 30.0, **options}
-    options["lease"] = validate.lease(options["lease"])
-    return options
-
-
 class RunningTask(Running[T]):
     def __init__(self, harness: TaskHarness, work: Awaitable[T], name: str) -> None:
         self._harness = harness
-        self._task = asyncio.ensure_future(_awaiting(work))
-
-    @property
-    def done(self) -> bool:
-        return self._task.done()
+        self._outcome = self._task = asyncio.ensure_future(_awaiting(work))
 
     async def result(self, within: float = 0.0) -> T:
         if self._harness.manual_clock is not None:
@@ -260,22 +267,11 @@ class RunningTask(Running[T]):
             assert self.done, "it still waits"
         return await asyncio.wait_for(self._task, SOON)
 
-    def cancel(self) -> None:
-        self._task.cancel()
-
 
 class TaskHarness(Harness):
     face = "tasks"
-
-    def _connect(self, **options: Any) -> aio.Locks:
-        if self.site.url:
-            return aio.connect(self.site.url, **options)
-        runtime = ManualTaskRuntime(self.manual_clock) if self.manual_clock is not None else TaskRuntime()
-        backend = self.site.backend(runtime, options.pop("namespace", ""))
-        return aio.Locks(backend, runtime, **_defaults(options))
-
-    def _as_async(self, made: Any) -> aio.Locks:
-        return cast(aio.Locks, made)
+    _library = aio
+    _runtimes = TaskRuntime, ManualTaskRuntime
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:

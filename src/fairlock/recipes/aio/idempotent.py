@@ -13,7 +13,7 @@ from ..idempotent_base import IdempotentBase
 R = TypeVar("R")
 
 
-class Idempotent(IdempotentBase):
+class Idempotent(IdempotentBase[Locks]):
     """Results by key, in every process that uses this name.
 
         payments = locks.idempotent("payments")
@@ -21,9 +21,6 @@ class Idempotent(IdempotentBase):
 
     The same as `fairlock.recipes.Idempotent`, with a client of fairlock.aio.
     """
-
-    def __init__(self, locks: Locks, name: str, *, lease: Seconds | None = None) -> None:
-        super().__init__(locks, name, lease=lease)
 
     async def run(
         self,

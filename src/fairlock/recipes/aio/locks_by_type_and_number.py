@@ -8,7 +8,7 @@ from ...engine.validate import Seconds
 from ..locks_by_type_and_number_base import MUTEX, READERS, RemoteHolds, StaleLock, stale_in
 
 
-class RemoteLocks(RemoteHolds):
+class RemoteLocks(RemoteHolds[Locks]):
     """Locks on resources that are named by a type and a number, on any store.
 
         remote = RemoteLocks(fairlock.aio.connect("postgresql://…"))
@@ -18,9 +18,6 @@ class RemoteLocks(RemoteHolds):
 
     The same as `fairlock.recipes.RemoteLocks`, with a client of fairlock.aio.
     """
-
-    def __init__(self, locks: Locks, *, pending: Seconds = 10) -> None:
-        super().__init__(locks, pending=pending)
 
     async def acquire_mutex_lock(
         self, resource_type: str, resource_id: int | str, ticket: str, *, timeout: Seconds = 0

@@ -10,15 +10,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from ...aio import Item, Locks
 from ...engine.decorator_names import CallNames
-from ...engine.validate import Seconds
-from ...errors import ConfigError
 from ..once_per_tick_base import OnceBase
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Once(OnceBase):
+class Once(OnceBase[Locks]):
     """One execution per tick of the store's clock. A decorator and a context manager.
 
         @locks.once("report", every=3600)
@@ -31,26 +29,11 @@ class Once(OnceBase):
     The same as `fairlock.recipes.Once`, with a client of fairlock.aio. A loss cancels the body.
     """
 
-    def __init__(
-        self,
-        locks: Locks,
-        name: str,
-        *,
-        every: Seconds | None = None,
-        cron: str | None = None,
-        tries: int = 2,
-        timeout: Seconds | None = 0,
-        lease: Seconds | None = None,
-    ) -> None:
-        super().__init__(locks, name, every=every, cron=cron, tries=tries, timeout=timeout, lease=lease)
-
     def __call__(
         self, function: Callable[P, Coroutine[Any, Any, R]]
     ) -> Callable[P, Coroutine[Any, Any, R | None]]:
         """Decorate a function: a call executes it if this tick was not executed, else it returns None."""
-        naming = CallNames(function)
-        if not naming.is_async:
-            raise ConfigError(f"{naming.name}() is not async; this is the client for asyncio. Use fairlock.connect().")
+        CallNames(function, blocking=False)  # or ConfigError
 
         @functools.wraps(function)
         async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R | None:

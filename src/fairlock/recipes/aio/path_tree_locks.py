@@ -49,7 +49,7 @@ class TreeLock(TreeLockBase):
         await self._leave(error)
 
 
-class Tree(TreeBase):
+class Tree(TreeBase[Locks, TreeLock]):
     """A path in a tree of names, such as the files of a repository.
 
         async with locks.tree("repo/src/api").write():
@@ -58,18 +58,7 @@ class Tree(TreeBase):
     The same as `fairlock.recipes.Tree`, with a client of fairlock.aio.
     """
 
-    def __init__(
-        self, locks: Locks, path: str, *, timeout: Seconds | None = None, lease: Seconds | None = None, note: str = ""
-    ) -> None:
-        super().__init__(locks, path, timeout=timeout, lease=lease, note=note)
-
-    def read(self) -> TreeLock:
-        """Return the lock of a reader: shared with other readers, here, below and above."""
-        return TreeLock(*self._lock("read"))
-
-    def write(self) -> TreeLock:
-        """Return the lock of the writer: it excludes everyone at this path, below it and above it."""
-        return TreeLock(*self._lock("write"))
+    _lock_type = TreeLock
 
 
 tree = Tree

@@ -9,14 +9,13 @@ from typing import Any, ParamSpec, TypeVar
 from ...aio import Locks
 from ...engine.decorator_names import CallNames
 from ...engine.validate import OWN, Seconds
-from ...errors import ConfigError
 from ..throttle_base import ThrottleBase
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Throttle(ThrottleBase):
+class Throttle(ThrottleBase[Locks]):
     """At most `limit` starts in any window of `per` seconds, first come, first served. Also a decorator.
 
         calls = locks.throttle("partner-api", 10, per=1)
@@ -25,11 +24,6 @@ class Throttle(ThrottleBase):
 
     The same as `fairlock.recipes.Throttle`, with a client of fairlock.aio.
     """
-
-    def __init__(
-        self, locks: Locks, name: str, limit: int, *, per: Seconds, timeout: Seconds | None = None
-    ) -> None:
-        super().__init__(locks, name, limit, per=per, timeout=timeout)
 
     async def wait(self, weight: int = 1, *, timeout: Seconds | None = OWN) -> bool:
         """Wait until the caller may start. Return False if that is not within the timeout; 0 = only try.
@@ -40,9 +34,7 @@ class Throttle(ThrottleBase):
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
         """Decorate a function: each call waits until it may start. LockTimeout if that is not within the timeout."""
-        naming = CallNames(function)
-        if not naming.is_async:
-            raise ConfigError(f"{naming.name}() is not async; this is the asyncio client. Use fairlock.connect().")
+        CallNames(function, blocking=False)  # or ConfigError
 
         @functools.wraps(function)
         async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -23,13 +23,10 @@ PARTS = (
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS))
 
 
-def _behaviours() -> dict[str, Any]:
-    found = {}
-    for part in PARTS:
-        module = import_module(f"{__name__}.{part}")
-        found.update({name: each for name, each in vars(module).items() if name.startswith("Test")})
-    return found
+_behaviours: dict[str, Any] = {}
+for _part in PARTS:
+    _members = vars(import_module(f"{__name__}.{_part}"))
+    _behaviours.update({name: each for name, each in _members.items() if name.startswith("Test")})
 
-
-globals().update(_behaviours())
-__all__ = ["matrix", *_behaviours()]
+globals().update(_behaviours)
+__all__ = ["matrix", *_behaviours]

@@ -1,14 +1,12 @@
 """Asking holders to release, and the audit lines of what operators did."""
 
-import logging
-
 import pytest
 
 from ... import Event, ReleaseRequest, aio
 from ...errors import ConfigError
 from ...rules.locks.audit_lines import NEWEST
 from ..harness import Harness
-from .parametrize import Behaviours, take
+from .parametrize import Behaviours, no_logging, take
 
 
 async def _asked(harness: Harness, lease: aio.Lease, reason: str) -> None:
@@ -68,13 +66,10 @@ class TestAsking(Behaviours):
             raise SystemExit("not even by this")
 
         lease = await take(harness.connect(lease=harness.short_lease).lock("x", on_asked=fail))
-        logging.getLogger("fairlock").disabled = True
-        try:
+        with no_logging():
             await harness.connect().ask("x", reason="test")
             await _asked(harness, lease, "test")
             await harness.pass_time(2)
-        finally:
-            logging.getLogger("fairlock").disabled = False
         assert lease.held
 
     async def test_all_holders_of_a_semaphore_or_one_by_its_ticket(self, harness: Harness) -> None:

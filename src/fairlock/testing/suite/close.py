@@ -1,7 +1,5 @@
 """Closing a client at any moment: its waiters learn of it at once, and nothing of it stays in the store."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from ...errors import ConfigError
@@ -47,7 +45,7 @@ class TestClosingDuringFaults(Behaviours):
         faults = Faults(*["after"] * 3, on="Acquire")
         client = harness.connect(lease=60, faults=faults)
         acquiring = harness.go(client.lock("x").acquire())
-        await harness.until(_said(faults, "Acquire"), "the first Enter is sent")
+        await harness.until(lambda: "Acquire" in faults.sent, "the first Acquire is sent")
         await harness.go(client.close()).result(within=3)
         try:
             lease = await acquiring.result(within=1)
@@ -78,10 +76,3 @@ class TestClosingWithItems(PoolBehaviours):
         await other.pool("jobs").add("a")
         item = await get(other.pool("jobs"), blocking=False)
         assert item.key == "a"
-
-
-def _said(faults: Faults, what: str) -> Callable[[], Awaitable[bool]]:
-    async def check() -> bool:
-        return what in faults.sent
-
-    return check

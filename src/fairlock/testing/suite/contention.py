@@ -37,11 +37,7 @@ class TestCrowds(Behaviours):
                 holders -= 1
 
         crowd = [harness.go(work(number)) for number in range(MANY)]
-
-        async def all_are_through() -> bool:
-            return all(each.done for each in crowd)
-
-        await harness.until(all_are_through, "all have held it")
+        await harness.until(lambda: all(each.done for each in crowd), "all have held it")
         for each in crowd:
             await each.result()
         if kind is not READER:

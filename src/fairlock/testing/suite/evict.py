@@ -32,20 +32,14 @@ class TestEvicting(Behaviours):
         later = await take(kind.mine(harness.connect(lease=90), "later"))
         await harness.pass_time(1.7)
         await harness.connect(owner="operator").evict("later", reason="now")
-        for _ in range(16):
-            await harness.pass_time(0.25)
-            if first.lost and later.lost:
-                break
+        await harness.until(lambda: first.lost and later.lost, "both holders know", within=4)
         assert (first.reason, later.reason) == ("evicted", "evicted")
 
     async def test_an_attached_holder_is_notified_within_seconds(self, harness: Harness, kind: Kind) -> None:
         taken = await take(kind.mine(harness.connect(), "x"))
         attached = await harness.connect().attach("x", await taken.detach(90))
         await harness.connect().evict("x", reason="right away")
-        for _ in range(16):
-            await harness.pass_time(0.25)
-            if attached.lost:
-                break
+        await harness.until(lambda: attached.lost, "its holder knows", within=4)
         assert attached.reason == "evicted"
 
     async def test_the_next_waiter_holds_it_when_the_evicted_holder_has_released(
@@ -55,10 +49,7 @@ class TestEvicting(Behaviours):
         waiting = harness.go(take(kind.rival(harness.connect(), "x")))
         await harness.in_queue("x", 1)
         await harness.connect().evict("x", reason="it hangs")
-        for _ in range(16):
-            await harness.pass_time(0.25)
-            if lease.lost:
-                break
+        await harness.until(lambda: lease.lost, "its holder knows", within=4)
         assert not waiting.done, "the holder may be at work"
         with pytest.raises(LeaseLost, match="it hangs"):
             await lease.release()

@@ -101,7 +101,6 @@ class TestHandles(Behaviours):
         await harness.pass_time(1)
         assert await kind.rival(other, "x").acquire(False) is None
         assert await other.release("x", handle=SECRET)
-        faults.over()
 
     async def test_a_holder_does_not_cut_short_what_another_has_extended(self, harness: Harness, kind: Kind) -> None:
         client, other = harness.connect(lease=0.6), harness.connect()

@@ -115,7 +115,6 @@ class TestStoreDown(Behaviours):
         except StoreError:
             pass  # either is the truth
         assert harness.time() - begun < poll_ttl + 1
-        faults.over()
 
     async def test_a_message_that_arrives_after_its_own_release_finds_a_tombstone(
         self, harness: Harness, kind: Kind
@@ -127,13 +126,9 @@ class TestStoreDown(Behaviours):
         with pytest.raises(StoreError):
             await harness.go(lock.acquire()).result(within=1)
         await harness.pass_time(1.1 if harness.manual_clock else 0)
-        await harness.until(lambda: _left(faults), "it has left")
+        await harness.until(lambda: "Release" in faults.sent, "it has left")
         assert (await harness.resource("x")).holders == ()
         assert await kind.rival(harness.connect(), "x").acquire(False)
-
-
-async def _left(faults: Faults) -> bool:
-    return "Release" in faults.sent
 
 
 class TestManyFaults(Behaviours):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from ... import aio
-from ..harness import FACES, HARNESSES, Harness
+from ..harness import HARNESSES, Harness
 from ..store_factories import OpenSite, UrlSite
 
 
@@ -21,7 +23,7 @@ def matrix(stores: Mapping[str, OpenSite | str]) -> Any:
     Each store is a function from a folder of the test's own to a URL that no other test uses, or, for one that takes a
     server, the name of a fixture that gives such a URL. Both may give a Site instead.
     """
-    cells = [pytest.param((store, face), id=f"{store}-{face}") for store in stores for face in FACES]
+    cells = [pytest.param((store, face), id=f"{store}-{face}") for store in stores for face in HARNESSES]
 
     @pytest.fixture(name="harness", params=cells)
     def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
@@ -36,6 +38,8 @@ def matrix(stores: Mapping[str, OpenSite | str]) -> Any:
 class Behaviours:
     """Its tests are coroutines over a harness; here they become plain functions that the harness runs."""
 
+    needs_pools = False
+
     def __init_subclass__(cls) -> None:
         for name, test in list(vars(cls).items()):
             if name.startswith("test_") and inspect.iscoroutinefunction(test):
@@ -45,7 +49,12 @@ class Behaviours:
 def _played(test: Callable[..., Any]) -> Callable[..., None]:
     @functools.wraps(test)
     def play(self: Behaviours, harness: Harness, **rest: Any) -> None:
-        harness.run(test(self, harness, **rest))
+        async def behaviour() -> None:
+            if self.needs_pools and not harness.keeps_pools():
+                pytest.skip("this store keeps no pools")
+            await test(self, harness, **rest)
+
+        harness.run(behaviour())
 
     return play
 
@@ -53,21 +62,7 @@ def _played(test: Callable[..., Any]) -> Callable[..., None]:
 class PoolBehaviours(Behaviours):
     """The behaviours of pools, for every store that has pools."""
 
-    def __init_subclass__(cls) -> None:
-        for name, test in list(vars(cls).items()):
-            if name.startswith("test_") and inspect.iscoroutinefunction(test):
-                setattr(cls, name, _if_it_keeps_pools(test))
-        super().__init_subclass__()
-
-
-def _if_it_keeps_pools(test: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(test)
-    async def played(self: PoolBehaviours, harness: Harness, **rest: Any) -> None:
-        if not harness.keeps_pools():
-            pytest.skip("this store keeps no pools")
-        await test(self, harness, **rest)
-
-    return played
+    needs_pools = True
 
 
 Make = Callable[..., aio.Lock]
@@ -109,6 +104,16 @@ every_kind = pytest.mark.parametrize("kind", [LOCK, WRITER, READER, SINGLE], ids
 every_mutex = pytest.mark.parametrize("kind", [LOCK, Kind("writer", _writer, _writer), SINGLE], ids=str)
 
 
+@contextmanager
+def no_logging() -> Iterator[None]:
+    """Keep the errors that a test makes on purpose out of the log."""
+    logging.getLogger("fairlock").disabled = True
+    try:
+        yield
+    finally:
+        logging.getLogger("fairlock").disabled = False
+
+
 async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     """Acquire it, which must not fail."""
     lease: aio.Lease | None = await lock.acquire(**options)
@@ -121,3 +126,9 @@ async def get(pool: aio.Pool, **options: Any) -> aio.Item:
     item: aio.Item | None = await pool.acquire(**options)
     assert item is not None, f"no item of {pool.name!r} is free"
     return item
+
+
+async def add_and_get(pool: aio.Pool, body: Any = None, **options: Any) -> aio.Item:
+    """Add the item 'a', and acquire it."""
+    await pool.add("a", body)
+    return await get(pool, **options)

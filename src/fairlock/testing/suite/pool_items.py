@@ -8,7 +8,7 @@ import pytest
 
 from ...errors import ConfigError, LeaseLost, LockTimeout, NotHeld
 from ..harness import Harness
-from .parametrize import PoolBehaviours, get
+from .parametrize import PoolBehaviours, add_and_get, get
 from .validation import BAD_NAMES, GOOD_NAMES
 
 BODIES: list[Any] = [None, True, 0, -1.5, "", "ö\n\0\"'🔒", [], {}, {"a": [1, {"b": None}]}, "x" * 65_000, 2**60]
@@ -41,8 +41,7 @@ class TestItems(PoolBehaviours):
 
     async def test_an_item_has_the_fields_of_its_row(self, harness: Harness) -> None:
         jobs = harness.connect(owner="me").pool("jobs", lease=30)
-        await jobs.add("a", {"n": 1})
-        item = await get(jobs)
+        item = await add_and_get(jobs, {"n": 1})
         assert (item.name, item.key, item.body, item.owner) == ("jobs", "a", {"n": 1}, "me")
         assert (item.held, item.lost, item.reason) == (True, False, None)
         assert item.fence > 0
@@ -79,8 +78,7 @@ class TestItems(PoolBehaviours):
 
     async def test_what_is_done_is_not_had_again(self, harness: Harness) -> None:
         jobs = harness.connect(owner="me").pool("jobs")
-        await jobs.add("a", 1)
-        item = await get(jobs)
+        item = await add_and_get(jobs, 1)
         await item.done(body={"result": 2})
         assert await jobs.acquire(False) is None
         (seen,) = await jobs.items("done")
@@ -102,8 +100,7 @@ class TestItems(PoolBehaviours):
 
     async def test_what_is_deleted_is_gone(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(jobs)
         await item.delete()
         assert await jobs.items() == []
         assert await jobs.add("a") is True
@@ -114,7 +111,7 @@ class TestItems(PoolBehaviours):
         item = await get(jobs)
         await item.done()
         await item.done()
-        await item.release()
+        await item.release()  # try: … done() … finally: release()
         with pytest.raises(NotHeld, match="'a' of 'jobs' was finished, so it cannot be removed"):
             await item.delete()
         with pytest.raises(NotHeld, match="'a' of 'jobs' was released"):
@@ -125,8 +122,7 @@ class TestItems(PoolBehaviours):
 
     async def test_a_body_is_stored_while_the_work_continues(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
-        await jobs.add("a", {"step": 0})
-        item = await get(jobs)
+        item = await add_and_get(jobs, {"step": 0})
         await item.update({"step": 1})
         assert item.body == {"step": 1}
         item.body["step"] = 7
@@ -172,8 +168,7 @@ class TestNamedItems(PoolBehaviours):
 
     async def test_a_hold_of_a_taken_item_names_its_worker(self, harness: Harness) -> None:
         jobs = harness.connect(owner="web-3").pool("jobs")
-        await jobs.add("a")
-        await get(jobs)
+        await add_and_get(jobs)
         with pytest.raises(LockTimeout, match=r"'a' of 'jobs' could not be acquired \(taken by web-3\)\.$"):
             async with jobs.hold(key="a", timeout=0):
                 pass
@@ -295,8 +290,7 @@ class TestRemovingItems(PoolBehaviours):
 
     async def test_a_taken_item_is_removed_only_by_force_and_its_worker_learns_of_it(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=30)
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(jobs)
         with pytest.raises(ConfigError, match=r"'a' of 'jobs' is taken for another \d+ s"):
             await jobs.remove("a")
         assert await jobs.remove("a", force=True) is True

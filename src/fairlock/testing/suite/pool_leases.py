@@ -8,23 +8,19 @@ from ...engine.grant_state import GrantState
 from ...errors import ConfigError, LeaseLost, NotHeld, StoreError
 from ..faults import Faults, everywhere
 from ..harness import Harness
-from .parametrize import PoolBehaviours, get
+from .parametrize import PoolBehaviours, add_and_get, get
 
 
 class TestItemLeases(PoolBehaviours):
     async def test_an_item_renews_itself(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=1.5)
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(harness.connect().pool("jobs", lease=1.5))
         await harness.pass_time(2.5)
         assert item.held
         assert await harness.connect().pool("jobs").acquire(False) is None
         await item.done()
 
     async def test_an_item_that_is_not_renewed_is_anybodys_after_its_lease(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.6)
-        await jobs.add("a")
-        item = await get(jobs, renew=False)
+        item = await add_and_get(harness.connect().pool("jobs", lease=0.6), renew=False)
         await harness.pass_time(0.65)
         assert item.lost
         assert item.reason == "expired"
@@ -52,21 +48,8 @@ class TestItemLeases(PoolBehaviours):
             await closed.done()
         assert (await harness.connect().pool("jobs").counts()).free == 1
 
-    async def test_what_was_finished_may_be_finished_and_given_back_again(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
-        item = await get(jobs)
-        await item.done()
-        await item.done()
-        await item.release()  # try: … done() … finally: release()
-        with pytest.raises(NotHeld, match="was finished, so it cannot be removed"):
-            await item.delete()
-        assert (await jobs.counts()).done == 1
-
     async def test_a_lost_item_cannot_be_finished_however_often(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.5)
-        await jobs.add("a")
-        item = await get(jobs, renew=False)
+        item = await add_and_get(harness.connect().pool("jobs", lease=0.5), renew=False)
         await harness.pass_time(0.55)
         assert item.lost
         for _ in range(2):
@@ -75,8 +58,7 @@ class TestItemLeases(PoolBehaviours):
 
     async def test_an_item_that_is_renewed_by_hand_is_kept(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs", lease=harness.short_lease)
-        await jobs.add("a")
-        item = await get(jobs, renew=False)
+        item = await add_and_get(jobs, renew=False)
         for number in range(4):
             await harness.pass_time(harness.short_lease / 3)
             await (item.renew() if number % 2 else item.update(number))
@@ -88,8 +70,7 @@ class TestItemLeases(PoolBehaviours):
     async def test_an_extended_item_lasts_without_its_client(self, harness: Harness, renew: bool) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=0.5)
-        await jobs.add("a")
-        item = await get(jobs, renew=renew)
+        item = await add_and_get(jobs, renew=renew)
         await item.extend(3)
         assert 2 < item.remaining() <= 3
         faults.cut = True
@@ -131,9 +112,7 @@ class TestItemLeases(PoolBehaviours):
 
     async def test_a_loss_is_known_before_another_worker_has_it(self, harness: Harness) -> None:
         faults = Faults()
-        jobs = harness.connect(faults=faults).pool("jobs", lease=0.6)
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(harness.connect(faults=faults).pool("jobs", lease=0.6))
         other = harness.connect().pool("jobs")
         faults.cut = True
         waiting = harness.go(get(other))
@@ -151,9 +130,7 @@ class TestItemLeases(PoolBehaviours):
             await item.done()
 
     async def test_what_was_done_so_far_is_there_for_the_next(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.5)
-        await jobs.add("a", {"step": 0})
-        item = await get(jobs, renew=False)
+        item = await add_and_get(harness.connect().pool("jobs", lease=0.5), {"step": 0}, renew=False)
         await item.update({"step": 3})
         await harness.pass_time(0.55)
         assert (await get(harness.connect().pool("jobs"))).body == {"step": 3}
@@ -162,8 +139,7 @@ class TestItemLeases(PoolBehaviours):
         """Fences are for that: the store itself refuses, whatever the late one believes."""
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=0.5)
-        await jobs.add("a", 1)
-        item = await get(jobs, renew=False)
+        item = await add_and_get(jobs, 1, renew=False)
         await harness.pass_time(0.5)
         later = await get(harness.connect().pool("jobs"), blocking=False)
         item._reason = ""
@@ -253,8 +229,7 @@ class TestLostRepliesOfPools(PoolBehaviours):
     async def test_a_store_that_is_down_is_reported_and_nothing_is_lost(self, harness: Harness) -> None:
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs", lease=30)
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(jobs)
         faults.cut = True
         for asking in (jobs.add("b"), jobs.acquire(False), item.update(1)):
             with pytest.raises(StoreError):

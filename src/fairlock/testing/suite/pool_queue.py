@@ -4,7 +4,9 @@ import pytest
 
 from ...errors import ConfigError
 from ..harness import Harness
-from .parametrize import PoolBehaviours, get
+from .parametrize import PoolBehaviours, add_and_get, get
+
+any_or_named = pytest.mark.parametrize("key", [None, "a"])
 
 
 class TestWaitingForItems(PoolBehaviours):
@@ -21,32 +23,31 @@ class TestWaitingForItems(PoolBehaviours):
         assert harness.time() - begun < 0.5, "woken, and not only by looking again"
         await harness.workers("jobs", 0)
 
-    async def test_a_waiter_gets_an_item_that_is_given_back(self, harness: Harness) -> None:
+    @any_or_named
+    async def test_a_waiter_gets_an_item_that_is_given_back(self, harness: Harness, key: str | None) -> None:
         jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
-        item = await get(jobs)
-        waiting = harness.go(get(harness.connect().pool("jobs")))
-        await harness.workers("jobs", 1)
+        item = await add_and_get(jobs)
+        if key is not None:
+            await jobs.add("free, and not waited for")
+        waiting = harness.go(get(harness.connect().pool("jobs"), key=key))
+        await harness.workers("jobs", 1, named=key is not None)
         begun = harness.time()
         await item.release()
         assert (await waiting.result()).fence > item.fence
         assert harness.time() - begun < 0.9
 
-    async def test_a_waiter_gets_an_item_when_it_expires(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=1.5)
-        await jobs.add("a")
-        item = await get(jobs, renew=False)
+    @any_or_named
+    async def test_a_waiter_gets_an_item_when_it_expires(self, harness: Harness, key: str | None) -> None:
+        item = await add_and_get(harness.connect().pool("jobs", lease=1.5), renew=False)
         begun = harness.time()
-        waiting = harness.go(get(harness.connect().pool("jobs")))
-        await harness.workers("jobs", 1)
+        waiting = harness.go(get(harness.connect().pool("jobs"), key=key))
+        await harness.workers("jobs", 1, named=key is not None)
         later = await waiting.result(within=1.52)
         assert later.fence > item.fence
         assert 1.4 < harness.time() - begun < 2.2
 
     async def test_a_waiter_gets_an_item_when_it_has_rested(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
-        item = await get(jobs)
+        item = await add_and_get(harness.connect().pool("jobs"))
         waiting = harness.go(get(harness.connect().pool("jobs")))
         await harness.workers("jobs", 1)
         begun = harness.time()
@@ -54,13 +55,16 @@ class TestWaitingForItems(PoolBehaviours):
         assert (await waiting.result(within=0.42)).key == "a"
         assert 0.38 <= harness.time() - begun < 0.9  # the store's clock counts the pause, and ours is another one
 
-    async def test_a_wait_that_is_too_long_gives_none_and_leaves_nothing(self, harness: Harness) -> None:
+    @any_or_named
+    async def test_a_wait_that_is_too_long_gives_none_and_leaves_nothing(
+        self, harness: Harness, key: str | None
+    ) -> None:
         jobs = harness.connect().pool("jobs")
         begun = harness.time()
-        waiting = harness.go(jobs.acquire(timeout=0.3))
+        waiting = harness.go(jobs.acquire(timeout=0.3, key=key))
         assert await waiting.result(within=0.301) is None
         assert 0.3 <= harness.time() - begun < 1
-        await harness.workers("jobs", 0)
+        await harness.workers("jobs", 0, named=key is not None)
         await jobs.add("a")
         assert (await get(jobs, blocking=False)).key == "a"
 
@@ -102,9 +106,7 @@ class TestWaitingForItems(PoolBehaviours):
         assert [(await each.result()).key for each in waiting] == ["a", "b", "c"]
 
     async def test_a_newcomer_does_not_pass_the_waiters(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=1.5)
-        await jobs.add("a")
-        await get(jobs, renew=False)
+        await add_and_get(harness.connect().pool("jobs", lease=1.5), renew=False)
         first = harness.connect()
         waiting = harness.go(get(first.pool("jobs")))
         await harness.workers("jobs", 1)
@@ -137,46 +139,20 @@ class TestWaitingForItems(PoolBehaviours):
 class TestWaitingForANamedItem(PoolBehaviours):
     async def test_it_is_waited_for_before_it_is_there(self, harness: Harness) -> None:
         waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        await harness.workers("jobs", 1, named=True)
         begun = harness.time()
         await harness.connect().pool("jobs").add_many(["a", "b"])
         assert (await waiting.result()).key == "b"
         assert harness.time() - begun < 0.5
         assert (await harness.connect().pool("jobs").items("free"))[0].key == "a"
 
-    async def test_it_is_had_when_it_is_given_back(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b"])
-        item = await get(jobs, key="b")
-        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
-        begun = harness.time()
-        await item.release()
-        assert (await waiting.result()).key == "b"
-        assert harness.time() - begun < 0.5
-
-    async def test_it_is_had_when_it_expires(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=1.5)
-        await jobs.add("b")
-        await get(jobs, renew=False)
-        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
-        assert (await waiting.result(within=1.52)).key == "b"
-
     async def test_it_is_waited_for_no_more_when_it_is_done(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("b")
-        item = await get(jobs)
-        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.watchers("jobs", 1)
+        item = await add_and_get(harness.connect().pool("jobs"))
+        waiting = harness.go(get(harness.connect().pool("jobs"), key="a"))
+        await harness.workers("jobs", 1, named=True)
         await item.done()
         with pytest.raises(ConfigError, match="is done"):
             await waiting.result()
-
-    async def test_a_wait_that_is_too_long_gives_none(self, harness: Harness) -> None:
-        waiting = harness.go(harness.connect().pool("jobs").acquire(timeout=0.2, key="b"))
-        assert await waiting.result(within=0.201) is None
-        await harness.watchers("jobs", 0)
 
 
 class TestCancelledWorkers(PoolBehaviours):

@@ -1,5 +1,7 @@
 """The queue: first come, first served, across clients; passing, passing over, and the cost of dead waiters."""
 
+import pytest
+
 from ... import aio
 from ..faults import Faults
 from ..harness import Harness
@@ -73,9 +75,10 @@ class TestQueue(Behaviours):
 class TestLocalHandoff(Behaviours):
     """Threads or tasks of one client share a place in the queue and pass the lock on."""
 
-    async def test_each_holder_has_a_rising_fence_of_its_own(self, harness: Harness) -> None:
+    @pytest.mark.parametrize("of_one_client", [True, False])
+    async def test_each_holder_has_a_rising_fence_of_its_own(self, harness: Harness, of_one_client: bool) -> None:
         client = harness.connect()
-        lease = await take(client.lock("x"))
+        lease = await take((client if of_one_client else harness.connect()).lock("x"))
         fences: list[int] = []
 
         async def work() -> None:
@@ -84,6 +87,7 @@ class TestLocalHandoff(Behaviours):
 
         working = [harness.go(work()) for _ in range(50)]
         await harness.pass_time(0.05)
+        await harness.in_queue("x", 0 if of_one_client else 1)  # all of them have one place
         await lease.release()
         for each in working:
             await each.result()
@@ -92,17 +96,6 @@ class TestLocalHandoff(Behaviours):
         assert fences[0] > lease.fence
         later = await take(harness.connect().lock("x"))
         assert later.fence > fences[-1]
-
-    async def test_a_waiting_crowd_of_one_client_has_one_place(self, harness: Harness) -> None:
-        lease = await take(harness.connect().lock("x"))
-        client = harness.connect()
-        log: list[str] = []
-        crowd = [harness.go(visit(client.lock("x"), str(n), log)) for n in range(20)]
-        await harness.in_queue("x", 1)
-        await lease.release()
-        for each in crowd:
-            await each.result()
-        assert len(log) == 20
 
     async def test_others_get_their_turn_though_a_crowd_keeps_coming(self, harness: Harness) -> None:
         busy, other = harness.connect(), harness.connect()
@@ -166,19 +159,6 @@ class TestLocalHandoff(Behaviours):
             await each.release()
         assert await writer.acquire(False)
 
-    async def test_a_later_reader_waits_behind_the_writer(self, harness: Harness) -> None:
-        client = harness.connect()
-        first = await take(client.rwlock("x").read())
-        log: list[str] = []
-        writer = harness.go(visit(harness.connect().lock("x"), "writer", log))
-        await harness.in_queue("x", 1)
-        late = harness.go(visit(client.rwlock("x").read(), "reader", log))
-        await harness.in_queue("x", 2)
-        await first.release()
-        await writer.result()
-        await late.result()
-        assert log == ["writer", "reader"]
-
     async def test_a_waiter_that_gives_up_hands_the_lead_to_the_next(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         client = harness.connect()
@@ -190,7 +170,7 @@ class TestLocalHandoff(Behaviours):
         assert await leader.result() is None
         await harness.in_queue("x", 1)
         await lease.release()
-        await harness.until(lambda: _any(heirs), "one of the heirs is in")
+        await harness.until(lambda: any(each.done for each in heirs), "one of the heirs is in")
         first = next(each for each in heirs if each.done)
         await (await first.result()).release()
         second = next(each for each in heirs if each is not first)
@@ -212,10 +192,6 @@ class TestLocalHandoff(Behaviours):
 def brief(harness: Harness) -> float:
     """Return the timeout of a waiter that gives up, after others have seen it in the queue."""
     return 0.2 if harness.manual_clock else 1.0
-
-
-async def _any(running: list) -> bool:  # type: ignore[type-arg]
-    return any(each.done for each in running)
 
 
 @every_mutex
