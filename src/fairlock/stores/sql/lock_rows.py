@@ -108,8 +108,6 @@ class SqlRows(ScanRows):
         return Written(version, seen or now, at)
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
-        if not keys:
-            return []
         at = self._clock()
         result = await self.call(*self.dialect.many.read([(key,) for key in keys]))
         found = {row[5]: self._seen(row[5], row, at) for row in result.rows}

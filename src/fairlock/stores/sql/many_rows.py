@@ -154,9 +154,9 @@ class ByUnion(ManyRows):
         return f"""/*M! SET STATEMENT innodb_lock_wait_timeout=0 FOR */
 UPDATE (
     SELECT new.* FROM (SELECT {" UNION ALL SELECT ".join(values)}) AS new
-    STRAIGHT_JOIN {table} ON {self._condition("new")}
+    STRAIGHT_JOIN {table} FORCE INDEX (PRIMARY) ON {self._condition("new")}
     LIMIT {size} /*!80001 FOR UPDATE SKIP LOCKED */ /*M!100600 FOR UPDATE SKIP LOCKED */
-) AS free STRAIGHT_JOIN {table} ON {self._condition("free")}
+) AS free STRAIGHT_JOIN {table} FORCE INDEX (PRIMARY) ON {self._condition("free")}
 SET {", ".join(f"{self._of(column)} = free.{name}" for column, name in changes)}
 WHERE {self._in_time("free")}"""
 
