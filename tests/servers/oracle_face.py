@@ -177,7 +177,7 @@ class Cursor:
         commits, matched = wire.autocommit, 0
         wire.autocommit = False
         for values in rows:
-            self.execute(text, values)
+            Cursor.execute(self, text, values)
             matched += self.rowcount
         self.rowcount = matched
         if commits:

@@ -56,17 +56,16 @@ class ManyRows(ABC):
         """Return a statement that shows for each of these keys the time, the columns or NULL, and the key."""
         wanted = [*keys, *[keys[-1]] * (_rounded(len(keys)) - len(keys))]
         if len(wanted) not in self._reads:
-            empty = [sa.select(*self._row(self._rows.key, n)) for n in range(len(wanted))]
-            self._reads[len(wanted)] = self._reading(sa.union_all(*empty).subquery("asked"))
+            made = [sa.select(*(self._asked(name, n) for name in self._rows.key)) for n in range(len(wanted))]
+            self._reads[len(wanted)] = self._reading(sa.union_all(*made).subquery("asked"))
         numbered = [(f"v_{name}{n}", text) for n, key in enumerate(wanted) for name, text in self._named(key)]
         return self._reads[len(wanted)], dict(numbered)
 
     def _named(self, key: tuple[str, ...]) -> list[tuple[str, str]]:
         return list(zip(self._rows.key, key, strict=True))
 
-    @staticmethod
-    def _row(names: Sequence[str], number: int) -> list[Any]:
-        return [value(f"{name}{number}").label(name) for name in names]
+    def _asked(self, name: str, number: int) -> Any:
+        return value(f"{name}{number}").label(name)
 
     def _reading(self, asked: Any) -> Statement:
         table = self._rows.table
@@ -172,6 +171,9 @@ WHERE {self._in_time("free")}"""
 
 class ByDriver(ManyRows):
     """Oracle."""
+
+    def _asked(self, name: str, number: int) -> Any:
+        return sa.cast(value(f"{name}{number}"), self._rows.table.c[name].type).label(name)
 
     def write(self, rows: Sequence[Values]) -> tuple[Statement, Values]:
         return self._one._replace(many=True), {"rows": list(rows)}
