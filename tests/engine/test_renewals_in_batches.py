@@ -3,8 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +16,7 @@ from fairlock.errors import RecordDamaged
 from fairlock.rules.locks import EXCLUSIVE, Acquire, Evict, Granted, NotHolder, Release, Renew
 from fairlock.rules.locks.step import poll_ttl
 from fairlock.rules.pools import Give, Lost, On, Put, Seek, Taken, Touch, Touched
-from fairlock.stores.base import Answer, OutcomeUnknown, PoolAnswer, RowLocked, RowSnapshot, RowWrite
+from fairlock.stores.base import Answer, OutcomeUnknown, PoolAnswer
 from fairlock.stores.cas import CasBackend
 from fairlock.stores.pool_items_as_rows import Rows
 from fairlock.stores.sql.schema import Statement
@@ -26,7 +24,7 @@ from tests.servers.cassandra import Ring
 from tests.servers.fake_nosql import FakeNosql
 from tests.servers.groups import Cluster
 from tests.servers.server import Server
-from tests.servers.sql import Database, MariaDB
+from tests.servers.sql import Database
 
 LEASE = 20_000_000
 
@@ -319,126 +317,6 @@ async def damage_item(backend: Any, pool: str, key: str) -> None:
 
 def test_trouble_with_one_item_costs_no_other(on: Both) -> None:
     on(trouble_with_one_item_costs_no_other)
-
-
-DATABASES = ["postgresql", "mariadb", "oracle"]
-
-
-@pytest.fixture(params=DATABASES)
-def database(request: pytest.FixtureRequest) -> Database:
-    found: Database = request.getfixturevalue(request.param)
-    return found
-
-
-def test_a_database_needs_two_statements(database: Database) -> None:
-    async def work(backend: Any) -> None:
-        executor, pools = backend.store.executor, backend.pools
-        calls = [(f"q{n}", Renew(f"t{n}", await hold(backend, f"q{n}", f"t{n}"))) for n in range(100)]
-        before = executor.statements
-        await backend.call_many(calls)
-        assert executor.statements - before == 2
-        await pools.call("p", Put(tuple((f"k{n}", "[]") for n in range(100))))
-        taken = [(await pools.call("p", Seek(f"t{n}", LEASE, False))).reply for n in range(100)]
-        touches = [("p", On(item.key, Touch(f"t{n}", item.fence))) for n, item in enumerate(taken)]
-        before = executor.statements
-        await pools.call_many(touches)
-        assert executor.statements - before == 2
-
-    with fairlock.connect(database.url) as locks:
-        run(work(locks._session.backend))
-
-
-def test_two_clients_renew_slots_of_the_same_semaphores(database: Database) -> None:
-    """In another order, and at the same time: no deadlock, and no slot is lost. A row that the other one is writing
-    may look as if a transaction had sealed it."""
-
-    async def renew(backend: Any, calls: list[tuple[str, Renew]]) -> None:
-        for _ in range(15):
-            for outcome in await backend.call_many(calls):
-                assert isinstance(outcome, RowLocked) or isinstance(outcome.reply, Granted)
-
-    async def take(backend: Any, ticket: str) -> list[tuple[str, Renew]]:
-        names = [f"s{number}" for number in range(40)]
-        return [(name, Renew(ticket, await hold(backend, name, ticket, 2))) for name in names]
-
-    with fairlock.connect(database.url) as one, fairlock.connect(database.url, skew=0.001) as two:
-        backends = [one._session.backend, two._session.backend]
-        calls = [run(take(backend, f"t{number}")) for number, backend in enumerate(backends)]
-        calls[1].reverse()
-        with ThreadPoolExecutor(2) as pool:
-            both = [pool.submit(run, renew(*each)) for each in zip(backends, calls, strict=True)]
-            for each in both:
-                each.result(60)
-
-
-def test_what_oracle_refuses_is_not_half_done(oracle: Database) -> None:
-    """An error of one row leaves those before it in an open transaction: the end of its connection undoes that."""
-
-    async def work(backend: Any) -> None:
-        store = backend.store
-        names = [f"h{n}" for n in range(4)]
-        for name in names:
-            await hold(backend, name, "t")
-        seen = await store.read_many(names)
-        writes = [RowWrite(each.row, each.version, each.now) for each in seen]
-        writes[2] = writes[2]._replace(row=writes[2].row._replace(score=10**37))
-        with pytest.raises(fairlock.StoreError):
-            await store.write_many(writes)
-        after = await store.read_many(names)
-        assert [each.version for each in after] == [each.version for each in seen]
-        writes[2] = RowWrite(*writes[1])._replace(row=seen[2].row, expected=seen[2].version)
-        assert None not in await store.write_many(writes)
-
-    with fairlock.connect(oracle.url) as locks:
-        run(work(locks._session.backend))
-
-
-@pytest.mark.parametrize("face", ["threads", "tasks"])
-def test_oci_nosql_sends_eight_requests_at_a_time(face: str, fake_nosql: FakeNosql) -> None:
-    async def work(backend: Any) -> None:
-        calls = [(f"o{n}", Renew(f"t{n}", await hold(backend, f"o{n}", f"t{n}"))) for n in range(8)]
-        fake_nosql.asked.clear()
-        fake_nosql.delay, began = 0.25, time.monotonic()
-        outcomes = await backend.call_many(calls)
-        took, fake_nosql.delay = time.monotonic() - began, 0.0
-        assert all(isinstance(outcome.reply, Granted) for outcome in outcomes)
-        assert fake_nosql.asked == {"GET": 8, "PUT": 8}
-        assert took < 2.5, "one after the other they take four seconds"
-
-    if face == "threads":
-        with fairlock.connect(fake_nosql.url()) as locks:
-            run(work(locks._session.backend))
-        return
-
-    async def main() -> None:
-        async with aio.connect(fake_nosql.url()) as locks:
-            await work(locks._session.backend)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
-def test_a_row_that_another_client_is_writing_is_not_waited_for_by_the_others(database: Database) -> None:
-    """The write of many leaves it out. Its own renewal waits, as it would alone."""
-    key = "`key`" if isinstance(database, MariaDB) else "key"
-
-    async def work(backend: Any) -> None:
-        store = backend.store
-        names = [f"r{n}" for n in range(5)]
-        for name in names:
-            await hold(backend, name, "t")
-        seen = [each for each in await store.read_many(names) if isinstance(each, RowSnapshot)]
-        with closing(database.connect()) as other:
-            other.autocommit(False) if isinstance(database, MariaDB) else setattr(other, "autocommit", False)
-            other.cursor().execute(f"SELECT 1 FROM fairlock_locks WHERE {key} = 'r2' FOR UPDATE")
-            writes = [RowWrite(each.row, each.version, each.now) for each in seen if each.row and each.version]
-            versions = await store.write_many(writes)
-            assert [version is None for version in versions] == [False, False, True, False, False]
-            stale = await store.write_many(writes)
-            assert stale == [None] * 5, "the versions are others now, or it is being written"
-
-    with fairlock.connect(database.url) as locks:
-        run(work(locks._session.backend))
 
 
 SEED = 7

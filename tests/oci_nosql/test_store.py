@@ -1,13 +1,19 @@
 """Locks in a table of OCI's NoSQL service, on a fake of it: what a cycle costs, clients of one's own, the tool."""
 
+import asyncio
 import json
 import subprocess
 import sys
+import time
+from typing import Any
 
 import pytest
 
 import fairlock
-from fairlock import ConfigError
+from fairlock import ConfigError, aio
+from fairlock.engine.run_sync import run
+from fairlock.rules.locks import Granted, Renew
+from tests.engine.test_renewals_in_batches import hold
 from tests.servers.fake_nosql import FakeNosql
 
 
@@ -145,3 +151,27 @@ def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     assert tool("pool", "add", "jobs", "one").returncode == 0
     assert tool("pool", "run", "jobs", "-c", "echo $FAIRLOCK_ITEM").stdout == "one\n"
     assert "1 done" in tool("pool", "ls", "jobs").stdout
+
+
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_renewals_are_sent_eight_at_a_time(face: str, fake_nosql: FakeNosql) -> None:
+    async def work(backend: Any) -> None:
+        calls = [(f"o{n}", Renew(f"t{n}", await hold(backend, f"o{n}", f"t{n}"))) for n in range(8)]
+        fake_nosql.asked.clear()
+        fake_nosql.delay, began = 0.25, time.monotonic()
+        outcomes = await backend.call_many(calls)
+        took, fake_nosql.delay = time.monotonic() - began, 0.0
+        assert all(isinstance(outcome.reply, Granted) for outcome in outcomes)
+        assert fake_nosql.asked == {"GET": 8, "PUT": 8}
+        assert took < 2.5, "one after the other they take four seconds"
+
+    if face == "threads":
+        with fairlock.connect(fake_nosql.url()) as locks:
+            run(work(locks._session.backend))
+        return
+
+    async def main() -> None:
+        async with aio.connect(fake_nosql.url()) as locks:
+            await work(locks._session.backend)
+
+    asyncio.run(main())
