@@ -286,7 +286,8 @@ def test_no_statement_reads_the_clock_but_by_the_expression_that_is_replaced(ora
 
 
 def test_what_oracle_refuses_is_not_half_done(oracle: OracleStandIn) -> None:
-    """An error of one row leaves those before it in an open transaction: the end of its connection undoes that."""
+    """An error of one row leaves those before it in an open transaction: the end of its connection undoes that. Then
+    each is written by itself, so that it costs no other lease."""
 
     async def work(backend: Any) -> None:
         store = backend.store
@@ -296,8 +297,7 @@ def test_what_oracle_refuses_is_not_half_done(oracle: OracleStandIn) -> None:
         seen = await store.read_many(names)
         writes = [RowWrite(each.row, each.version, each.now) for each in seen]
         writes[2] = writes[2]._replace(row=writes[2].row._replace(score=10**37))
-        with pytest.raises(fairlock.StoreError):
-            await store.write_many(writes)
+        assert await store.write_many(writes) == [None] * 4
         after = await store.read_many(names)
         assert [each.version for each in after] == [each.version for each in seen]
         writes[2] = RowWrite(*writes[1])._replace(row=seen[2].row, expected=seen[2].version)

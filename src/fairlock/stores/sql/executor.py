@@ -107,15 +107,17 @@ class Executor(SharedConnections):
             return Result(rows, matched, now)
 
     def _failed(self, lent: Any, cursor: Any, error: BaseException, again: bool, many: bool = False) -> None:
-        """Raise the meaning of a failed statement; return if it may be sent again on another connection. `many`: some
-        rows may have been written in a transaction that is still open, and the end of the connection undoes that."""
-        if not many and not errors.is_over(self.dialect, error):
+        """Raise the meaning of a failed statement; return if it may be sent again on another connection."""
+        broken = errors.is_over(self.dialect, error)
+        if not broken and not many:
             self._put_back(lent, cursor)
             raise errors.explain_failure(self.dialect, self.where, error) from None
         _hang_up(driver_for(lent), by_pool=True)
         self.discard(lent)
         if not isinstance(error, Exception):
             raise error
+        if not broken:  # of many rows some were written: the end of the connection undoes that. Each alone shows why
+            raise errors.Conflict from None
         self.drop_idle()
         if not again or over():
             raise errors.explain_failure(self.dialect, self.where, error) from None

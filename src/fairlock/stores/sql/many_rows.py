@@ -54,15 +54,14 @@ class ManyRows(ABC):
 
     def read(self, keys: Sequence[tuple[str, ...]]) -> tuple[Statement, Values]:
         """Return a statement that shows for each of these keys the time, the columns or NULL, and the key."""
-        wanted = [*keys, *[keys[-1]] * (_rounded(len(keys)) - len(keys))]
-        if len(wanted) not in self._reads:
-            made = [sa.select(*(self._asked(name, n) for name in self._rows.key)) for n in range(len(wanted))]
-            self._reads[len(wanted)] = self._reading(sa.union_all(*made).subquery("asked"))
-        numbered = [(f"v_{name}{n}", text) for n, key in enumerate(wanted) for name, text in self._named(key)]
-        return self._reads[len(wanted)], dict(numbered)
-
-    def _named(self, key: tuple[str, ...]) -> list[tuple[str, str]]:
-        return list(zip(self._rows.key, key, strict=True))
+        names, size = self._rows.key, _rounded(len(keys))
+        if size not in self._reads:
+            rows = [sa.select(*(self._asked(name, n) for name in names)) for n in range(size)]
+            self._reads[size] = self._reading(sa.union_all(*rows).subquery("asked"))
+        values: Values = {}
+        for n, key in enumerate([*keys, *[keys[-1]] * (size - len(keys))]):
+            values |= {f"v_{name}{n}": text for name, text in zip(names, key, strict=True)}
+        return self._reads[size], values
 
     def _asked(self, name: str, number: int) -> Any:
         return value(f"{name}{number}").label(name)
