@@ -311,6 +311,10 @@ async def damage_item(backend: Any, pool: str, key: str) -> None:
     elif hasattr(store, "executor"):
         name = "`key`" if store.dialect.name == "MariaDB" else "key"
         await store.call(Statement(f"UPDATE fairlock_items SET body='damaged' WHERE {name} = '{key}'", (), False), {})
+    elif hasattr(store, "sender"):
+        _, bucket, _ = items._place(pool, key)
+        where = f"pool='{pool}' AND bucket={bucket} AND key='{key}'"
+        await store.sender.simple(f"UPDATE fairlock.fairlock_items SET body='damaged' WHERE {where} IF EXISTS")
     else:
         await store.statement(lambda db: db.change("UPDATE fairlock_items SET body='damaged' WHERE key=?", (key,)))
 
