@@ -266,7 +266,7 @@ class Store(StoreMaintenance):
     keeper_key: Hashable | None = None
     """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
-    """How many rows `read_many` and `write_many` handle in one request; 1: no more than `read` and `write`."""
+    """How many rows `read_many` and `write_many` handle together; 1: they do no more than `read` and `write`."""
     count_statements: Callable[[], int] | None = None
     """Returns how many statements were sent by all clients that share the connections; None: they are not counted."""
 
@@ -724,7 +724,7 @@ class ItemStore(ABC):
     skips_locked: bool = False
     """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
     batch_size: int = 1
-    """How many items `get_many` and `put_many` handle in one request; 1: no more than `get` and `put`."""
+    """How many items `get_many` and `put_many` handle together; 1: they do no more than `get` and `put`."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
