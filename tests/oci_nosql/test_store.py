@@ -13,6 +13,7 @@ import fairlock
 from fairlock import ConfigError, aio
 from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Granted, Renew
+from fairlock.stores.base import OutcomeUnknown
 from tests.engine.test_renewals_in_batches import hold
 from tests.servers.fake_nosql import FakeNosql
 
@@ -111,7 +112,8 @@ def test_a_worker_alone_does_not_search_for_each_item(fake_nosql: FakeNosql) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["oci-nosql://", "oci-nosql://region/locks", "oci-nosql://me:secret@region/c/locks", "oci-nosql://region//locks"]
+    "url",
+    ["oci-nosql://", "oci-nosql://region/locks", "oci-nosql://me:secret@region/c/locks", "oci-nosql://region//locks"],
 )
 def test_a_url_that_cannot_be_read_is_told_without_its_secrets(url: str) -> None:
     with pytest.raises(ConfigError, match="oci-nosql://REGION/COMPARTMENT/TABLE") as no:
@@ -175,3 +177,35 @@ def test_renewals_are_sent_eight_at_a_time(face: str, fake_nosql: FakeNosql) -> 
             await work(locks._session.backend)
 
     asyncio.run(main())
+
+
+def test_a_request_that_fails_costs_no_other_renewal(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cannot be read, and the reply to the write of another is lost."""
+
+    async def work(backend: Any) -> None:
+        calls = [(f"f{n}", Renew(f"t{n}", await hold(backend, f"f{n}", f"t{n}"))) for n in range(8)]
+        get, put = backend.store._get, backend.store.table.put
+
+        async def read(key: str) -> Any:
+            if key == "f2":
+                raise fairlock.StoreError("because a test wants it so")
+            return await get(key)
+
+        async def write(value: Any, etag: Any) -> Any:
+            done = await put(value, etag)
+            if value["key"] == "f5":
+                raise OutcomeUnknown("lost, because a test wants it so")
+            return done
+
+        with monkeypatch.context() as patch:
+            patch.setattr(backend.store, "_get", read)
+            patch.setattr(backend.store.table, "put", write)
+            outcomes = await backend.call_many(calls)
+        assert isinstance(outcomes.pop(5), OutcomeUnknown)
+        assert isinstance(outcomes.pop(2), fairlock.StoreError)
+        assert all(isinstance(outcome.reply, Granted) for outcome in outcomes)
+        again = await backend.call_many(calls)
+        assert all(isinstance(outcome.reply, Granted) for outcome in again)
+
+    with fairlock.connect(fake_nosql.url()) as locks:
+        run(work(locks._session.backend))
