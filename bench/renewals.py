@@ -2,8 +2,8 @@
 
     ./dev bench renewals [--only STORE] [--face threads|tasks] [--leases N] [--lease SECONDS] [--seconds SECONDS]
 
-100,000 leases of 30 s on Redis and 20,000 on PostgreSQL and MariaDB, for two minutes each. The client is a process of its own. Its
-CPU time is counted from when it holds all of them, and a figure of 40 % means 0.4 of one core.
+100,000 leases of 30 s on Redis and 20,000 on PostgreSQL and MariaDB, for two minutes each. The client is a process of
+its own. Its CPU time is counted from when it holds all of them, and a figure of 40 % means 0.4 of one core.
 """
 
 import sys

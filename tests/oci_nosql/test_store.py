@@ -112,8 +112,7 @@ def test_a_worker_alone_does_not_search_for_each_item(fake_nosql: FakeNosql) -> 
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["oci-nosql://", "oci-nosql://region/locks", "oci-nosql://me:secret@region/c/locks", "oci-nosql://region//locks"],
+    "url", ["oci-nosql://", "oci-nosql://region/locks", "oci-nosql://me:secret@region/c/locks", "oci-nosql://region//locks"]
 )
 def test_a_url_that_cannot_be_read_is_told_without_its_secrets(url: str) -> None:
     with pytest.raises(ConfigError, match="oci-nosql://REGION/COMPARTMENT/TABLE") as no:
