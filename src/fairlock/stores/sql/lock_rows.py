@@ -9,6 +9,7 @@ transaction, in which a client can be stopped or lose its connection.
 
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from ...errors import ConfigError, LockError, StoreError, refused
@@ -118,7 +119,7 @@ class SqlRows(ScanRows):
         both = zip(writes, versions, strict=True)
         rows = [self._writing(one.row, version, one.expected, one.now, ())[1] for one, version in both]
         try:
-            result = await self.call(*self.dialect.many.write(sorted(rows, key=lambda row: str(row["v_key"]))))
+            result = await self.call(*self.dialect.many.write(sorted(rows, key=itemgetter("v_key"))))
         except Conflict:
             return [None] * len(writes)
         if result.matched == len(writes):

@@ -8,6 +8,7 @@ found damaged while it is taken gets the score BROKEN, so that no other client t
 
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...errors import RecordDamaged
@@ -124,7 +125,7 @@ class SqlItemStore(ItemStore):
 
     async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
         rows = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
-        rows.sort(key=lambda row: (row["v_pool"], row["v_key"]))
+        rows.sort(key=itemgetter("v_pool", "v_key"))
         try:
             result = await self._store.call(*self._statements.many.write(rows))
         except Conflict:
