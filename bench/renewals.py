@@ -2,8 +2,8 @@
 
     ./dev bench renewals [--only STORE] [--face threads|tasks] [--leases N] [--lease SECONDS] [--seconds SECONDS]
 
-100,000 leases of 30 s on Redis and 20,000 on PostgreSQL, for two minutes each. The client is a process of its own. Its
-CPU time is counted from when it holds all of them, and a figure of 40 % means 0.4 of one core.
+100,000 leases of 30 s on Redis and 20,000 on PostgreSQL and MariaDB, for two minutes each. The client is a process of
+its own. Its CPU time is counted from when it holds all of them, and a figure of 40 % means 0.4 of one core.
 """
 
 import sys
@@ -29,9 +29,14 @@ import fairlock
 from fairlock import aio
 from tests.servers.fixtures import redis_program, sql_program
 from tests.servers.server import Server
-from tests.servers.sql import PostgreSQL
+from tests.servers.sql import MariaDB, PostgreSQL
 
-LEASES = {"redis": 100_000, "postgresql": 20_000}
+LEASES = {"redis": 100_000, "postgresql": 20_000, "mariadb": 20_000}
+SERVERS: dict[str, Callable[[], Any]] = {
+    "redis": lambda: Server(redis_program()),
+    "postgresql": lambda: PostgreSQL(sql_program("postgres", "psycopg")),
+    "mariadb": lambda: MariaDB(sql_program("mariadbd", "pymysql")),
+}
 THREADS = 2  # that acquire
 LOOKS = 4  # how often the leases are checked in the measured time; each check costs the client time, too
 
@@ -93,7 +98,7 @@ def watched(leases: list[Any], seconds: float, sleep: Callable[[float], None]) -
 
 
 def measure(store: str, face: str, count: int, lease: float, seconds: float) -> dict[str, float]:
-    server: Any = Server(redis_program()) if store == "redis" else PostgreSQL(sql_program("postgres", "psycopg"))
+    server = SERVERS[store]()
     try:
         words = [sys.executable, __file__, "--client", server.url, face, str(count), str(lease), str(seconds)]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
@@ -126,7 +131,7 @@ def main() -> None:
             cpu, least = f"{found['cpu, %']:.0f} %", f"{found['least remaining, s']:.1f} s"
             rows.append([f"{store}, {face}", f"{count:,}", f"{found['lost']:.0f}", cpu, least])
             print(rows[-1], flush=True)
-    publish("renewals", "renewals", [rows], about(1, begun, ("redis", "psycopg")), {}, rounds, args.into)
+    publish("renewals", "renewals", [rows], about(1, begun, ("redis", "psycopg", "pymysql")), {}, rounds, args.into)
 
 
 if __name__ == "__main__":

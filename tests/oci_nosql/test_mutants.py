@@ -71,7 +71,7 @@ MUTANTS = [
     Mutant("who remembers trusts a guess of the time", test_nobody_is_dropped_by_a_guess_from_what_is_remembered,
            ((STORE, "checks_time = False", "checks_time = True"),)),
     Mutant("who reads trusts a guess of the time", trouble.test_no_entry_is_dropped_by_an_estimated_time,
-           ((STORE, "if guess is not None and not rests_on_it(row, guess[0]):", "if guess is not None:"),)),
+           ((STORE, "if sample is None or rests_on_it(each[0], sample[0]):", "if sample is None:"),)),
     Mutant("the etag is not named", test_what_is_remembered_is_worth_nothing_once_others_have_written,
            ((TABLE, 'more = {"if_match": etag} if etag else {}', "more = {}"),)),
     Mutant("a row is made although there is one", test_of_two_who_make_a_row_one_has_made_it,

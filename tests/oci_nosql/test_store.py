@@ -1,13 +1,20 @@
 """Locks in a table of OCI's NoSQL service, on a fake of it: what a cycle costs, clients of one's own, the tool."""
 
+import asyncio
 import json
 import subprocess
 import sys
+import time
+from typing import Any
 
 import pytest
 
 import fairlock
-from fairlock import ConfigError
+from fairlock import ConfigError, aio
+from fairlock.engine.run_sync import run
+from fairlock.rules.locks import Granted, Renew
+from fairlock.stores.base import OutcomeUnknown
+from tests.engine.test_renewals_in_batches import hold
 from tests.servers.fake_nosql import FakeNosql
 
 
@@ -145,3 +152,59 @@ def test_the_tool_works_by_its_url_alone(fake_nosql: FakeNosql) -> None:
     assert tool("pool", "add", "jobs", "one").returncode == 0
     assert tool("pool", "run", "jobs", "-c", "echo $FAIRLOCK_ITEM").stdout == "one\n"
     assert "1 done" in tool("pool", "ls", "jobs").stdout
+
+
+@pytest.mark.parametrize("face", ["threads", "tasks"])
+def test_renewals_are_sent_eight_at_a_time(face: str, fake_nosql: FakeNosql) -> None:
+    async def work(backend: Any) -> None:
+        calls = [(f"o{n}", Renew(f"t{n}", await hold(backend, f"o{n}", f"t{n}"))) for n in range(8)]
+        fake_nosql.asked.clear()
+        fake_nosql.delay, began = 0.25, time.monotonic()
+        outcomes = await backend.call_many(calls)
+        took, fake_nosql.delay = time.monotonic() - began, 0.0
+        assert all(isinstance(outcome.reply, Granted) for outcome in outcomes)
+        assert fake_nosql.asked == {"GET": 8, "PUT": 8}
+        assert took < 2.5, "one after the other they take four seconds"
+
+    if face == "threads":
+        with fairlock.connect(fake_nosql.url()) as locks:
+            run(work(locks._session.backend))
+        return
+
+    async def main() -> None:
+        async with aio.connect(fake_nosql.url()) as locks:
+            await work(locks._session.backend)
+
+    asyncio.run(main())
+
+
+def test_a_request_that_fails_costs_no_other_renewal(fake_nosql: FakeNosql, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cannot be read, and the reply to the write of another is lost."""
+
+    async def work(backend: Any) -> None:
+        calls = [(f"f{n}", Renew(f"t{n}", await hold(backend, f"f{n}", f"t{n}"))) for n in range(8)]
+        get, put = backend.store._get, backend.store.table.put
+
+        async def read(key: str) -> Any:
+            if key == "f2":
+                raise fairlock.StoreError("because a test wants it so")
+            return await get(key)
+
+        async def write(value: Any, etag: Any) -> Any:
+            done = await put(value, etag)
+            if value["key"] == "f5":
+                raise OutcomeUnknown("lost, because a test wants it so")
+            return done
+
+        with monkeypatch.context() as patch:
+            patch.setattr(backend.store, "_get", read)
+            patch.setattr(backend.store.table, "put", write)
+            outcomes = await backend.call_many(calls)
+        assert isinstance(outcomes.pop(5), OutcomeUnknown)
+        assert isinstance(outcomes.pop(2), fairlock.StoreError)
+        assert all(isinstance(outcome.reply, Granted) for outcome in outcomes)
+        again = await backend.call_many(calls)
+        assert all(isinstance(outcome.reply, Granted) for outcome in again)
+
+    with fairlock.connect(fake_nosql.url()) as locks:
+        run(work(locks._session.backend))

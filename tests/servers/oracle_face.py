@@ -168,6 +168,22 @@ class Cursor:
         self.rowcount = 0
         return self
 
+    def executemany(self, text: str, rows: list[dict[str, Any]]) -> None:
+        """Array DML: the same statement with the values of many rows, in one transaction, which autocommit ends if all
+        goes well. After an error what was done before it stays in the open transaction, as Oracle documents it."""
+        if not rows:
+            raise error_of(errors.ERR_NO_STATEMENT)
+        wire = self._connection._wire
+        commits, matched = wire.autocommit, 0
+        wire.autocommit = False
+        for values in rows:
+            Cursor.execute(self, text, values)
+            matched += self.rowcount
+        self.rowcount = matched
+        if commits:
+            self._connection.commit()
+            wire.autocommit = True
+
     def _kind(self, column: Any) -> tuple[Any, int, int, int]:
         """Type, size, precision and scale, of which an expression has none."""
         if column.type_code in (20, 21, 23):
@@ -267,6 +283,9 @@ class TaskCursor(Cursor):
 
     async def execute(self, text: str, values: dict[str, Any] | None = None) -> Any:
         return await self._task_connection._run(super().execute, text, values)
+
+    async def executemany(self, text: str, rows: list[dict[str, Any]]) -> None:  # type: ignore[override]
+        await self._task_connection._run(super().executemany, text, rows)
 
     async def fetchall(self) -> list[Any]:
         return super().fetchall()

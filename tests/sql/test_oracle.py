@@ -49,6 +49,18 @@ def test_the_statements_about_locks(oracle: Oracle) -> None:
         " WHERE fairlock_locks.key = :v_key AND fairlock_locks.version = :v_expected"
         " AND <now> BETWEEN :v_now AND :v_now + 1000000"
     )
+    read_many, keys = oracle.many.read([("a",), ("b",), ("c",)])
+    asked = " UNION ALL ".join(
+        f"SELECT CAST(:v_key{n} AS VARCHAR2(404 CHAR)) AS key FROM DUAL" for n in range(4)
+    )  # the last one twice: so there are few texts
+    assert one_line(read_many) == (
+        f"SELECT <now> AS now, {columns}, asked.key FROM ({asked}) asked"
+        " LEFT OUTER JOIN fairlock_locks ON fairlock_locks.key = asked.key"
+    )
+    assert keys == {"v_key0": "a", "v_key1": "b", "v_key2": "c", "v_key3": "c"}
+    write_many, values = oracle.many.write([{"v_key": "a"}, {"v_key": "b"}])
+    assert write_many == oracle.write._replace(many=True)  # array DML: the statement for one row
+    assert values == {"rows": [{"v_key": "a"}, {"v_key": "b"}]}
     assert one_line(oracle.insert) == (
         "INSERT INTO fairlock_locks (key, score, owner, body, version)"
         " VALUES (:v_key, :v_score, :v_owner, :v_body, :v_version)"

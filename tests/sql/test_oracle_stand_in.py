@@ -15,7 +15,10 @@ import sqlalchemy as sa
 
 import fairlock
 import fairlock.aio
+from fairlock.engine.run_sync import run
+from fairlock.stores.base import RowWrite
 from fairlock.stores.sql.schema import Statement
+from tests.engine.test_renewals_in_batches import hold
 from tests.servers.oracle import OracleStandIn
 from tests.servers.oracle_face import connect
 from tests.servers.sql import PASSWORD, USER
@@ -209,8 +212,6 @@ def test_the_doctor_reads_the_character_set(oracle: OracleStandIn) -> None:
     def told() -> dict[str, str]:
         with fairlock.connect(oracle.url) as locks:
             store = locks._session.backend.store  # type: ignore[attr-defined]
-            from fairlock.engine.run_sync import run
-
             return {text: kind for kind, text in run(store.doctor())}
 
     assert any("AL32UTF8" in text and kind == "ok" for text, kind in told().items())
@@ -278,6 +279,29 @@ def test_no_statement_reads_the_clock_but_by_the_expression_that_is_replaced(ora
     with fairlock.connect(oracle.url) as locks:
         dialect = locks._session.backend.store.dialect  # type: ignore[attr-defined]
         texts = [each.text for each in vars(dialect).values() if isinstance(each, Statement)]
+        texts.append(dialect.many.read([("a",), ("b",), ("c",)])[0].text)
     assert texts
     for text in texts:
         assert not re.search(r"SYSTIMESTAMP|SYSDATE|EXTRACT", text.replace(dialect.now, ""))
+
+
+def test_what_oracle_refuses_is_not_half_done(oracle: OracleStandIn) -> None:
+    """An error of one row leaves those before it in an open transaction: the end of its connection undoes that. Then
+    each is written by itself, so that it costs no other lease."""
+
+    async def work(backend: Any) -> None:
+        store = backend.store
+        names = [f"h{n}" for n in range(4)]
+        for name in names:
+            await hold(backend, name, "t")
+        seen = await store.read_many(names)
+        writes = [RowWrite(each.row, each.version, each.now) for each in seen]
+        writes[2] = writes[2]._replace(row=writes[2].row._replace(score=10**37))
+        assert await store.write_many(writes) == [None] * 4
+        after = await store.read_many(names)
+        assert [each.version for each in after] == [each.version for each in seen]
+        writes[2] = RowWrite(*writes[1])._replace(row=seen[2].row, expected=seen[2].version)
+        assert None not in await store.write_many(writes)
+
+    with fairlock.connect(oracle.url) as locks:
+        run(work(locks._session.backend))

@@ -24,6 +24,7 @@ def timesten() -> TimesTen:
 def texts(timesten: TimesTen) -> dict[str, str]:
     everything = {**vars(timesten), **vars(Items(timesten)), "add": Items(timesten).add(1)}
     said = {name: each.text for name, each in everything.items() if isinstance(each, Statement)}
+    said["read_many"] = timesten.many.read([("a",), ("b",)])[0].text
     assert len(said) >= 20
     return {name: " ".join(text.split()) for name, text in said.items()}
 

@@ -266,7 +266,7 @@ class Store(StoreMaintenance):
     keeper_key: Hashable | None = None
     """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
-    """How many rows `read_many` and `write_many` handle in one request; 1: no more than `read` and `write`."""
+    """How many rows `read_many` and `write_many` handle together; 1: they do no more than `read` and `write`."""
     count_statements: Callable[[], int] | None = None
     """Returns how many statements were sent by all clients that share the connections; None: they are not counted."""
 
@@ -339,7 +339,8 @@ class Store(StoreMaintenance):
         """Write these rows, each as `write` does, but without wake-ups: for each its new version, or what `write` would
         raise; None: not written.
 
-        A row that is being written by another client need not be waited for. What is raised is about all of them.
+        A row that is being written by another client need not be waited for. What is raised is about all of them. Of
+        several rows one that was written may count as not written if another client has changed it since.
         """
         done = [await self.write(one.row, one.expected, one.now, ()) for one in writes]
         return [each.version if isinstance(each, Written) else None for each in done]
@@ -723,7 +724,7 @@ class ItemStore(ABC):
     skips_locked: bool = False
     """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
     batch_size: int = 1
-    """How many items `get_many` and `put_many` handle in one request; 1: no more than `get` and `put`."""
+    """How many items `get_many` and `put_many` handle together; 1: they do no more than `get` and `put`."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
@@ -733,9 +734,9 @@ class ItemStore(ABC):
     async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
         """Write it (None: delete it) if it is still as seen, and seen.now is not ahead of the clock."""
 
-    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
-        """Read these items, each named by pool and key, all of them different."""
-        found: list[ItemSnapshot | RecordDamaged] = []
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> Sequence[ItemSnapshot | OutcomeUnknown | LockError]:
+        """Read these items, each named by pool and key, all of them different: for each the item, or its error."""
+        found: list[ItemSnapshot | OutcomeUnknown | LockError] = []
         for pool, key in keys:
             try:
                 found.append(await self.get(pool, key))
@@ -743,10 +744,11 @@ class ItemStore(ABC):
                 found.append(damage)
         return found
 
-    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
-        """Write these items, each as `put` does: for each whether it was written.
+    async def put_many(self, writes: Sequence[ItemWrite]) -> Sequence[bool | OutcomeUnknown | LockError]:
+        """Write these items, each as `put` does: for each whether it was written, or its error.
 
-        An item that is being written by another client need not be waited for. OutcomeUnknown is about all of them.
+        An item that is being written by another client need not be waited for. What is raised is about all of them. Of
+        several items one that was written may count as not written if another client has changed it since.
         """
         return [await self.put(one.pool, one.item.key, one.item, one.seen) for one in writes]
 

@@ -300,7 +300,7 @@ class CasBackend(Backend):
         try:
             keys = [key for key in by_key if key not in self._doubts]
             writes: list[_Write] = []
-            for key, seen in zip(keys, await self.store.read_many(keys), strict=True):
+            for key, seen in zip(keys, await self.store.read_many(keys) if keys else (), strict=True):
                 numbers = by_key[key]
                 try:
                     if isinstance(seen, Exception):

@@ -121,7 +121,7 @@ class CasPools(Pools):
         try:
             writes: list[tuple[int, ItemWrite, Reply]] = []
             for number, seen in enumerate(await self.item_store.get_many(names)):
-                if isinstance(seen, RecordDamaged):
+                if isinstance(seen, Exception):
                     outcomes[number] = seen
                     continue
                 pool, key = names[number]
@@ -133,6 +133,9 @@ class CasPools(Pools):
             written = await self.item_store.put_many([write for _, write, _ in writes]) if writes else []
             missed: list[tuple[int, ItemWrite]] = []
             for (number, write, reply), done in zip(writes, written, strict=True):
+                if isinstance(done, Exception):
+                    outcomes[number] = done
+                    continue
                 if not done:
                     missed.append((number, write))
                     continue

@@ -3,12 +3,12 @@
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from ..errors import RecordDamaged
+from ..errors import LockError, RecordDamaged
 from ..rules.pools import BROKEN, Add, Added, ItemState, Take, apply
 from ..rules.pools.codec import decode_item, encode_item
-from .base import ItemSnapshot, Row, RowSnapshot, ScoredStore, Store, Written
+from .base import ItemSnapshot, ItemWrite, OutcomeUnknown, Row, RowSnapshot, RowWrite, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
 from .keys import SEPARATOR, is_queue, queue_key
 from .polling import pool_for_queue
@@ -22,6 +22,7 @@ class Rows(SwappedItems):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.batch_size = store.batch_size
 
     def _prefix(self, pool: str) -> str:
         return queue_key(pool) + SEPARATOR
@@ -50,12 +51,28 @@ class Rows(SwappedItems):
         return self._item(pool, await self._store.read(self._prefix(pool) + key, settle))
 
     async def put(self, pool: str, key: str, item: ItemState | None, seen: ItemSnapshot) -> bool:
-        name = self._prefix(pool) + key
         version: Any = seen.version
         if item is None:
-            return await self._store.delete(name, version)
-        row = Row(name, item.score, item.owner, encode_item(item))
-        return isinstance(await self._store.write(row, version, seen.now, ()), Written)
+            return await self._store.delete(self._prefix(pool) + key, version)
+        return isinstance(await self._store.write(self._row(pool, item), version, seen.now, ()), Written)
+
+    def _row(self, pool: str, item: ItemState) -> Row:
+        return Row(self._prefix(pool) + item.key, item.score, item.owner, encode_item(item))
+
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | OutcomeUnknown | LockError]:
+        found: list[ItemSnapshot | OutcomeUnknown | LockError] = []
+        rows = await self._store.read_many([self._prefix(pool) + key for pool, key in keys])
+        for (pool, _), seen in zip(keys, rows, strict=True):
+            try:
+                found.append(seen if isinstance(seen, Exception) else self._item(pool, seen))
+            except RecordDamaged as damage:
+                found.append(damage)
+        return found
+
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool | OutcomeUnknown | LockError]:
+        rows = [RowWrite(self._row(pool, item), cast(int | str, seen.version), seen.now) for pool, item, seen in writes]
+        done = await self._store.write_many(rows)
+        return [each if isinstance(each, Exception) else each is not None for each in done]
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0

@@ -20,10 +20,10 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from ...errors import RecordDamaged
+from ...errors import LockError, RecordDamaged
 from ...rules.pools import BROKEN, Add, ItemState, Take, apply
 from ...rules.pools.codec import encode_body
-from ..base import ItemSnapshot, OutcomeUnknown
+from ..base import ItemSnapshot, ItemWrite, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
 from ..polling import LONGEST
 from ..take_item_by_cas import TRIES, SwappedItems, count_states
@@ -51,6 +51,7 @@ class CassandraItemStore(SwappedItems):
 
     def __init__(self, store: CassandraStore) -> None:
         self._store = store
+        self.batch_size = store.batch_size
         self._sender = store.sender
         self._clock = store.sender.runtime.clock
 
@@ -63,11 +64,13 @@ class CassandraItemStore(SwappedItems):
 
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
         at = self._clock()
-        found = await self._sender.read(cql.GET, self._place(pool, key), settle)
-        if not found:
+        return await self._seen(pool, key, await self._sender.read(cql.GET, self._place(pool, key), settle), at)
+
+    async def _seen(self, pool: str, key: str, rows: list[Any], at: float) -> ItemSnapshot:
+        if not rows:
             return ItemSnapshot(None, None, await self._store.time(), at)
-        now = self._store.note(found[0].now, at)
-        kept = _kept(found[0])
+        now = self._store.note(rows[0].now, at)
+        kept = _kept(rows[0])
         try:
             item = _sound(pool, kept)
         except ValueError as bad:
@@ -94,12 +97,40 @@ class CassandraItemStore(SwappedItems):
             return False  # what is new comes by `add`
         if item is None:
             item = before._replace(score=REMOVED, ticket="", owner="", note="", body="null")
-        new = (*item[1:7], encode_body(item.body, pool, key))
-        same = (before.score, before.fence, before.ticket)
+        return bool((await self._sender.transact(cql.PUT, self._values(pool, item, before, seen.now)))["applied"])
+
+    def _values(self, pool: str, item: ItemState, before: ItemState, now: int) -> tuple[Any, ...]:
         from .store import since_1970
 
-        done = await self._sender.transact(cql.PUT, (*new, *self._place(pool, key), *same, since_1970(seen.now)))
-        return bool(done["applied"])
+        new = (*item[1:7], encode_body(item.body, pool, item.key))
+        same = (before.score, before.fence, before.ticket)
+        return *new, *self._place(pool, item.key), *same, since_1970(now)
+
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | OutcomeUnknown | LockError]:
+        at = self._clock()
+        found: list[ItemSnapshot | OutcomeUnknown | LockError] = []
+        replies = await self._sender.read_many(cql.GET, [self._place(pool, key) for pool, key in keys])
+        for (pool, key), rows in zip(keys, replies, strict=True):
+            try:
+                found.append(rows if isinstance(rows, LockError) else await self._seen(pool, key, rows, at))
+            except RecordDamaged as damage:
+                found.append(damage)
+        return found
+
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool | OutcomeUnknown | LockError]:
+        """Write these items, of each partition one at a time: its transactions would be in each other's way."""
+        found: dict[int, bool | OutcomeUnknown | LockError] = {}
+        rest = dict(enumerate(writes))
+        while rest:
+            firsts = {self._place(one.pool, one.item.key)[:2]: number for number, one in reversed(rest.items())}
+            numbers = sorted(firsts.values())
+            values = []
+            for pool, item, seen in map(rest.pop, numbers):
+                assert isinstance(seen.version, ItemState)  # what is new comes by `add`
+                values.append(self._values(pool, item, seen.version, seen.now))
+            for number, done in zip(numbers, await self._sender.transact_many(cql.PUT, values), strict=True):
+                found[number] = done if isinstance(done, Exception) else bool(done["applied"])
+        return [found[number] for number in range(len(writes))]
 
     async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
         new = 0

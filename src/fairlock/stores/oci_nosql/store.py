@@ -8,14 +8,16 @@ service pushes nothing, so waiters look: one GET each time. `clock` has the time
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ...errors import LockError
 from ...rules.locks import Wakeup
-from ..base import Row, RowSnapshot, Runtime, Written
+from ..base import OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Written
 from ..polling import PollingStore
 from .clock import CLOCK, Clock, rests_on_it
 from .row_format import ALL, from_value, key_range, table_key, to_value
-from .table_requests import COLUMNS, Kept, Table
+from .table_requests import COLUMNS, Kept, Table, together
 
 if TYPE_CHECKING:
     from ..base import ItemSnapshot
@@ -40,6 +42,7 @@ class OciStore(PollingStore):
     poll_interval = 2.0  # each look is a request that is paid for
     checks_time = False
     backs_off = True
+    batch_size = 8  # requests at a time: each takes a connection, and units of the table
     first_pause = 0.02  # each look costs a read unit
 
     def __init__(self, table: Table, runtime: Runtime, *, skew: float = 0.0) -> None:
@@ -63,12 +66,26 @@ class OciStore(PollingStore):
     # -- rows
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
+        (seen,) = await self.read_many([key])
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
         at = self._clock()
-        row, etag = await self._get(key)
-        guess = self.clock.guess()  # after the row, or the row could be from the future
-        if guess is not None and not rests_on_it(row, guess[0]):
-            return RowSnapshot(row, etag, *guess)
-        return RowSnapshot(row, etag, await self.clock.call(), at)
+        rows = await together(self.runtime, [partial(self._get, key) for key in keys])
+        guess = self.clock.guess()  # after the rows, or a row could be from the future
+        asked: tuple[int, float] | None = None
+        found: list[RowSnapshot | OutcomeUnknown | LockError] = []
+        for each in rows:
+            if isinstance(each, Exception):
+                found.append(each)
+                continue
+            sample = guess
+            if sample is None or rests_on_it(each[0], sample[0]):
+                sample = asked = asked or (await self.clock.call(), at)
+            found.append(RowSnapshot(*each, *sample))
+        return found
 
     async def _get(self, key: str) -> tuple[Row | None, str | None]:
         kept = await self.table.get(table_key(key))
@@ -84,6 +101,10 @@ class OciStore(PollingStore):
         if isinstance(done, Kept) and done.value is not None:
             return RowSnapshot(from_value(done.value, row.key), done.etag, await self.clock.call(), at)
         return RowSnapshot(None, expected, now, at)  # the service does not show the current row: read
+
+    async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
+        done = await together(self.runtime, [partial(self.write, *one, ()) for one in writes])
+        return [each.version if isinstance(each, Written) else _error(each) for each in done]
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._clock()
@@ -125,3 +146,7 @@ class OciStore(PollingStore):
     def schema(self) -> str:
         name = "locks" if self.table.name.startswith("ocid1.") else self.table.name
         return SCHEMA.format(where=self.where, table=name, columns=COLUMNS)
+
+
+def _error(outcome: RowSnapshot | OutcomeUnknown | LockError) -> OutcomeUnknown | LockError | None:
+    return outcome if isinstance(outcome, Exception) else None

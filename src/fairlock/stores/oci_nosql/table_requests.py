@@ -10,13 +10,14 @@ query takes no OCID at all. So of a table given by OCID both are asked for once,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import oci
 from oci.nosql.models import QueryDetails, UpdateRowDetails
 
-from ..base import Runtime
+from ...errors import LockError
+from ..base import OutcomeUnknown, Runtime
 from ..deadline import over
 from ..jitter import jitter
 from . import errors
@@ -27,6 +28,45 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 SERVER_TIME = 4000  # milliseconds after which the service itself gives up
 
 COLUMNS = "key STRING, score NUMBER NOT NULL DEFAULT 0, owner STRING, body JSON, PRIMARY KEY (SHARD (key))"
+
+
+T = TypeVar("T")
+
+
+async def together(
+    runtime: Runtime, requests: Sequence[Callable[[], Awaitable[T]]]
+) -> list[T | OutcomeUnknown | LockError]:
+    """Send these requests at the same time: for each its result, or what it raises. The SDK knows none that is about
+    several rows, and waits for each reply: so all but one are sent by threads or tasks of their own."""
+    outcomes: dict[int, T | OutcomeUnknown | LockError] = {}
+    failures: list[BaseException] = []
+    left = list(requests)[1:]
+    event = runtime.event()
+
+    async def send(number: int) -> None:
+        try:
+            outcomes[number] = await requests[number]()
+        except (OutcomeUnknown, LockError) as error:
+            outcomes[number] = error
+
+    async def send_beside(number: int) -> None:
+        try:
+            await send(number)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            left.pop()
+            if not left:
+                event.set()
+
+    for number in range(1, len(requests)):
+        runtime.spawn(send_beside(number), "fairlock-renewal")
+    await send(0)
+    if len(requests) > 1:
+        await event.wait(None)
+    if failures:
+        raise failures[0]
+    return [outcomes[number] for number in range(len(requests))]
 
 
 class Kept(NamedTuple):

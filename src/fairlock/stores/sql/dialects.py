@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...rules.locks import EMPTY, codec
+from .many_rows import ByArrays, ByUnion, ManyRows, Rows
 from .schema import LOCKS, Statement, compiled, number, value
 from .url import ORACLE
 
@@ -34,6 +35,7 @@ _row = (LOCKS.c.score, LOCKS.c.owner, LOCKS.c.body, LOCKS.c.version)
 _new = {
     "score": number("score"), "owner": value("owner"), "body": value("body"), "version": number("version")
 }  # fmt: skip
+LOCK_ROWS = Rows(LOCKS, ("key",), _row, {"key": "key", "version": "expected"}, tuple(_new), True)
 
 
 def literal(text: str) -> Any:
@@ -52,8 +54,9 @@ class Dialect:
     label_bytes = 1 << 30  # the room for an owner
     session = ""  # the first statement on each new connection
     makes_if_absent = True
-    write_unlocked: Statement | None = None
-    """Writes like `write`, and does not wait for a row that a transaction has locked; None: there is no such one."""
+    skips_locked = True
+    """Whether a write of many rows does not wait for one that a transaction has locked."""
+    many_rows: type[ManyRows]
     shows = False
     """Whether a refused write replies with the current row."""
 
@@ -74,6 +77,7 @@ class Dialect:
         self.sa = dialect
         self.read = self._compile(self._reading(*_row).select_from(self._one().outerjoin(LOCKS, of_key)), True)
         self.write = self._compile(self._writing())
+        self.many = self.many_rows(self, LOCK_ROWS, self.write)
         self.insert = self._compile(self._inserting())
         self.claim = self._compile(self._claiming())
         self.delete = self._compile(sa.delete(LOCKS).where(of_key, LOCKS.c.version == number("expected")))
@@ -144,30 +148,12 @@ class Dialect:
         return cursor.rowcount, 0
 
 
-UNLOCKED = "SET STATEMENT innodb_lock_wait_timeout=0 FOR "  # of MariaDB
 CLOCK = "CAST(EXTRACT(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
-READ_MANY = f"""SELECT {CLOCK} AS now, score, owner, body, version, asked.key
-FROM unnest(CAST(:v_keys AS TEXT[])) AS asked (key) LEFT JOIN fairlock_locks ON fairlock_locks.key = asked.key"""
-# The rows are locked in the order of their keys, and none is waited for: two clients that renew leases of the same
-# locks never wait for each other.
-WRITE_MANY = f"""WITH new AS (
-    SELECT * FROM unnest(CAST(:v_keys AS TEXT[]), CAST(:v_scores AS BIGINT[]), CAST(:v_owners AS TEXT[]),
-        CAST(:v_bodies AS TEXT[]), CAST(:v_versions AS BIGINT[]), CAST(:v_expected AS BIGINT[]),
-        CAST(:v_nows AS BIGINT[])) AS new (key, score, owner, body, version, expected, now)
-), free AS (
-    SELECT fairlock_locks.key FROM fairlock_locks JOIN new ON fairlock_locks.key = new.key
-    WHERE fairlock_locks.version = new.expected ORDER BY fairlock_locks.key
-    FOR NO KEY UPDATE OF fairlock_locks SKIP LOCKED
-)
-UPDATE fairlock_locks SET score = new.score, owner = new.owner, body = new.body, version = new.version
-FROM new JOIN free ON free.key = new.key
-WHERE fairlock_locks.key = new.key AND fairlock_locks.version = new.expected
-    AND {CLOCK} BETWEEN new.now AND new.now + 1000000
-RETURNING fairlock_locks.key"""
 
 
 class PostgreSQL(Dialect):
     name, extra = "PostgreSQL", "postgresql"
+    many_rows = ByArrays
     shows = True
     grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     conflict = ("40001", "40P01", "55P03")
@@ -184,8 +170,6 @@ class PostgreSQL(Dialect):
         super().__init__(dialect)
         self.write_and_notify = self._compile(self._shown(self._updating().where(self._in_time()), True))
         self.notify = self._compile(sa.select(self._notifying()))
-        self.read_many = self._compile(sa.text(READ_MANY), True)
-        self.write_many = self._compile(sa.text(WRITE_MANY))._replace(may_wait=False)
 
     def clock(self) -> Any:
         # Never now(), which stands still in a transaction.
@@ -225,6 +209,7 @@ class MariaDB(Dialect):
     """And MySQL."""
 
     name, extra = "MariaDB", "mariadb"
+    many_rows = ByUnion
     grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     conflict = (1205, 1213, 1020)
     exists = (1062, 1050, 1061)
@@ -239,11 +224,6 @@ class MariaDB(Dialect):
     def clock(self) -> Any:
         began: Any = sa.literal_column("'1970-01-01 00:00:00'")
         return sa.func.timestampdiff(sa.literal_column("MICROSECOND"), began, sa.literal_column("UTC_TIMESTAMP(6)"))
-
-    def __init__(self, dialect: sa.Dialect) -> None:
-        super().__init__(dialect)
-        if getattr(dialect, "is_mariadb", False):  # MySQL has no such prefix
-            self.write_unlocked = self.write._replace(text=UNLOCKED + self.write.text, may_wait=False)
 
     def _in_time(self) -> Any:
         return sa.func.last_insert_id(self.clock()).between(number("now"), number("now") + FRESH)

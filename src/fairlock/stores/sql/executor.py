@@ -100,21 +100,24 @@ class Executor(SharedConnections):
                     plain = lent.cursor() if self._uses_libpq else cursor
                     rows, matched, now = self._by_cursor(plain, statement, values)
             except BaseException as error:
-                self._failed(lent, cursor, error, again)
+                self._failed(lent, cursor, error, again, statement.many)
                 again = False  # it was an old connection, most likely: a new one shows
                 continue
             self._put_back(lent, cursor)
             return Result(rows, matched, now)
 
-    def _failed(self, lent: Any, cursor: Any, error: BaseException, again: bool) -> None:
+    def _failed(self, lent: Any, cursor: Any, error: BaseException, again: bool, many: bool = False) -> None:
         """Raise the meaning of a failed statement; return if it may be sent again on another connection."""
-        if not errors.is_over(self.dialect, error):
+        broken = errors.is_over(self.dialect, error)
+        if not broken and not many:
             self._put_back(lent, cursor)
             raise errors.explain_failure(self.dialect, self.where, error) from None
         _hang_up(driver_for(lent), by_pool=True)
         self.discard(lent)
         if not isinstance(error, Exception):
             raise error
+        if not broken:  # of many rows some were written: the end of the connection undoes that. Each alone shows why
+            raise errors.Conflict from None
         self.drop_idle()
         if not again or over():
             raise errors.explain_failure(self.dialect, self.where, error) from None
@@ -127,7 +130,9 @@ class Executor(SharedConnections):
             lent.close()
 
     def _by_cursor(self, cursor: Any, statement: Statement, values: dict[str, Any]) -> Result:
-        if values:
+        if statement.many:
+            cursor.executemany(statement.text, [statement.fill(row) for row in values["rows"]])
+        elif values:
             cursor.execute(statement.text, statement.fill(values))
         else:
             cursor.execute(statement.text)

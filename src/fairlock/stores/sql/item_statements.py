@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ...rules.pools import AGO, DONE
-from .dialects import CLOCK, SCANNED, UNLOCKED, Dialect, literal
+from .dialects import SCANNED, Dialect, literal
+from .many_rows import Rows
 from .schema import ITEMS, LOCKS, Statement, compiled, number, value
 
 CANDIDATES = 16
@@ -21,36 +22,14 @@ ONE: Any = sa.literal_column("1")
 FINISHED: Any = sa.literal_column(str(DONE))
 ROWS_PER_ADD = {"PostgreSQL": 100, "MariaDB": 100}  # items added with one statement; elsewhere one by one
 
-GET_MANY = f"""SELECT {CLOCK} AS now, asked.pool, asked.name, key, score, fence, ticket, lease, owner, note, body
-FROM unnest(CAST(:v_pools AS TEXT[]), CAST(:v_keys AS TEXT[])) AS asked (pool, name)
-LEFT JOIN fairlock_items ON fairlock_items.pool = asked.pool AND fairlock_items.key = asked.name"""
-_TYPES = {
-    "pool": "TEXT", "key": "TEXT", "old_score": "BIGINT", "old_fence": "BIGINT", "old_ticket": "TEXT",
-    "score": "BIGINT", "fence": "BIGINT", "ticket": "TEXT", "lease": "BIGINT", "owner": "TEXT", "note": "TEXT",
-    "body": "TEXT", "now": "BIGINT",
-}  # fmt: skip
-_SAME = """fairlock_items.pool = new.pool AND fairlock_items.key = new.key AND fairlock_items.score = new.old_score
-    AND fairlock_items.fence = new.old_fence AND fairlock_items.ticket = new.old_ticket"""
-# No row is waited for, as in dialects.py.
-PUT_MANY = f"""WITH new AS (
-    SELECT * FROM unnest({", ".join(f"CAST(:v_{name} AS {kind}[])" for name, kind in _TYPES.items())})
-        AS new ({", ".join(_TYPES)})
-), free AS (
-    SELECT fairlock_items.pool, fairlock_items.key FROM fairlock_items JOIN new ON {_SAME}
-    ORDER BY fairlock_items.pool, fairlock_items.key FOR NO KEY UPDATE OF fairlock_items SKIP LOCKED
-)
-UPDATE fairlock_items SET score = new.score, fence = new.fence, ticket = new.ticket, lease = new.lease,
-    owner = new.owner, note = new.note, body = new.body
-FROM new JOIN free ON free.pool = new.pool AND free.key = new.key
-WHERE {_SAME} AND {CLOCK} >= new.now
-RETURNING fairlock_items.pool, fairlock_items.key"""
-
 _here = ITEMS.c.pool == value("pool")
 _this = sa.and_(_here, ITEMS.c.key == value("key"))
 _new = {
     "score": number("score"), "fence": number("fence"), "ticket": value("ticket"), "lease": number("lease"),
     "owner": value("owner"), "note": value("note"), "body": value("body"),
 }  # fmt: skip
+_OLD = {"pool": "pool", "key": "key", "score": "old_score", "fence": "old_fence", "ticket": "old_ticket"}
+ITEM_ROWS = Rows(ITEMS, ("pool", "key"), COLUMNS, _OLD, tuple(_new), False)
 
 
 def items_for(dialect: Dialect) -> "Items":
@@ -74,9 +53,7 @@ class Items:
         now = self._now()
         self.get = self._compile(sa.select(now, *COLUMNS).select_from(just.outerjoin(ITEMS, _this)), True)
         self.put = self._compile(sa.update(ITEMS).where(same, dialect.clock() >= number("now")).values(_new))
-        self.put_unlocked: Statement | None = None  # does not wait for a row that a transaction has locked
-        if dialect.write_unlocked is not None:
-            self.put_unlocked = self.put._replace(text=UNLOCKED + self.put.text, may_wait=False)
+        self.many = dialect.many_rows(dialect, ITEM_ROWS, self.put)
         self.put_and_read_queue: Statement | None = None
         if dialect.name == "PostgreSQL":
             put = sa.update(ITEMS).where(same, dialect.clock() >= number("now"))
@@ -84,8 +61,6 @@ class Items:
             self.put_and_read_queue = self._compile(put.values(_new).returning(ITEMS.c.fence, queue))
             finished = {"score": FINISHED, "ticket": literal(dialect.nobody)}
             self.finish_and_look = self._compile(put.values(finished).returning(ITEMS.c.fence, queue))
-            self.get_many = self._compile(sa.text(GET_MANY), True)
-            self.put_many = self._compile(sa.text(PUT_MANY))._replace(may_wait=False)
         self.delete = self._compile(sa.delete(ITEMS).where(same))
         due = sa.and_(_here, ITEMS.c.score >= NONE, ITEMS.c.score <= now)
         alone = ~sa.exists().where(LOCKS.c.key == value("queue"), LOCKS.c.score > NONE)

@@ -9,6 +9,7 @@ transaction, in which a client can be stopped or lose its connection.
 
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from ...errors import ConfigError, LockError, StoreError, refused
@@ -32,6 +33,7 @@ CONFLICTS = 100  # times that the server itself refuses a statement because of o
 
 class SqlRows(ScanRows):
     place: tuple[str, str] | None = None  # the table with its schema, and the server: lock_in_user_transaction.py
+    batch_size = BATCH
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
 
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
@@ -42,8 +44,7 @@ class SqlRows(ScanRows):
         self.dialect = self.executor.dialect
         self.count_statements = self.executor.count_statements
         self.shows_conflicts = self.dialect.shows
-        self.batch_size = BATCH if isinstance(self.dialect, PostgreSQL) else 1
-        self.skips_locked = isinstance(self.dialect, PostgreSQL) or self.dialect.write_unlocked is not None
+        self.skips_locked = self.dialect.skips_locked
         self._server = ServerClock(runtime.clock, self.cache_ttl)
         self._lost: dict[str, int] = {}
         self._making: Event | None = None  # one of this client creates the tables
@@ -108,40 +109,24 @@ class SqlRows(ScanRows):
         return Written(version, seen or now, at)
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
-        if not isinstance(self.dialect, PostgreSQL) or not keys:
-            return await super().read_many(keys)
         at = self._clock()
-        result = await self.call(self.dialect.read_many, {"v_keys": list(keys)})
+        result = await self.call(*self.dialect.many.read([(key,) for key in keys]))
         found = {row[5]: self._seen(row[5], row, at) for row in result.rows}
         return [found[key] for key in keys]
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
-        if not isinstance(self.dialect, PostgreSQL):
-            return [await self._write_unlocked(one) for one in writes]
         versions = [_version() for _ in writes]
-        rows = [one.row for one in writes]
-        values: dict[str, list[Any]] = {
-            "v_keys": [row.key for row in rows], "v_scores": [row.score for row in rows],
-            "v_owners": [row.owner for row in rows], "v_bodies": [row.body for row in rows], "v_versions": versions,
-            "v_expected": [one.expected for one in writes], "v_nows": [one.now for one in writes],
-        }  # fmt: skip
+        both = zip(writes, versions, strict=True)
+        rows = [self._writing(one.row, version, one.expected, one.now, ())[1] for one, version in both]
         try:
-            result = await self.call(self.dialect.write_many, values)
+            result = await self.call(*self.dialect.many.write(sorted(rows, key=itemgetter("v_key"))))
         except Conflict:
             return [None] * len(writes)
-        done = {key for (key,) in result.rows}
-        return [version if row.key in done else None for row, version in zip(rows, versions, strict=True)]
-
-    async def _write_unlocked(self, one: RowWrite) -> int | None:
-        if self.dialect.write_unlocked is None:
-            done = await self.write(one.row, one.expected, one.now, ())
-            return int(done.version) if isinstance(done, Written) else None
-        version = _version()
-        _, values = self._writing(one.row, version, one.expected, one.now, ())
-        try:
-            return version if (await self.call(self.dialect.write_unlocked, values)).matched else None
-        except Conflict:
-            return None
+        if result.matched == len(writes):
+            return [*versions]
+        seen = await self.read_many([one.row.key for one in writes])
+        shown = [each.version if isinstance(each, RowSnapshot) else None for each in seen]
+        return [version if version == there else None for version, there in zip(versions, shown, strict=True)]
 
     def _writing(
         self, row: Row, version: int, expected: int | str | None, now: int, woken: Sequence[Wakeup]

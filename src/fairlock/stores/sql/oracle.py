@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql.expression import Select
 
 from .dialects import Dialect, of_key
+from .many_rows import ByDriver
 from .schema import LOCKS, number
 
 SINCE = "(SYS_EXTRACT_UTC(SYSTIMESTAMP) - TIMESTAMP '1970-01-01 00:00:00')"  # an interval
@@ -30,6 +31,8 @@ def microseconds(interval: str) -> str:
 
 class Oracle(Dialect):
     name, extra = "Oracle", "oracle"
+    many_rows = ByDriver
+    skips_locked = False
     grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     owned = ("-- if another user owns it: CREATE SYNONYM {user}.{table} FOR the_owner.{table};",)
     quota: Collection[str] = (

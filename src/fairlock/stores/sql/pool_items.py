@@ -8,6 +8,7 @@ found damaged while it is taken gets the score BROKEN, so that no other client t
 
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...errors import RecordDamaged
@@ -20,6 +21,7 @@ from ..take_item_by_cas import TRIES
 from .dialects import SCANNED
 from .errors import Conflict, Exists
 from .item_statements import Items
+from .lock_rows import BATCH
 from .schema import Statement
 
 if TYPE_CHECKING:
@@ -31,12 +33,12 @@ _new = tuple.__new__  # makes a named tuple in half the time of its own construc
 
 class SqlItemStore(ItemStore):
     by_content = True
+    batch_size = BATCH
 
     def __init__(self, store: "SqlStore", statements: Items) -> None:
         self._store = store
         self._statements = statements
         self._nobody = store.dialect.nobody
-        self.batch_size = store.batch_size
         self.skips_locked = store.skips_locked
 
     async def _call(self, statement: Statement, **values: Any) -> "tuple[Result, float]":
@@ -109,13 +111,10 @@ class SqlItemStore(ItemStore):
             return False
 
     async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
-        if self.batch_size == 1:
-            return await super().get_many(keys)
-        result, at = await self._call(
-            self._statements.get_many, pools=[pool for pool, _ in keys], keys=[key for _, key in keys]
-        )
+        at = self._store.client_clock()
+        result = await self._store.call(*self._statements.many.read(keys))
         found: dict[tuple[str, str], ItemSnapshot | RecordDamaged] = {}
-        for now, pool, key, *row in result.rows:
+        for now, *row, pool, key in result.rows:
             now = self._store.sampled(now, at)
             try:
                 item = self._item(pool, row) if row[0] is not None else None
@@ -125,20 +124,17 @@ class SqlItemStore(ItemStore):
         return [found[name] for name in keys]
 
     async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
-        unlocked = self._statements.put_unlocked
-        if unlocked is not None:
-            one_by_one = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
-            return [await self._put(values, unlocked) for values in one_by_one]
-        if self.batch_size == 1:
-            return await super().put_many(writes)
         rows = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
+        rows.sort(key=itemgetter("v_pool", "v_key"))
         try:
-            values = {name: [row[name] for row in rows] for name in rows[0]}
-            result = await self._store.call(self._statements.put_many, values)
+            result = await self._store.call(*self._statements.many.write(rows))
         except Conflict:
             return [False] * len(writes)
-        done = {(pool, key) for pool, key in result.rows}
-        return [(one.pool, one.item.key) in done for one in writes]
+        if result.matched == len(writes):
+            return [True] * len(writes)
+        seen = await self.get_many([(one.pool, one.item.key) for one in writes])
+        there = [each.item if isinstance(each, ItemSnapshot) else None for each in seen]
+        return [_mark(item) == _mark(one.item) for item, one in zip(there, writes, strict=True)]
 
     async def put_and_read_queue(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
@@ -289,3 +285,8 @@ class SqlItemStore(ItemStore):
     async def count(self, pool: str) -> dict[str, int]:
         result, _ = await self._call(self._statements.count, pool=pool)
         return dict(zip(STATES, [int(number or 0) for number in result.rows[0]], strict=True))
+
+
+def _mark(item: ItemState | None) -> tuple[int, int, str] | None:
+    """Return what is new in an item after each step."""
+    return (item.score, item.fence, item.ticket) if item is not None else None

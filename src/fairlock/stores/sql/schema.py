@@ -86,6 +86,7 @@ class Statement(NamedTuple):
     reads: bool  # changes nothing, so that it may simply be repeated
     shows: bool = False  # replies with rows; a driver takes longer to find out
     may_wait: bool = True  # for a row that a transaction has locked; its connection is busy for as long
+    many: bool = False  # the values are those of many rows, and the driver sends them together
 
     def fill(self, values: dict[str, Any]) -> Any:
         return values if self.order is None else [values[name] for name in self.order]

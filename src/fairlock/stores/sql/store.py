@@ -1,7 +1,8 @@
 """SQL databases as a store: a row per lock, one statement per step, the server's clock.
 
-`dialects`, `schema` and `item_statements` hold the statements; `executor`, `libpq_executor` and their async twins run
-them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_listener` receives PostgreSQL's wake-ups.
+`dialects`, `schema`, `item_statements`, `many_rows` hold the statements; `executor`, `libpq_executor` and their async
+twins run them; `lock_rows` keeps the locks, `pool_items` the items of pools; `notify_listener` receives PostgreSQL's
+wake-ups.
 """
 
 from collections.abc import Collection, Iterable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import LockError, RecordDamaged
 from ...rules.pools import AGO, STATES, ItemState, Take
-from ..base import ItemSnapshot, ItemStore, ItemWrite
+from ..base import ItemSnapshot, ItemStore, ItemWrite, OutcomeUnknown
 from ..damaged_items import aside, item_damaged
 from .connection import Connection
 from .item_checksums import SOUND, register, sealed, sealed_again, shown, unsealed
@@ -96,7 +96,7 @@ class SqliteItemStore(ItemStore):
         await self._store.wrote()
         return bool(done)
 
-    async def get_many(self, keys: Sequence[tuple[str, str]]) -> list[ItemSnapshot | RecordDamaged]:
+    async def get_many(self, keys: Sequence[tuple[str, str]]) -> Sequence[ItemSnapshot | OutcomeUnknown | LockError]:
         marks = ", ".join(["(?, ?)"] * len(keys))
         values = tuple(word for name in keys for word in name)
 
