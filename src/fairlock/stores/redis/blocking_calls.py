@@ -19,7 +19,6 @@ from .reply_reader import NOT_YET, ReplyError
 # Sent before a Release: the server then notifies the new holder before it replies to the releasing client.
 PING = pack("PING")
 RELEASED = Released(True)
-NUMBER = ord(":")
 new: Any = tuple.__new__
 
 
@@ -49,14 +48,14 @@ class NowaitCalls:
         fields: Any = command
         if not commands.contended:
             payload = commands.pack_fast(command)
-            raw = payload and node.request_raw(payload)
-            if not raw:
-                return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
-            if raw[0] == NUMBER:
+            found = NOT_YET if payload is None else node.request_one(payload)
+            if type(found) is int:
                 # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
-                reply = new(Granted, (int(raw[1:]), fields[3], None)) if kind is Acquire else RELEASED
-            else:
+                reply = new(Granted, (found, fields[3], None)) if kind is Acquire else RELEASED
+            elif found is None:
                 commands.contended = True
+            else:
+                return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
         if reply is None:  # the full step
             if kind is Release:
                 found = node.request_one(PING + commands.pack_step(command), True)

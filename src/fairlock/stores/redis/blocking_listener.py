@@ -16,7 +16,7 @@ from ..wakeups import SharedReader, Waiter
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import NOT_YET, ReplyError, detach_socket, parse_wakeup
-from .thread_connections import SLOW, USUAL, ThreadConnection, ThreadNode
+from .thread_connections import CHUNK, SLOW, ThreadConnection, ThreadNode
 
 
 class ThreadListener(SharedReader):
@@ -72,9 +72,6 @@ class ThreadListener(SharedReader):
     @property
     def listening(self) -> bool:
         return bool(self.connections)
-
-    def listens_at(self, node: ThreadNode) -> bool:
-        return node in self.connections
 
     def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
         """Wait for a wake-up of this ticket; None when the time is over."""
@@ -140,9 +137,9 @@ class ThreadListener(SharedReader):
         while connection is not None:
             try:
                 try:
-                    data = connection.recv(USUAL)
+                    data = connection.recv(CHUNK)
                 except SLOW:
-                    data = connection.wait(USUAL)
+                    data = connection.wait(CHUNK)
             except OSError:
                 data = b""
             if connection.pending is None or not data:

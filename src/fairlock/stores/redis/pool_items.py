@@ -195,12 +195,11 @@ class RedisPools(PoolLooks):
         """Make it with the full step, as for contended locks. OutcomeUnknown also if an item that it read is damaged:
         `call` then sets that one apart."""
         if type(order) is On:
-            found = node.request_many(PING + one.pack_step(order), 2)
-        elif type(order) is Seek and (not order.wait or self._backend.listeners.listens_at(node)):
-            found = node.request_many(one.pack_step(order), 1)
+            raw = node.request_one(PING + one.pack_step(order), True)
+        elif type(order) is Seek and (not order.wait or node in self._backend.listeners.connections):
+            raw = node.request_one(one.pack_step(order))
         else:
             return None
-        raw = found and found[-1]
         if type(raw) is not list:
             if type(raw) is ReplyError:
                 errors.raise_if_begun(raw)
