@@ -7,6 +7,7 @@ because Redis Cluster would use them as a tag.
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any
 
 from ...rules.locks import (
@@ -52,14 +53,29 @@ def tag(namespace: str, name: str) -> str:
     return full.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
 
 
+def state_key(namespace: str, name: str) -> str:
+    """Return the key of the state. Those of everything else with this name begin with it."""
+    return f"{PREFIX}{{{tag(namespace, name)}}}"
+
+
 def keys(namespace: str, name: str) -> list[str]:
-    state = f"{PREFIX}{{{tag(namespace, name)}}}"
+    return _with_parts(state_key(namespace, name))
+
+
+def _with_parts(state: str) -> list[str]:
     return [state, *[f"{state}:{part}" for part in PARTS]]
 
 
-def audit_key(namespace: str, name: str) -> str:
-    """Return the key of the audit lines. It is in the slot of the lock, and outlives it."""
-    return f"{PREFIX}{{{tag(namespace, name)}}}:audit"
+def pack_keys(state: bytes) -> bytes:
+    """Pack the keys of the lock that has this key of its state."""
+    return state.join(_between_states(len(state)))
+
+
+@cache
+def _between_states(size: int) -> list[bytes]:
+    """Return what is packed around the key of the state, which is in each key: for each size of it once."""
+    mark = "\x01" * size
+    return pack_args(*_with_parts(mark)).split(mark.encode())
 
 
 def pack(*args: str | bytes | int) -> bytes:
@@ -157,7 +173,7 @@ def decode_reply(raw: list[bytes]) -> Reply:
 
 def decode_state(raw: list[Any]) -> tuple[LockState, int]:
     """Decode the reply of read_state.lua: the state and the server's time. ValueError if it is not a state."""
-    numbers, holders, queue, tombstones, (seconds, micros) = raw
+    numbers, holders, queue, tombstones, time = raw
     found = LockState()
     if numbers:
         fence, seen, places, _, _, _, capacity, *_ = map(int, struct.unpack("<11d", numbers[2:]))
@@ -166,7 +182,13 @@ def decode_state(raw: list[Any]) -> tuple[LockState, int]:
             tuple(sorted([_entry(e) for e in holders], key=lambda e: e.fence)), tuple([_entry(e) for e in queue]),
             tuple([_tombstone(*each) for each in tombstones]),
         )  # fmt: skip
-    return found, int(seconds) * 1_000_000 + int(micros)
+    return found, decode_time(time)
+
+
+def decode_time(raw: list[bytes]) -> int:
+    """Decode the reply to TIME."""
+    seconds, micros = raw
+    return int(seconds) * 1_000_000 + int(micros)
 
 
 def reject_format(found: str) -> ValueError:

@@ -8,7 +8,6 @@ health checks, notifications.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,8 @@ from redis.exceptions import ResponseError
 from ..base import Runtime
 from ..shared_connections import Share, SharedConnections, reset_all
 from .encoding import LISTENERS, pack
-from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology
-from .url import TIMEOUT, TLS, Address
+from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology, connect_to
+from .url import TLS, Address
 
 ASK = 1.0  # seconds that a sentinel may take; the next one knows the same
 
@@ -107,18 +106,18 @@ class OpenSession:
 
 def make_topology(address: Address, blocking: bool, session: OpenSession) -> Topology:
     """Make the topology for an address. Opens nothing."""
-    opening = session.blocking if blocking else session.tasks
-    driver = _driver(blocking)
+    driver, retry, node = _classes(blocking)
     kind = driver.SSLConnection if address.secure else driver.Connection
+    if not address.hosts:
+        kind = driver.UnixDomainSocketConnection
+    once = {"retry": retry(NoBackoff(), 0), "redis_connect_func": session.blocking if blocking else session.tasks}
+    if blocking:
+        once["command_packer"] = Packer()
 
     def make_node(where: str, place: Place, settings: dict[str, Any] = address.driver) -> Any:
-        arguments = arranged(blocking, settings, opening)
-
-        def connection() -> Any:
-            host, port = place()
-            return kind(host=host, port=port, **arguments)
-
-        return _make_node(blocking)(connection, where)
+        arguments = {**settings, **once}
+        arguments.pop("client_name", None)
+        return node(lambda: kind(**place(), **arguments), where)
 
     if address.kind == "cluster":
         return Cluster(address.where, address.hosts, make_node)
@@ -127,21 +126,8 @@ def make_topology(address: Address, blocking: bool, session: OpenSession) -> Top
         ask = {"socket_timeout": ASK, "socket_connect_timeout": ASK, "protocol": 3}
         ask |= {name: value for name, value in address.driver.items() if name in TLS}
         return SentinelTopology(address.where, address.service, address.hosts, make_node, ask)
-    if address.hosts:
-        return SingleServer(make_node(address.where, lambda: address.hosts[0]))
-    arguments = arranged(blocking, address.driver, opening)
-    return SingleServer(_make_node(blocking)(lambda: driver.UnixDomainSocketConnection(**arguments), address.where))
-
-
-def arranged(blocking: bool, arguments: dict[str, Any], opening: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the arguments of a connection that sends each command once."""
-    found = {**arguments, "retry": _once(blocking), "redis_connect_func": opening}
-    found.pop("client_name", None)
-    if blocking:
-        found["command_packer"] = Packer()
-    found["socket_timeout"] = found.get("socket_timeout") or TIMEOUT
-    found["socket_connect_timeout"] = found.get("socket_connect_timeout") or TIMEOUT
-    return found
+    place = connect_to(*address.hosts[0]) if address.hosts else {}
+    return SingleServer(make_node(address.where, lambda: place))
 
 
 class Packer:
@@ -156,30 +142,17 @@ class Packer:
         return [pack(*words, *rest)]
 
 
-def _driver(blocking: bool) -> Any:
-    if blocking:
-        return redis
-    from redis import asyncio
-
-    return asyncio
-
-
-def _once(blocking: bool) -> Any:
+def _classes(blocking: bool) -> tuple[Any, Any, Any]:
+    """Return the module of redis-py with its connections, its class of retries, and our class of servers."""
     if blocking:
         from redis.retry import Retry
 
-        return Retry(NoBackoff(), 0)
-    from redis.asyncio.retry import Retry as TaskRetry
-
-    return TaskRetry(NoBackoff(), 0)
-
-
-def _make_node(blocking: bool) -> Any:
-    if blocking:
         from .thread_connections import ThreadNode
 
-        return ThreadNode
+        return redis, Retry, ThreadNode
+    from redis import asyncio
+    from redis.asyncio.retry import Retry as AsyncRetry
+
     from .async_connection import AsyncNode
 
-    return AsyncNode
-
+    return asyncio, AsyncRetry, AsyncNode

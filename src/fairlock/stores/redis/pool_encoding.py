@@ -32,7 +32,7 @@ from ...rules.pools import (
     Worker,
     WorkerQueue,
 )
-from .encoding import PREFIX, tag
+from .encoding import state_key
 from .lua_scripts import Script, load
 
 PARTS = ("items", "due", "queue", "waiter_expiry", "watchers")
@@ -54,8 +54,8 @@ _head = re.compile(rb"(\d+):(\S*) (\d+) (\d+) (\d+) ")
 
 def keys(namespace: str, name: str) -> list[str]:
     """Return the keys of a pool, in the slot of the lock of that name."""
-    pool = f"{PREFIX}{{{tag(namespace, name)}}}:pool"
-    return [f"{pool}:{part}" for part in PARTS]
+    state = state_key(namespace, name)
+    return [f"{state}:pool:{part}" for part in PARTS]
 
 
 def message_args(order: Order) -> list[str | int]:

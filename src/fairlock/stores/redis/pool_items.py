@@ -103,7 +103,7 @@ class RedisPools(PoolLooks):
         """`again`: the first try found a damaged item, which has been set apart."""
         try:
             backend = self._backend
-            one = self.commands_for(pool)
+            one = self.known[pool]
             at = backend.runtime.clock()
             if not one.contended:
                 answer = await self._short(one, order, at)
@@ -111,7 +111,7 @@ class RedisPools(PoolLooks):
                     return answer
                 at = backend.runtime.clock()
             if type(order) is Seek and order.wait:
-                await backend._listen(one)
+                await backend._listen(one.slot)
             # PING first, and the server writes to the clients that a step has woken before it replies to this one.
             before = PING if type(order) is Put or type(order) is On else b""
             after = backend._confirm if _counts(order) else b""
@@ -140,12 +140,9 @@ class RedisPools(PoolLooks):
         return await fill_gaps(self.call, calls, outcomes)
 
     def _renewal(self, pool: str, order: On) -> Step:
-        one = self.commands_for(pool)
+        one = self.known[pool]
         args = pack_args(encoding.LISTENERS, *pool_encoding.message_args(order))
         return Step(one.slot, pack_args(*one.keys), args)
-
-    def _damage(self, pool: str, bad: BaseException) -> LockError:
-        return errors.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")
 
     async def _short(self, one: PackedOrders, order: Order, at: float) -> PoolAnswer | None:
         """Use a fast script; None: it does not apply, and nothing was done."""
@@ -209,9 +206,6 @@ class RedisPools(PoolLooks):
             return PoolAnswer(pool_encoding.decode_reply(raw, order), at)
         except errors.UNREADABLE as bad:
             raise OutcomeUnknown(f"its reply cannot be read: {bad}") from None
-
-    def commands_for(self, name: str) -> PackedOrders:
-        return self.known[name]
 
     async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:
         """As for a lock: a take counts only when enough replicas have it. Otherwise give it back, and raise."""

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 from redis.crc import key_slot
 
 from ...errors import RecordDamaged
-from ...rules.locks import LockState
 from ..base import SeenLock
 from ..keys import glob
 from . import encoding, errors
 from .busy_name_index import LOCK, Name
-from .encoding import pack_args
 from .lua_scripts import READ_STATE
-from .packed_commands import begin_evalsha
-from .send_and_redirect import RoutedCommand
 from .send_many_renewals import BatchScript, Step, send_many
 
 if TYPE_CHECKING:
@@ -38,7 +34,10 @@ async def read_locks(
         some = names[first : first + MESSAGE]
         for one, raw in zip(some, await _read_states(backend, some), strict=True):
             try:
-                state, now = encoding.decode_state(raw) if type(raw) is list else await _read_alone(backend, one)
+                if type(raw) is list:
+                    state, now = encoding.decode_state(raw)
+                else:
+                    state, now = await backend.read_state(one.namespace, one.name)
             except errors.UNREADABLE as bad:
                 error = errors.unreadable(bad, one.name, backend.where)
                 if not isinstance(error, RecordDamaged):
@@ -64,12 +63,6 @@ async def _read_states(backend: RedisBackend, names: Sequence[Name]) -> list[Any
     """Return for each the reply of its script, a list; anything else: read it alone."""
     steps = []
     for one in names:
-        keys = encoding.keys(one.namespace, one.name)
-        steps.append(Step(key_slot(keys[0].encode()) if backend.topology.many else 0, pack_args(*keys), b""))
+        state = encoding.state_key(one.namespace, one.name).encode()
+        steps.append(Step(key_slot(state) if backend.topology.many else 0, encoding.pack_keys(state), b""))
     return await send_many(backend, BATCH_READ, steps, SCRIPT)
-
-
-async def _read_alone(backend: RedisBackend, one: Name) -> tuple[LockState, int]:
-    keys = encoding.keys(one.namespace, one.name)
-    request = RoutedCommand(key_slot(keys[0].encode()), begin_evalsha(READ_STATE, keys, 0), READ_STATE)
-    return encoding.decode_state((await backend._read(request))[0])

@@ -14,8 +14,7 @@ from . import encoding, errors
 from .encoding import pack_args
 from .lua_scripts import STEP
 from .packed_commands import PackedCommands
-from .send_and_redirect import Dispatcher
-from .send_many_renewals import MESSAGE, BatchScript, Packer, Step, send_many
+from .send_many_renewals import MESSAGE, BatchScript, Step, send_many
 from .topology import Topology
 
 PLAIN = b"$5\r\nrenew\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$0\r\n\r\n$0\r\n\r\n"  # a Renew with a ticket and a fence, packed
@@ -30,12 +29,6 @@ class BatchedRenewals(Backend):
     namespace: str
     topology: Topology
     _commands: dict[str, PackedCommands]
-    _dispatcher: Dispatcher
-
-    def _begin_renewals(self) -> None:
-        namespace = self.namespace
-        self._pack_keys = Packer(lambda tag: encoding.keys(namespace, tag)).pack
-        self.silent: dict[Any, float] = {}  # servers of a cluster that did not reply, and until when they are not asked
 
     async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
         """Renew many leases by one message; in a cluster by one for each server. See send_many_renewals.py."""
@@ -49,14 +42,14 @@ class BatchedRenewals(Backend):
 
     def _renewal(self, name: str, command: Renew) -> Step:
         """Return the renewal as a step. The keys are not remembered: a client may have many more names than KNOWN."""
-        keys = self._pack_keys(encoding.tag("", name).encode())
+        state = encoding.state_key(self.namespace, name).encode()
         text, fence, weight, lease = command
         if fence is not None and weight is None and lease is None:  # the usual one, packed at once
             ticket, number = text.encode(), b"%d" % fence
             args = PLAIN % (len(ticket), ticket, len(number), number)
         else:
             args = pack_args(*encoding.message_args(command))
-        return Step(key_slot(encoding.keys(self.namespace, name)[0].encode()) if self.topology.many else 0, keys, args)
+        return Step(key_slot(state) if self.topology.many else 0, encoding.pack_keys(state), args)
 
     def _read_renewal(
         self, name: str, command: Command, raw: Any, at: float

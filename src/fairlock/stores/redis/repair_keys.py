@@ -41,7 +41,7 @@ async def _repair_lock(backend: RedisBackend, name: str) -> list[str]:
 async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
     """Delete keys of another type, the queue if it cannot be read, and damaged items one by one."""
     pools = backend.pools
-    one = pools.commands_for(name)
+    one = pools.known[name]
     done: list[str] = []
     for key, kind in zip(one.keys, POOL, strict=True):
         (found,) = await _send(backend, one, "TYPE", key)
@@ -66,7 +66,7 @@ async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
 async def set_apart(backend: RedisBackend, name: str) -> bool:
     """Move the damaged items of this pool to a score that no step finds, until they are repaired. Returns whether any
     was moved: then a step that found one may be sent again."""
-    one = backend.pools.commands_for(name)
+    one = backend.pools.known[name]
     moved = 0
     for item in (await backend.pools.all(name))[0]:
         if item.score == BROKEN:

@@ -7,7 +7,10 @@ ticket, for a bounded time. Other errors are raised as a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from redis.crc import key_slot
 
 from ...errors import ConfigError, StoreError
 from ..base import OutcomeUnknown, Runtime
@@ -33,6 +36,12 @@ class RoutedCommand(NamedTuple):
     script: Script | None = None
     before: bytes = b""  # a command whose reply is ignored
     after: bytes = b""  # one command more
+
+
+def script_command(script: Script, keys: Sequence[str], *args: str | int) -> RoutedCommand:
+    """Return the command that runs this script, for the slot of its keys."""
+    payload = pack("EVALSHA", script.sha, len(keys), *keys, *args)
+    return RoutedCommand(key_slot(keys[0].encode()), payload, script)
 
 
 class Dispatcher:

@@ -12,7 +12,7 @@ renewal are the same as those of any other command.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import LockError, StoreError
@@ -37,23 +37,6 @@ class Step(NamedTuple):
     slot: int
     keys: bytes
     args: bytes
-
-
-class Packer:
-    """Packs arguments of which only one part changes: for each length of that part the rest is packed once."""
-
-    def __init__(self, words: Callable[[str], Iterable[str | bytes | int]]) -> None:
-        """`words` returns the arguments with this part, which is not changed by it."""
-        self._words = words
-        self._around: dict[int, list[bytes]] = {}
-
-    def pack(self, part: bytes) -> bytes:
-        size = len(part)
-        around = self._around.get(size)
-        if around is None:
-            mark = "\x01" * size
-            around = self._around[size] = pack_args(*self._words(mark)).split(mark.encode())
-        return part.join(around)
 
 
 class BatchScript:

@@ -8,9 +8,8 @@ handles its failures; the listeners receive the wake-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from functools import partial
-from itertools import islice
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from redis.crc import key_slot
 
@@ -23,16 +22,17 @@ from .audit_lines import AuditLists
 from .blocking_calls import PING, NowaitCalls
 from .busy_name_index import LOCK, SLOT, NameIndex
 from .encoding import pack
-from .import_pools_on_demand import LazyPools
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
 from .packed_commands import PackedByName, PackedCommands
-from .read_locks import Reads
 from .renew_many_locks import BatchedRenewals
 from .reply_reader import ReplyError
 from .send_and_redirect import Dispatcher, RoutedCommand
 from .send_many_renewals import REPLICA_TIMEOUT_MS, too_few_replicas
 from .topology import SingleServer
+
+if TYPE_CHECKING:
+    from .pool_items import RedisPools
 
 KNOWN = 4096  # names whose keys are kept at hand
 CONFIRMED = (Acquire, Renew, Detach)
@@ -40,7 +40,7 @@ BRIEF = 0.2  # seconds; a wait that takes longer is written into the index of bu
 MANY_NAMES = 64  # of these a client of a cluster listens at every server, without searching for the server of each
 
 
-class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, Backend):
+class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
     scope = "machines"
     has_index = True
 
@@ -70,7 +70,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
         self._breaks = self.listeners.breaks + topology.breaks
         self.index = NameIndex(self)
-        self._begin_renewals()
+        self.silent: dict[Any, float] = {}  # servers of a cluster that did not reply, and until when they are not asked
 
     def name_connections(self, owner: str) -> None:
         session = self._share.of.session
@@ -90,7 +90,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     async def call(self, name: str, command: Command) -> Answer:
         try:
-            commands = self.commands_for(name)
+            commands = self._commands[name]
             at = self.runtime.clock()
             if not commands.contended:
                 payload = commands.pack_fast(command)
@@ -108,7 +108,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                     at = self.runtime.clock()
                 commands.contended = True
             if type(command) is Acquire and command.wait:
-                await self._listen(commands)
+                await self._listen(commands.slot)
             # PING first, and the server writes to the clients that a step has granted to before it replies to this one.
             before = PING if type(command) is Release else b""
             payload = commands.pack_step(command)
@@ -139,17 +139,23 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
     def commands_for(self, name: str) -> PackedCommands:
         return self._commands[name]
 
+    @cached_property
+    def pools(self) -> RedisPools:
+        from .pool_items import RedisPools  # most programs use none, and start-up time counts
+
+        return RedisPools(self)
+
     # -- waiting
 
-    async def _listen(self, commands: Any) -> None:
+    async def _listen(self, slot: int) -> None:
         """Subscribe at the server of this lock or pool, so that its script finds a subscriber there."""
         try:
-            await self.listeners.listen(await self.topology.find(commands.slot))
+            await self.listeners.listen(await self.topology.find(slot))
         except StoreError as error:
             if not self.topology.moves or error.refused:
                 raise
             await self.topology.learn()  # a client that only waits sends nothing else that would find the new server
-            await self.listeners.listen(await self.topology.find(commands.slot))
+            await self.listeners.listen(await self.topology.find(slot))
 
     def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Coroutine[Any, Any, Pushed | None]:
         return self.wait_listed(LOCK, name, ticket, timeout)
@@ -188,17 +194,17 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         """Subscribe at each server that has one of these. Returns since when; NEVER if that failed."""
-        many = self.topology.many
         try:
-            if many and len(locks) + len(pools) > MANY_NAMES:
+            if not self.topology.many:
+                await self._listen(SLOT)
+            elif len(locks) + len(pools) > MANY_NAMES:
                 for node in self.topology.nodes():
                     await self.listeners.listen(node)
             else:
-                names = locks if many else islice(locks, 1)  # any name leads to the only server
-                targets: list[Any] = [self.commands_for(name) for name in names]
-                targets += [self.pools.commands_for(name) for name in pools if many or not targets]
-                for commands in targets if many else targets[:1]:
-                    await self._listen(commands)
+                for name in locks:
+                    await self._listen(self._commands[name].slot)
+                for name in pools:
+                    await self._listen(self.pools.known[name].slot)
         except (OutcomeUnknown, StoreError):
             return NEVER  # the keeper then reads the state, and that shows whether the server can be reached
         return float(self.listeners.since)
