@@ -30,6 +30,7 @@ class RedisConnections(SharedConnections):
     def __init__(self, address: Address, runtime: Runtime) -> None:
         super().__init__()
         self.session = OpenSession(address.driver)
+        self.database: int = address.driver.get("db", 0)
         self.topology = make_topology(address, runtime.blocking, self.session)
         self.listener = _new_name()
         """The name under which all clients that share this are notified."""

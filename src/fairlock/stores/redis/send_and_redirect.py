@@ -38,7 +38,7 @@ class RoutedCommand(NamedTuple):
     after: bytes = b""  # one command more
 
 
-def script_command(script: Script, keys: Sequence[str], *args: str | int) -> RoutedCommand:
+def script_command(script: Script, keys: Sequence[str], *args: str | bytes | int) -> RoutedCommand:
     """Return the command that runs this script, for the slot of its keys."""
     payload = pack("EVALSHA", script.sha, len(keys), *keys, *args)
     return RoutedCommand(key_slot(keys[0].encode()), payload, script)
@@ -57,25 +57,16 @@ class Dispatcher:
         """
         slot, command, script, before, after = request
         until = self._runtime.clock() + RETRY_FOR
-        load = False
-        ask = ""
+        ask, load = "", b""  # the server that an ASK names; the command that loads the script
         while True:
-            payload, ahead = command, 0
-            if ask:
-                payload, ahead = ASKING + payload, 1
-            elif before:
-                payload, ahead = before + payload, 1
-            if load and script is not None:
-                payload, ahead = pack("SCRIPT", "LOAD", script.text) + payload, ahead + 1
-            wanted = ahead + 1
-            if after:
-                payload, wanted = payload + after, wanted + 1
+            first = ASKING if ask else before
+            ahead = bool(load) + bool(first)
             try:
                 try:
                     node = self.topology.named(ask) if ask else self.topology.node(slot)
                 except LookupError:
                     node = await self.topology.find(slot)
-                replies: list[Any] = await node.request(payload, wanted)
+                replies: list[Any] = await node.request(load + first + command + after, ahead + 1 + bool(after))
             except StoreError as error:
                 # Nothing was sent. With a cluster or sentinels another server may take over in a moment.
                 if not self.topology.moves or error.refused:
@@ -91,10 +82,10 @@ class Dispatcher:
                 raise error_for(self._where, replies[0])
             reply = found[0]
             code = error_code(str(reply))
-            if code == "NOSCRIPT" and not load:
-                load = True
+            if code == "NOSCRIPT" and script is not None and not load:
+                load = pack("SCRIPT", "LOAD", script.text)
                 continue
-            load, ask = False, ""
+            ask, load = "", b""
             if code == "ASK":
                 ask = str(reply).split()[2]
             elif code == "MOVED":

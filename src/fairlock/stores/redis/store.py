@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from redis.crc import key_slot
-
 from ...errors import RecordDamaged, StoreError
 from ...rules.locks import Acquire, Command, Detach, Granted, Release, Released, Renew
 from ..base import NEVER, Accept, Answer, Backend, OutcomeUnknown, Pushed, Runtime, Soon
@@ -58,6 +56,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
         # blocked for longer than the short time for which a pushed grant is valid.
         self.pushes_grants = runtime.blocking and not min_replicas
         self.min_replicas = min_replicas
+        self.database = share.of.database
         self._confirm = pack("WAIT", min_replicas, REPLICA_TIMEOUT_MS) if min_replicas else b""
         self._dispatcher = Dispatcher(topology, runtime, where)
         self._clock = runtime.clock
@@ -219,9 +218,6 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
     async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
         await self.index.keep(locks, pools)
 
-    async def tidy(self) -> None:
-        """Nothing to do: keys expire by themselves."""
-
     async def ping(self) -> None:
         await self._time()
 
@@ -238,35 +234,9 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
 
-        home = await self.topology.find(SLOT)
-        extra = self._rights_beside()
-        return await examine(
-            self.where, self._request, lambda: self.listeners.listen(home), extra, self._database, self.min_replicas
-        )
-
-    async def _request(self, payload: bytes, replies: int) -> list[Any]:
-        """Send the doctor's commands to the server that has the key which they name, or to any."""
-        import re
-
-        keys = re.findall(rb"fairlock:(?:\{[^}\r\n]+\}|busy)", payload)
-        node = await self.topology.find(key_slot(keys[-1]) if keys else SLOT)
-        found: list[Any] = await node.request(payload, replies)
-        return found
+        return await examine(self)
 
     def schema(self) -> str:
         from . import acl
 
-        return acl.text(self.where, self._rights_beside(), self.namespace)
-
-    def _rights_beside(self) -> tuple[str, ...]:
-        """Return the rights that this client needs beside those of every client."""
-        from . import acl
-
-        extra: tuple[str, ...] = acl.DATABASE if self._database else ()
-        extra += acl.CLUSTER if self.topology.many else ()
-        return extra + (acl.REPLICAS if self.min_replicas else ())
-
-    @property
-    def _database(self) -> int:
-        number = self.where.rpartition("/")[2]
-        return int(number) if number.isdecimal() and "/" in self.where[9:] else 0
+        return acl.text(self)

@@ -121,9 +121,11 @@ class ThreadNode:
             connection = self._free.pop()
         except IndexError:
             connection = self._new_connection()
+        found: list[Any] = []
         try:
             connection.send(payload)
-            found = [connection.read() for _ in range(replies)]
+            while len(found) < replies:
+                found.append(connection.read())
         except BaseException as error:
             raise self._broken(connection, error) from None
         self._free.append(connection)
