@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from hiredis import PushNotification
@@ -106,18 +106,39 @@ def fail(future: asyncio.Future[Any], error: Exception) -> None:
         future.exception()  # a task that was cancelled meanwhile does not fetch it
 
 
-async def wait_until_open(opening: asyncio.Task[None], where: str) -> None:
-    """Wait until a connection is open that several tasks wait for. A client that closes cancels the opening: that is an
-    error for these tasks, not their cancellation."""
-    try:
-        await in_time(asyncio.shield(opening))
-    except TimeoutError as late:
-        raise cannot_connect(where, late) from None
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if opening.cancelled() and not (task is not None and task.cancelling()):
-            raise StoreError(f"This client of {where} is closed.") from None
-        raise
+class Opening:
+    """The opening of a connection that several tasks wait for, one at a time. A task that is cancelled meanwhile does
+    not cancel it for the others."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self, open: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Wait until it is open. A client that closes cancels the opening: that is an error here, no cancellation."""
+        opening = self._task
+        if opening is None:
+            opening = self._task = asyncio.ensure_future(open())
+            opening.add_done_callback(self._done)
+        try:
+            await in_time(asyncio.shield(opening))
+        except TimeoutError as late:
+            raise cannot_connect(self._where, late) from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if opening.cancelled() and not (task is not None and task.cancelling()):
+                raise StoreError(f"This client of {self._where} is closed.") from None
+            raise
+
+    def _done(self, opening: asyncio.Future[None]) -> None:
+        self._task = None
+        if not opening.cancelled():
+            opening.exception()  # the waiting tasks have it; perhaps none is left
+
+    async def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
 
 class AsyncNode:
@@ -128,7 +149,7 @@ class AsyncNode:
         self.where = where
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self.pipe: Pipe | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._opening = Opening(where)
         self._pending: deque[Pending] = deque()  # in the order of the replies
         self._answers = 0
         self._out: list[bytes | LatePayload] = []
@@ -141,7 +162,7 @@ class AsyncNode:
     async def request(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and wait for this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
         while self.pipe is None:
-            await self._open()
+            await self._opening.wait(self._connect)
         future: asyncio.Future[list[Any]] = self.loop.create_future()
         self.send(PendingRequest(future, replies), payload)
         try:
@@ -184,19 +205,6 @@ class AsyncNode:
             self._end(self.pipe, TimeoutError())
         else:
             self._watch()
-
-    async def _open(self) -> None:
-        """Connect, once for all tasks. A task that is cancelled meanwhile does not cancel it for the others."""
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._connect())
-            self._opening.add_done_callback(self._opened)
-        await wait_until_open(self._opening, self.where)
-
-    def _opened(self, opening: asyncio.Future[None]) -> None:
-        if self._opening is opening:
-            self._opening = None
-        if not opening.cancelled():
-            opening.exception()  # the waiting tasks have it; perhaps none is left
 
     async def open(self, on_reply: Callable[[Any], None], on_end: Callable[[Pipe], None]) -> Pipe:
         """Open a connection. StoreError (or ConfigError) if that fails."""
@@ -242,16 +250,15 @@ class AsyncNode:
         """After a fork: the socket and the loop belong to the parent."""
         if self.pipe is not None:
             self.pipe.forget()
-        self.pipe = self._opening = self._timer = None
+        self.pipe = self._timer = None
+        self._opening = Opening(self.where)
         self._pending.clear()
         self._out.clear()
         self.open_batches.clear()
 
     async def close(self) -> None:
         self._closed = True
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait([self._opening])
+        await self._opening.cancel()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..base import NEVER, Runtime
 from ..wakeups import WakeupInbox
-from .async_connection import AsyncNode, Pipe, wait_until_open
+from .async_connection import AsyncNode, Opening, Pipe
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import ReplyError, parse_wakeup
@@ -23,23 +24,13 @@ class AsyncListener(WakeupInbox):
         self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
         self._pipes: dict[AsyncNode, Pipe] = {}
-        self._opening: dict[AsyncNode, asyncio.Task[None]] = {}
+        self._opening: dict[AsyncNode, Opening] = {}
 
     async def listen(self, node: AsyncNode) -> None:
         """Subscribe at this server. StoreError or OutcomeUnknown if that fails."""
         if node in self._pipes:
             return
-        task = self._opening.get(node)
-        if task is None:
-            task = self._opening[node] = asyncio.ensure_future(self._subscribe(node))
-            task.add_done_callback(lambda done: self._opened(node, done))
-        await wait_until_open(task, node.where)
-
-    def _opened(self, node: AsyncNode, task: asyncio.Task[None]) -> None:
-        if self._opening.get(node) is task:
-            del self._opening[node]
-        if not task.cancelled():
-            task.exception()
+        await self._opening.setdefault(node, Opening(node.where)).wait(partial(self._subscribe, node))
 
     async def _subscribe(self, node: AsyncNode) -> None:
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -104,11 +95,8 @@ class AsyncListener(WakeupInbox):
         self._channel = channel
 
     async def close(self) -> None:
-        opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        if opening:
-            await asyncio.wait(opening)
+        for opening in list(self._opening.values()):
+            await opening.cancel()
         for pipe in list(self._pipes.values()):
             pipe.close()
         self._pipes.clear()

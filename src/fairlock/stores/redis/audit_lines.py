@@ -44,4 +44,4 @@ class AuditLists(Reads):
     async def add_audit(self, name: str, line: AuditLine) -> None:
         from ...rules.locks.audit_lines import encode_line
 
-        await self._dispatcher.send(script_command(ADD_AUDIT, [self._audit_key(name)], encode_line(line)))
+        await self.send(script_command(ADD_AUDIT, [self._audit_key(name)], encode_line(line)))

@@ -152,7 +152,7 @@ class NameIndex:
         for pair in pairs:
             words += pair
         try:
-            await self._backend._dispatcher.send(script_command(LIST_NAMES, [BUSY], *words))
+            await self._backend.send(script_command(LIST_NAMES, [BUSY], *words))
         except (OutcomeUnknown, LockError):
             return False
         return True

@@ -32,6 +32,7 @@ from ...rules.locks import (
     Why,
 )
 from ...rules.other_format import other_format
+from .reply_reader import new
 
 PREFIX = "fairlock:"
 LISTENERS = PREFIX + "listener:"
@@ -40,7 +41,6 @@ FORMAT = 3
 RELEASED, NOT_RELEASED = Released(True), Released(False)
 PARTS = ("queue", "holders", "unconfirmed", "tombstones")
 
-_new: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 IDLE = 600_000_000
 """For how many microseconds a state is kept after everything in it has ended. Fences rise afterwards, too."""
 IDLE_IF_FIXED = 366 * 86400 * 1_000_000
@@ -87,6 +87,10 @@ def pack_args(*args: str | bytes | int) -> bytes:
     """Pack arguments of a command as RESP."""
     data = [arg if isinstance(arg, bytes) else str(arg).encode() for arg in args]
     return b"".join([b"$%d\r\n%b\r\n" % (len(arg), arg) for arg in data])
+
+
+# Sent before a Release: the server then notifies the new holder before it replies to the releasing client.
+PING = pack("PING")
 
 
 def sized(text: bytes) -> bytes:
@@ -141,12 +145,12 @@ def decode_step(raw: Any, command: Command) -> tuple[Reply, bool]:
     """Decode the reply of the step to this command. Return also whether the fast scripts do not work next."""
     if type(raw) is int:
         if type(command) is Renew or type(command) is Detach:
-            return _new(Granted, (command[1], raw, None)), False
+            return new(Granted, (command[1], raw, None)), False
         if type(command) is Acquire:  # from the parts that it shares with these
-            return _new(Granted, (raw, command[3], None)), False
+            return new(Granted, (raw, command[3], None)), False
         return RELEASED, raw != 1
     if type(raw[0]) is int:
-        return _new(Queued, raw), True
+        return new(Queued, raw), True
     return decode_reply(raw[:-1]), raw[-1] != b"1"
 
 
@@ -154,9 +158,9 @@ def decode_reply(raw: list[bytes]) -> Reply:
     kind, *fields = raw
     if kind == b"granted":
         asked = Why(ASKED, fields[2].decode(), fields[3].decode()) if len(fields) > 2 else None
-        return _new(Granted, (int(fields[0]), int(fields[1]), asked))  # type: ignore[no-any-return]
+        return new(Granted, (int(fields[0]), int(fields[1]), asked))  # type: ignore[no-any-return]
     if kind == b"queued":
-        return _new(Queued, (int(fields[0]), int(fields[1]), int(fields[2])))  # type: ignore[no-any-return]
+        return new(Queued, (int(fields[0]), int(fields[1]), int(fields[2])))  # type: ignore[no-any-return]
     if kind == b"refused":
         return Refused()
     if kind == b"released":

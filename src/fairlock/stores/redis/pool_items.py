@@ -27,9 +27,8 @@ from ...rules.pools import (
 )
 from ..base import OutcomeUnknown, PoolAnswer, fill_gaps
 from . import encoding, errors, pool_encoding
-from .blocking_calls import PING, new
 from .busy_name_index import POOL
-from .encoding import pack_args
+from .encoding import PING, pack_args
 from .packed_commands import LEAST, MOST, USUAL, PackedByName, begin_evalsha
 from .pool_encoding import (
     FAST_FINISH,
@@ -39,7 +38,7 @@ from .pool_encoding import (
     fast_script,
 )
 from .read_pools import PoolLooks
-from .reply_reader import NOT_YET, ReplyError
+from .reply_reader import NOT_YET, ReplyError, new
 from .send_and_redirect import RoutedCommand
 from .send_many_renewals import MESSAGE, BatchScript, Step, send_many, too_few_replicas
 
@@ -116,7 +115,7 @@ class RedisPools(PoolLooks):
             before = PING if type(order) is Put or type(order) is On else b""
             after = backend._confirm if _counts(order) else b""
             request = RoutedCommand(one.slot, one.pack_step(order), STEP, before, after)
-            raw, *confirmed = await backend._dispatcher.send(request)
+            raw, *confirmed = await backend.send(request)
             one.contended = raw.pop() != b"1"
             reply = pool_encoding.decode_reply(raw, order)
             if confirmed and type(reply) in (Taken, Touched):
@@ -150,7 +149,7 @@ class RedisPools(PoolLooks):
         if payload is None:
             return None
         request = RoutedCommand(one.slot, payload, fast_script(order))
-        return _read(order, (await self._backend._dispatcher.send(request))[0], at)
+        return _read(order, (await self._backend.send(request))[0], at)
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         """Make a step for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came.

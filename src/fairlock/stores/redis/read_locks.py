@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ...rules.locks import LockState
-from ..base import Backend, OutcomeUnknown, SeenLock, unanswered
+from ..base import OutcomeUnknown, SeenLock, unanswered
 from . import encoding, errors
 from .busy_name_index import SLOT
 from .encoding import pack
@@ -15,8 +15,8 @@ from .reply_reader import ReplyError
 from .send_and_redirect import Dispatcher, RoutedCommand, script_command
 
 
-class Reads(Backend):
-    _dispatcher: Dispatcher
+class Reads(Dispatcher):
+    """The part of the backend that reads."""
 
     async def look(self, name: str) -> tuple[LockState, int]:
         try:
@@ -36,7 +36,7 @@ class Reads(Backend):
 
     async def _read(self, request: RoutedCommand) -> list[Any]:
         """Send a request that changes nothing. It is sent twice at most; without a reply it raises StoreError."""
-        return await self._twice(lambda: self._dispatcher.send(request))
+        return await self._twice(lambda: self.send(request))
 
     async def _read_from(self, node: Any, command: bytes) -> list[Any]:
         """Send this command to this server, whatever slots it has."""

@@ -9,25 +9,22 @@ from redis.crc import key_slot
 
 from ...errors import LockError
 from ...rules.locks import Command, Renew
-from ..base import Answer, Backend, OutcomeUnknown, Runtime, fill_gaps
+from ..base import Answer, OutcomeUnknown, fill_gaps
 from . import encoding, errors
 from .encoding import pack_args
 from .lua_scripts import STEP
 from .packed_commands import PackedCommands
+from .send_and_redirect import Dispatcher
 from .send_many_renewals import MESSAGE, BatchScript, Step, send_many
-from .topology import Topology
 
 PLAIN = b"$5\r\nrenew\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$0\r\n\r\n$0\r\n\r\n"  # a Renew with a ticket and a fence, packed
 BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 1 + len(Renew._fields))
 
 
-class BatchedRenewals(Backend):
+class BatchedRenewals(Dispatcher):
     """The part of the backend that renews."""
 
     batch_size = MESSAGE
-    runtime: Runtime
-    namespace: str
-    topology: Topology
     _commands: dict[str, PackedCommands]
 
     async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:

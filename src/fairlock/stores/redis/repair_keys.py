@@ -31,7 +31,7 @@ async def _repair_lock(backend: RedisBackend, name: str) -> list[str]:
     try:
         await backend.look(name)
         renewal = commands.pack_step(Renew(NOBODY))
-        await backend._dispatcher.send(RoutedCommand(commands.slot, renewal, lua_scripts.STEP))
+        await backend.send(RoutedCommand(commands.slot, renewal, lua_scripts.STEP))
     except (RecordDamaged, errors.Garbage):
         await _send(backend, commands, "DEL", *commands.keys)
         return [f"The record of {name!r} was deleted; its next fence is above {await backend._time()}."]
@@ -50,7 +50,7 @@ async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
             done.append(f"Of the pool {name!r} the key {key!r} was deleted; it was of another type.")
     try:
         await pools.queue(name)
-        await backend._dispatcher.send(RoutedCommand(one.slot, one.pack_step(Quit(NOBODY, 0)), pool_encoding.STEP))
+        await backend.send(RoutedCommand(one.slot, one.pack_step(Quit(NOBODY, 0)), pool_encoding.STEP))
     except (RecordDamaged, errors.Garbage):
         await _send(backend, one, "DEL", *one.keys[2:])
         await _send(backend, one, "HDEL", one.keys[0], "s", "p")
@@ -76,5 +76,5 @@ async def set_apart(backend: RedisBackend, name: str) -> bool:
 
 
 async def _send(backend: RedisBackend, where: Any, *words: str) -> list[Any]:
-    found: list[Any] = await backend._dispatcher.send(RoutedCommand(where.slot, pack(*words)))
+    found: list[Any] = await backend.send(RoutedCommand(where.slot, pack(*words)))
     return found

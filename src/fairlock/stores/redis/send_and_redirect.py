@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from redis.crc import key_slot
 
 from ...errors import ConfigError, StoreError
-from ..base import OutcomeUnknown, Runtime
+from ..base import Backend, OutcomeUnknown, Runtime
 from ..deadline import over
 from .encoding import pack
 from .errors import error_code, error_for
@@ -44,11 +44,11 @@ def script_command(script: Script, keys: Sequence[str], *args: str | bytes | int
     return RoutedCommand(key_slot(keys[0].encode()), payload, script)
 
 
-class Dispatcher:
-    def __init__(self, topology: Topology, runtime: Runtime, where: str) -> None:
-        self.topology = topology
-        self._runtime = runtime
-        self._where = where
+class Dispatcher(Backend):
+    """The part of the backend that sends."""
+
+    runtime: Runtime
+    topology: Topology
 
     async def send(self, request: RoutedCommand) -> list[Any]:
         """Return the reply to the command, and to the one after it. An error reply to the first is raised.
@@ -56,7 +56,7 @@ class Dispatcher:
         OutcomeUnknown if it was sent and no reply came. After StoreError the same may be sent again, too.
         """
         slot, command, script, before, after = request
-        until = self._runtime.clock() + RETRY_FOR
+        until = self.runtime.clock() + RETRY_FOR
         ask, load = "", b""  # the server that an ASK names; the command that loads the script
         while True:
             first = ASKING if ask else before
@@ -72,14 +72,14 @@ class Dispatcher:
                 if not self.topology.moves or error.refused:
                     raise
                 ask = ""
-                await self._wait(until, error)
+                await self._pause(until, error)
                 await self._learn(until)
                 continue
             found = replies[ahead:]
             if type(found[0]) is not ReplyError:
                 return found
             if load and type(replies[0]) is ReplyError:
-                raise error_for(self._where, replies[0])
+                raise error_for(self.where, replies[0])
             reply = found[0]
             code = error_code(str(reply))
             if code == "NOSCRIPT" and script is not None and not load:
@@ -89,26 +89,26 @@ class Dispatcher:
             if code == "ASK":
                 ask = str(reply).split()[2]
             elif code == "MOVED":
-                await self._wait(until, error_for(self._where, reply), 0)
+                await self._pause(until, error_for(self.where, reply), 0)
                 await self._learn(until)
                 self.topology.moved(slot, str(reply).split()[2])
                 continue
             elif code in NOT_NOW or (code in NOT_HERE and self.topology.moves):
-                await self._wait(until, error_for(self._where, reply))
+                await self._pause(until, error_for(self.where, reply))
                 if code not in ("TRYAGAIN", "BUSY"):
                     await self._learn(until)
             else:
-                raise error_for(self._where, reply)
-            if self._runtime.clock() > until:
+                raise error_for(self.where, reply)
+            if self.runtime.clock() > until:
                 raise OutcomeUnknown(f"it replies {code}")
 
-    async def _wait(self, until: float, error: Exception, nap: float = NAP) -> None:
-        if self._runtime.clock() + nap > until or over():
+    async def _pause(self, until: float, error: Exception, nap: float = NAP) -> None:
+        if self.runtime.clock() + nap > until or over():
             if self.topology.moves and isinstance(error, StoreError):
                 raise OutcomeUnknown(str(error)) from error  # the engine retries for longer, and counts it
             raise error
         if nap:
-            await self._runtime.sleep(nap)
+            await self.runtime.sleep(nap)
 
     async def _learn(self, until: float) -> None:
         """Find the responsible server; repeat that if no server knows it yet."""
@@ -120,4 +120,4 @@ class Dispatcher:
             except StoreError as error:
                 if error.refused or not self.topology.moves:
                     raise
-                await self._wait(until, error, 0.1)
+                await self._pause(until, error, 0.1)

@@ -17,15 +17,14 @@ from ..base import NEVER, Accept, Answer, Backend, OutcomeUnknown, Pushed, Runti
 from ..shared_connections import Share
 from . import encoding, errors
 from .audit_lines import AuditLists
-from .blocking_calls import PING, NowaitCalls
 from .busy_name_index import LOCK, SLOT, NameIndex
-from .encoding import pack
+from .encoding import PING, RELEASED, pack
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
 from .packed_commands import PackedByName, PackedCommands
 from .renew_many_locks import BatchedRenewals
-from .reply_reader import ReplyError
-from .send_and_redirect import Dispatcher, RoutedCommand
+from .reply_reader import NOT_YET, ReplyError, new
+from .send_and_redirect import RoutedCommand
 from .send_many_renewals import REPLICA_TIMEOUT_MS, too_few_replicas
 from .topology import SingleServer
 
@@ -38,7 +37,7 @@ BRIEF = 0.2  # seconds; a wait that takes longer is written into the index of bu
 MANY_NAMES = 64  # of these a client of a cluster listens at every server, without searching for the server of each
 
 
-class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
+class RedisBackend(BatchedRenewals, AuditLists):
     scope = "machines"
     has_index = True
 
@@ -58,7 +57,6 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
         self.min_replicas = min_replicas
         self.database = share.of.database
         self._confirm = pack("WAIT", min_replicas, REPLICA_TIMEOUT_MS) if min_replicas else b""
-        self._dispatcher = Dispatcher(topology, runtime, where)
         self._clock = runtime.clock
         self._node_of = topology.node
         self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
@@ -97,7 +95,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
                     acquiring = type(command) is Acquire
                     after = self._confirm if acquiring else b""
                     script = FAST_ACQUIRE if acquiring else FAST_RELEASE
-                    found = await self._dispatcher.send(RoutedCommand(commands.slot, payload, script, after=after))
+                    found = await self.send(RoutedCommand(commands.slot, payload, script, after=after))
                     if found[0] is not None:
                         if after:
                             await self._replicated(found[1], commands, command)
@@ -112,7 +110,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
             before = PING if type(command) is Release else b""
             payload = commands.pack_step(command)
             after = self._confirm if type(command) in CONFIRMED else b""
-            raw, *confirmed = await self._dispatcher.send(RoutedCommand(commands.slot, payload, STEP, before, after))
+            raw, *confirmed = await self.send(RoutedCommand(commands.slot, payload, STEP, before, after))
             reply, commands.contended = encoding.decode_step(raw, command)
             if type(reply) is Granted:
                 if confirmed:
@@ -126,13 +124,57 @@ class RedisBackend(NowaitCalls, BatchedRenewals, AuditLists):
                 await self.index.put_ownerless(LOCK, name, 0.0)  # so that a look shows it
             raise error from None
 
+    def call_nowait(self, name: str, command: Command) -> Answer | None:
+        """Make the commonest steps for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came."""
+        commands = self._commands.get(name)
+        if commands is None or not self._nowait:
+            return None
+        clock, node = self._clock, self._only_node
+        at = clock()
+        if node is None:
+            try:
+                node = self._node_of(commands.slot)
+            except LookupError:
+                return None
+        kind: Any = type(command)
+        reply: Any = None
+        fields: Any = command
+        if not commands.contended:
+            payload = commands.pack_fast(command)
+            found = NOT_YET if payload is None else node.request_one(payload)
+            if type(found) is int:
+                # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
+                reply = new(Granted, (found, fields[3], None)) if kind is Acquire else RELEASED
+            elif found is None:
+                commands.contended = True
+            else:
+                return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
+        if reply is None:  # the full step
+            if kind is Release:
+                found = node.request_one(PING + commands.pack_step(command), True)
+            elif kind is Acquire and (not fields[4] or node in self.listeners.connections):
+                found = node.request_one(commands.pack_step(command))
+            else:
+                return None
+            if type(found) is ReplyError:
+                errors.raise_if_begun(found)
+                return None
+            if found is NOT_YET or not found:
+                return None
+            try:
+                reply, commands.contended = encoding.decode_step(found, command)
+            except errors.UNREADABLE as bad:
+                raise errors.unreadable(bad, name, self.where) from None
+        answer: Answer = new(Answer, (reply, at, False))
+        return answer
+
     async def _replicated(self, count: Any, commands: PackedCommands, command: Command) -> None:
         """A grant counts only when enough replicas have it. Otherwise release a new one, and raise StoreError."""
         few = too_few_replicas(self, count)
         if few is None:
             return
         if type(command) is Acquire and type(count) is not ReplyError:
-            await self._dispatcher.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
+            await self.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
         raise few
 
     def commands_for(self, name: str) -> PackedCommands:
