@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hiredis import PushNotification
 from redis import exceptions
@@ -19,6 +19,9 @@ from ..async_deadline import in_time
 from .errors import cannot_connect, lost
 from .reply_reader import NOT_YET, detach_socket, reader
 from .url import TIMEOUT
+
+if TYPE_CHECKING:
+    from .async_batching import Batch
 
 PARENTS: list[Any] = []  # objects of the parent process: finalizing them here would touch its loop
 
@@ -54,28 +57,10 @@ class Pipe(asyncio.Protocol):
 
     def forget(self) -> None:
         """After a fork: socket and loop belong to the parent, so only our copy of the socket is closed."""
-        detach_socket(self.fileno())
+        sock = self.transport.get_extra_info("socket")
+        detach_socket(-1 if sock is None else sock.fileno())
         PARENTS.extend((self, self.connection._reader, self.connection._writer))
         self.connection._reader = self.connection._writer = None
-
-    def fileno(self) -> int:
-        sock = self.transport.get_extra_info("socket")
-        return -1 if sock is None else int(sock.fileno())
-
-
-class Pending(Protocol):
-    """A request that was sent and has no reply yet."""
-
-    def receive(self, reply: Any) -> bool:
-        """Take the next reply. Returns whether it was the last one."""
-
-    def end(self, error: Callable[[], Exception]) -> None:
-        """No reply will come."""
-
-
-class LatePayload(Protocol):
-    def payload(self) -> bytes:
-        """Build the bytes at the end of the turn: until then more may join."""
 
 
 class PendingRequest:
@@ -89,6 +74,7 @@ class PendingRequest:
         self.replies: list[Any] = []
 
     def receive(self, reply: Any) -> bool:
+        """Take the next reply. Returns whether it was the last one."""
         self.replies.append(reply)
         if len(self.replies) < self.wanted:
             return False
@@ -97,6 +83,7 @@ class PendingRequest:
         return True
 
     def end(self, error: Callable[[], Exception]) -> None:
+        """No reply will come."""
         fail(self.future, error())
 
 
@@ -150,9 +137,9 @@ class AsyncNode:
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self.pipe: Pipe | None = None
         self._opening = Opening(where)
-        self._pending: deque[Pending] = deque()  # in the order of the replies
+        self._pending: deque[PendingRequest | Batch] = deque()  # in the order of the replies
         self._answers = 0
-        self._out: list[bytes | LatePayload] = []
+        self._out: list[bytes | Batch] = []  # a batch is packed at the end of the turn: until then more may join
         self.open_batches: dict[object, Any] = {}  # batches of this turn that others may join
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = TIMEOUT
@@ -170,7 +157,7 @@ class AsyncNode:
         except TimeoutError as late:
             raise lost(self.where, late) from None
 
-    def send(self, pending: Pending, payload: bytes | LatePayload) -> None:
+    def send(self, pending: PendingRequest | Batch, payload: bytes | Batch) -> None:
         """Send at the end of this turn, with everything else of it. `pipe` must be open."""
         if not self._out:
             self.loop.call_soon(self.flush)
@@ -222,15 +209,12 @@ class AsyncNode:
             raise
 
     async def _connect(self) -> None:
-        pipe = await self.open(self._receive, self._ended)
+        pipe = await self.open(self._receive, self._end)
         self.timeout = pipe.connection.socket_timeout
         self.loop = asyncio.get_running_loop()
         self.pipe = pipe
 
-    def _ended(self, pipe: Pipe) -> None:
-        self._end(pipe, None)
-
-    def _end(self, pipe: Pipe, error: Exception | None) -> None:
+    def _end(self, pipe: Pipe, error: Exception | None = None) -> None:
         if self.pipe is not pipe:
             return
         self.pipe = None
@@ -244,7 +228,7 @@ class AsyncNode:
     async def drop(self) -> None:
         """The next command makes a new connection."""
         if self.pipe is not None:
-            self._end(self.pipe, None)
+            self._end(self.pipe)
 
     def forget(self) -> None:
         """After a fork: the socket and the loop belong to the parent."""

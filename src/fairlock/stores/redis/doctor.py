@@ -43,7 +43,12 @@ async def examine(backend: RedisBackend) -> list[Finding]:
         found += await _rights(backend, home)
     except OutcomeUnknown as doubt:
         return [("error", str(unanswered(backend.where, doubt)))]
-    return [*found, *_losses()]
+    found.append((
+        "note",
+        "Could a lock be lost here otherwise? Yes: when a holder is stopped for longer than its lease, when the "
+        "server's clock is set forward, and when a program deletes keys that begin with fairlock: (FLUSHALL).",
+    ))
+    return found
 
 
 class Server:
@@ -249,13 +254,3 @@ async def _index(where: str, home: Any) -> list[str]:
         return [str(bad)]
     index = f"{busy_name_index.BUSY}, the index of busy names, was overwritten by another program"
     return [f"{index}. Until a client writes it again, within a second of its next hold, ls reads all keys."]
-
-
-def _losses() -> list[Finding]:
-    return [
-        (
-            "note",
-            "Could a lock be lost here otherwise? Yes: when a holder is stopped for longer than its lease, when the "
-            "server's clock is set forward, and when a program deletes keys that begin with fairlock: (FLUSHALL).",
-        )
-    ]

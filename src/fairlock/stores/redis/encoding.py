@@ -31,7 +31,6 @@ from ...rules.locks import (
     Tombstone,
     Why,
 )
-from ...rules.other_format import other_format
 from .reply_reader import new
 
 PREFIX = "fairlock:"
@@ -193,11 +192,6 @@ def decode_time(raw: list[bytes]) -> int:
     """Decode the reply to TIME."""
     seconds, micros = raw
     return int(seconds) * 1_000_000 + int(micros)
-
-
-def reject_format(found: str) -> ValueError:
-    """Return the reason why a script does not read a state: the format that it found there."""
-    return other_format(found, FORMAT) if found.isdecimal() else ValueError("values that are none")
 
 
 def _entry(raw: bytes) -> Entry:

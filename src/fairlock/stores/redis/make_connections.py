@@ -34,15 +34,9 @@ class RedisConnections(SharedConnections):
         self.topology = make_topology(address, runtime.blocking, self.session)
         self.listener = _new_name()
         """The name under which all clients that share this are notified."""
-        self.listeners: Any
-        if runtime.blocking:
-            from .blocking_listener import ThreadListener
-
-            self.listeners = ThreadListener(runtime, LISTENERS + self.listener)
-        else:
-            from .async_listener import AsyncListener
-
-            self.listeners = AsyncListener(runtime, LISTENERS + self.listener)
+        _, _, _, listener = _classes(runtime.blocking)
+        self.listeners = listener(runtime, LISTENERS + self.listener)
+        if not runtime.blocking:
             self.listeners.on_break = partial(reset_all, self.shares)
         self._pid = os.getpid()
 
@@ -107,7 +101,7 @@ class OpenSession:
 
 def make_topology(address: Address, blocking: bool, session: OpenSession) -> Topology:
     """Make the topology for an address. Opens nothing."""
-    driver, retry, node = _classes(blocking)
+    driver, retry, node, _ = _classes(blocking)
     kind = driver.SSLConnection if address.secure else driver.Connection
     if not address.hosts:
         kind = driver.UnixDomainSocketConnection
@@ -143,17 +137,20 @@ class Packer:
         return [pack(*words, *rest)]
 
 
-def _classes(blocking: bool) -> tuple[Any, Any, Any]:
-    """Return the module of redis-py with its connections, its class of retries, and our class of servers."""
+def _classes(blocking: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the module of redis-py with its connections, its class of retries, our class of servers, and of
+    listeners."""
     if blocking:
         from redis.retry import Retry
 
+        from .blocking_listener import ThreadListener
         from .thread_connections import ThreadNode
 
-        return redis, Retry, ThreadNode
+        return redis, Retry, ThreadNode, ThreadListener
     from redis import asyncio
     from redis.asyncio.retry import Retry as AsyncRetry
 
     from .async_connection import AsyncNode
+    from .async_listener import AsyncListener
 
-    return asyncio, AsyncRetry, AsyncNode
+    return asyncio, AsyncRetry, AsyncNode, AsyncListener

@@ -104,14 +104,12 @@ def decode_reply(raw: list[Any], order: Order) -> Answered:
         return Removed(fields[0] == 1)
     if kind == b"looked":
         assert type(order) is On
-        return Looked(_looked(order.key, fields) if fields else None)
+        if not fields:
+            return Looked(None)
+        score, fence, ticket, lease, *texts = fields
+        owner, note, body = [text.decode() for text in texts]
+        return Looked(ItemState(order.key, int(score), int(fence), ticket.decode(), int(lease), owner, note, body))
     return SIMPLE[kind]
-
-
-def _looked(key: str, fields: list[bytes]) -> ItemState:
-    score, fence, ticket, lease, *texts = fields
-    owner, note, body = [text.decode() for text in texts]
-    return ItemState(key, int(score), int(fence), ticket.decode(), int(lease), owner, note, body)
 
 
 def decode_item(key: bytes, score: bytes, head: bytes, body: bytes) -> ItemState:

@@ -12,7 +12,8 @@ renewal are the same as those of any other command.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import LockError, StoreError
@@ -70,15 +71,12 @@ async def send_many(
     With min_replicas a StoreError instead of each reply, if too few replicas have confirmed the message.
     """
     results: list[Any] = [None] * len(steps)
-    for node, numbers in _by_server(backend, steps).items():
-        if backend.topology.many:
-            if backend.silent.get(node, 0.0) > backend.runtime.clock():
-                for number in numbers:
-                    results[number] = OutcomeUnknown("its server has not replied a moment ago")
-                continue
-            scripts = _by_slot(steps, numbers, size)
-        else:
-            scripts = [numbers[n : n + size] for n in range(0, len(numbers), size)]
+    for node, by_slot in _by_server(backend, steps).items():
+        if backend.silent.get(node, 0.0) > backend.runtime.clock():
+            for number in chain(*by_slot.values()):
+                results[number] = OutcomeUnknown("its server has not replied a moment ago")
+            continue
+        scripts = [part[n : n + size] for part in by_slot.values() for n in range(0, len(part), size)]
         try:
             replies = await _request(backend, node, batch, [[steps[n] for n in part] for part in scripts])
         except StoreError:
@@ -93,23 +91,18 @@ async def send_many(
     return results
 
 
-def _by_server(backend: RedisBackend, steps: Sequence[Step]) -> dict[Any, list[int]]:
-    """Return the numbers of the steps of each server. A step whose server is not known is left out."""
+def _by_server(backend: RedisBackend, steps: Sequence[Step]) -> dict[Any, dict[int, list[int]]]:
+    """Return the numbers of the steps of each server, and there of each slot; the only server has them all in one
+    list. A step whose server is not known is left out."""
     topology = backend.topology
-    found: dict[Any, list[int]] = {}
+    found: dict[Any, dict[int, list[int]]] = {}
     for number, step in enumerate(steps):
         try:
-            found.setdefault(topology.node(step.slot), []).append(number)
+            by_slot = found.setdefault(topology.node(step.slot), {})
         except LookupError:
             continue
+        by_slot.setdefault(step.slot if topology.many else 0, []).append(number)
     return found
-
-
-def _by_slot(steps: Sequence[Step], numbers: Iterable[int], size: int) -> list[list[int]]:
-    found: dict[int, list[int]] = {}
-    for number in numbers:
-        found.setdefault(steps[number].slot, []).append(number)
-    return [part[n : n + size] for part in found.values() for n in range(0, len(part), size)]
 
 
 async def _request(

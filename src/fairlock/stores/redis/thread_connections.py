@@ -218,5 +218,4 @@ class ThreadNode:
         self._mutex = allocate_lock()
         self._count = 0
 
-    async def close(self) -> None:
-        self._drop()
+    close = drop
