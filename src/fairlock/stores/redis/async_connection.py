@@ -12,11 +12,10 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from hiredis import PushNotification
-from redis import exceptions
 
 from ...errors import StoreError
 from ..async_deadline import in_time
-from .errors import cannot_connect, lost
+from .errors import NOT_CONNECTED, cannot_connect, lost
 from .reply_reader import NOT_YET, detach_socket, reader
 from .url import TIMEOUT
 
@@ -201,11 +200,10 @@ class AsyncNode:
         try:
             await connection.connect()
             return Pipe(connection, on_reply, on_end)
-        except (exceptions.RedisError, OSError, UnicodeError) as error:
+        except BaseException as error:
             await connection.disconnect(nowait=True)
-            raise cannot_connect(self.where, error) from None
-        except BaseException:
-            await connection.disconnect(nowait=True)
+            if isinstance(error, NOT_CONNECTED):
+                raise cannot_connect(self.where, error) from None
             raise
 
     async def _connect(self) -> None:

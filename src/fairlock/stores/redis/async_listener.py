@@ -53,19 +53,18 @@ class AsyncListener(WakeupInbox):
             self._drop(node, pipe)
 
         pipe = await node.open(on_reply, on_end)
-        pipe.transport.write(pack("SUBSCRIBE", self._channel))
         try:
+            pipe.transport.write(pack("SUBSCRIBE", self._channel))
             async with asyncio.timeout(node.timeout):
                 reply = await ready
+            if type(reply) is ReplyError:
+                raise error_for(node.where, reply)
         except TimeoutError as late:
             pipe.close()
             raise lost(node.where, late) from None
         except BaseException:
             pipe.close()
             raise
-        if type(reply) is ReplyError:
-            pipe.close()
-            raise error_for(node.where, reply)
         self._pipes[node] = pipe
         self.since = self._clock()
 
@@ -77,10 +76,6 @@ class AsyncListener(WakeupInbox):
             self.wake_all()
             if self.on_break is not None:
                 self.on_break()  # threads only notice it in `take_wakeups`, within a second
-
-    @property
-    def listening(self) -> bool:
-        return bool(self._pipes)
 
     def drain(self) -> None:
         """Nothing to do: the loop delivers what arrives."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import LockError
@@ -38,8 +38,8 @@ async def examine(backend: RedisBackend) -> list[Finding]:
         found = await server.about()
         found.append(await _clock(server))
         found += [finding async for finding in _persistence(server)]
-        found += [finding async for finding in _memory(server)]
-        found += [finding async for finding in _replicas(server, backend.min_replicas)]
+        if server.speaks:
+            found += [*_memory(server), *_replicas(server, backend.min_replicas)]
         found += await _rights(backend, home)
     except OutcomeUnknown as doubt:
         return [("error", str(unanswered(backend.where, doubt)))]
@@ -157,9 +157,7 @@ async def _persistence(server: Server) -> AsyncIterator[Finding]:
         yield "error", "It is still loading its data. Try again in a moment."
 
 
-async def _memory(server: Server) -> AsyncIterator[Finding]:
-    if not server.speaks:
-        return
+def _memory(server: Server) -> Iterator[Finding]:
     limit, used, policy = server.number("maxmemory"), server.number("used_memory"), server["maxmemory_policy"]
     if not limit:
         yield "ok", "It has no limit of memory (maxmemory), so it throws nothing away."
@@ -181,9 +179,7 @@ async def _memory(server: Server) -> AsyncIterator[Finding]:
         yield "warning", f"It has thrown away {server['evicted_keys']} keys since it was started."
 
 
-async def _replicas(server: Server, wanted: int) -> AsyncIterator[Finding]:
-    if not server.speaks:
-        return
+def _replicas(server: Server, wanted: int) -> Iterator[Finding]:
     count = server.number("connected_slaves")
     replicas = f"{count} replica{'s' * (count != 1)}"
     if server["role"] == "slave":

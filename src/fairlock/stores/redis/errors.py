@@ -34,6 +34,7 @@ NOT_NOW = {
     "OOM": "has no memory left and takes nothing new; releases go on. Raise its maxmemory, or free some",
     "READONLY": "is a read-only replica. Give the URL of its master, or redis+sentinel://",
 }
+NOT_CONNECTED = (exceptions.RedisError, OSError, UnicodeError)  # raised when a connection is opened
 REPLIES = (
     exceptions.AuthenticationError,
     exceptions.AuthorizationError,

@@ -32,7 +32,7 @@ class RedisConnections(SharedConnections):
         self.session = OpenSession(address.driver)
         self.database: int = address.driver.get("db", 0)
         self.topology = make_topology(address, runtime.blocking, self.session)
-        self.listener = _new_name()
+        self.listener = os.urandom(8).hex()
         """The name under which all clients that share this are notified."""
         _, _, _, listener = _classes(runtime.blocking)
         self.listeners = listener(runtime, LISTENERS + self.listener)
@@ -49,7 +49,7 @@ class RedisConnections(SharedConnections):
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self.session.owner = ""
-            self.listener = _new_name()
+            self.listener = os.urandom(8).hex()
             self.listeners.forget(LISTENERS + self.listener)
             self.topology.forget()
 
@@ -59,10 +59,6 @@ def share_connections(address: Address, runtime: Runtime) -> Share[RedisConnecti
     kind, where, hosts, service, driver, _, secure = address
     key = ("redis", kind, where, hosts, service, tuple(sorted(driver.items())), secure)
     return Share(runtime, key, lambda: RedisConnections(address, runtime))
-
-
-def _new_name() -> str:
-    return os.urandom(8).hex()
 
 
 class OpenSession:

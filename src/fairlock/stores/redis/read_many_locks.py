@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.crc import key_slot
 
@@ -29,14 +28,16 @@ async def read_locks(
     """Read the locks whose names match, by namespace and name, and the server's time."""
     names = await find_names(backend, LOCK, pattern, idle, namespaces)
     found: list[SeenLock] = []
-    now = 0
+    now, many = 0, backend.topology.many
     for first in range(0, len(names), MESSAGE):
         some = names[first : first + MESSAGE]
-        for one, raw in zip(some, await _read_states(backend, some), strict=True):
+        states = [encoding.state_key(one.namespace, one.name).encode() for one in some]
+        steps = [Step(key_slot(state) if many else 0, encoding.pack_keys(state), b"") for state in states]
+        for one, raw in zip(some, await send_many(backend, BATCH_READ, steps, SCRIPT), strict=True):
             try:
                 if type(raw) is list:
                     state, now = encoding.decode_state(raw)
-                else:
+                else:  # an error, or no reply: that of the state alone says more
                     state, now = await backend.read_state(one.namespace, one.name)
             except errors.UNREADABLE as bad:
                 error = errors.unreadable(bad, one.name, backend.where)
@@ -57,12 +58,3 @@ async def find_names(
     names = await (backend.index.scan() if idle else backend.index.read())
     own = backend.namespace
     return [one for one in names if one.kind == kind and (namespaces or one.namespace == own) and matches(one.name)]
-
-
-async def _read_states(backend: RedisBackend, names: Sequence[Name]) -> list[Any]:
-    """Return for each the reply of its script, a list; anything else: read it alone."""
-    steps = []
-    for one in names:
-        state = encoding.state_key(one.namespace, one.name).encode()
-        steps.append(Step(key_slot(state) if backend.topology.many else 0, encoding.pack_keys(state), b""))
-    return await send_many(backend, BATCH_READ, steps, SCRIPT)

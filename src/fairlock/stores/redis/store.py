@@ -22,10 +22,9 @@ from .encoding import PING, RELEASED, pack
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
 from .packed_commands import PackedByName, PackedCommands
-from .renew_many_locks import BatchedRenewals
 from .reply_reader import NOT_YET, ReplyError, new
 from .send_and_redirect import RoutedCommand
-from .send_many_renewals import REPLICA_TIMEOUT_MS, too_few_replicas
+from .send_many_renewals import REPLICA_TIMEOUT_MS, BatchedRenewals, too_few_replicas
 from .topology import SingleServer
 
 if TYPE_CHECKING:

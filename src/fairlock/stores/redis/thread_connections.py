@@ -15,10 +15,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from redis import exceptions
-
 from ..deadline import left, over
-from .errors import cannot_connect, lost
+from .errors import NOT_CONNECTED, cannot_connect, lost
 from .reply_reader import NOT_YET, detach_socket, reader, set_timeouts
 
 MOST = 64  # connections; a thread that needs one more waits for one of them
@@ -173,11 +171,10 @@ class ThreadNode:
         try:
             connection.connect()
             return ThreadConnection(connection, timeout)
-        except (exceptions.RedisError, OSError, UnicodeError) as error:
+        except BaseException as error:
             connection.disconnect()
-            raise cannot_connect(self.where, error) from None
-        except BaseException:
-            connection.disconnect()
+            if isinstance(error, NOT_CONNECTED):
+                raise cannot_connect(self.where, error) from None
             raise
 
     def _broken(self, connection: ThreadConnection, error: BaseException) -> BaseException:
