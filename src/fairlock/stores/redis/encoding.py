@@ -65,14 +65,10 @@ def _with_parts(state: str) -> list[str]:
     return [state, *[f"{state}:{part}" for part in PARTS]]
 
 
-def pack_keys(state: bytes) -> bytes:
-    """Pack the keys of the lock that has this key of its state."""
-    return state.join(_between_states(len(state)))
-
-
 @cache
-def _between_states(size: int) -> list[bytes]:
-    """Return what is packed around the key of the state, which is in each key: for each size of it once."""
+def around_state(size: int) -> list[bytes]:
+    """Return what is packed around the key of a state of this size, which is in all keys of its lock: `join` these by
+    it."""
     mark = "\x01" * size
     return pack_args(*_with_parts(mark)).split(mark.encode())
 

@@ -32,7 +32,8 @@ async def read_locks(
     for first in range(0, len(names), MESSAGE):
         some = names[first : first + MESSAGE]
         states = [encoding.state_key(one.namespace, one.name).encode() for one in some]
-        steps = [Step(key_slot(state) if many else 0, encoding.pack_keys(state), b"") for state in states]
+        packed = [state.join(encoding.around_state(len(state))) for state in states]
+        steps = [Step(key_slot(state) if many else 0, keys, b"") for state, keys in zip(states, packed, strict=True)]
         for one, raw in zip(some, await send_many(backend, BATCH_READ, steps, SCRIPT), strict=True):
             try:
                 if type(raw) is list:

@@ -60,13 +60,13 @@ class Dispatcher(Backend):
         ask, load = "", b""  # the server that an ASK names; the command that loads the script
         while True:
             first = ASKING if ask else before
-            ahead = bool(load) + bool(first)
+            ahead = (1 if load else 0) + (1 if first else 0)  # replies that are ignored
             try:
                 try:
                     node = self.topology.named(ask) if ask else self.topology.node(slot)
                 except LookupError:
                     node = await self.topology.find(slot)
-                replies: list[Any] = await node.request(load + first + command + after, ahead + 1 + bool(after))
+                replies: list[Any] = await node.request(load + first + command + after, ahead + (2 if after else 1))
             except StoreError as error:
                 # Nothing was sent. With a cluster or sentinels another server may take over in a moment.
                 if not self.topology.moves or error.refused:

@@ -96,7 +96,7 @@ class BatchedRenewals(Dispatcher):
             args = PLAIN % (len(ticket), ticket, len(number), number)
         else:
             args = pack_args(*encoding.message_args(command))
-        return Step(key_slot(state) if self.topology.many else 0, encoding.pack_keys(state), args)
+        return Step(key_slot(state) if self.topology.many else 0, state.join(encoding.around_state(len(state))), args)
 
     def _read_renewal(
         self, name: str, command: Command, raw: Any, at: float
