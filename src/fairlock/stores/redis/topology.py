@@ -117,7 +117,7 @@ class SentinelTopology(SingleServer):
             name = f"{host[0]}:{host[1]}"
             place = connect_to(*host)
             self._guides.append((name, make_node(f"{where} ({name})", lambda place=place: place, settings)))
-        self._master: dict[str, Any] = {}
+        self._master = connect_to("", 0)
         self._asked_at = -1  # how often a connection had broken by then
         super().__init__(make_node(where, lambda: self._master))
 
