@@ -17,6 +17,7 @@ import pytest
 import fairlock
 from fairlock import ConfigError, aio
 from fairlock.stores.base import OutcomeUnknown
+from fairlock.stores.redis.reply_reader import ReplyError
 from fairlock.stores.redis.thread_connections import ThreadConnection, ThreadNode
 from tests.servers.groups import Cluster, Sentinels
 from tests.servers.server import Server, until
@@ -52,24 +53,25 @@ def test_alone_a_thread_needs_one_connection_and_two_commands(redis_alone: Serve
 @pytest.mark.parametrize(
     "pieces, found",
     [
-        ([b":1\r\n"], b":1\r\n"), ([b":17", b"9\r", b"\n"], b":179\r\n"), ([b"$-1\r\n"], b"$-1\r\n"),
-        ([b"$", b"-1\r\n"], b"_\r\n"), ([b"-NOSCRIPT no\r\n"], b""), ([b"-NOSCRIPT", b" " * 50 + b"\r\n"], b""),
+        ([b":1\r\n"], 1), ([b":17", b"9\r", b"\n"], 179), ([b"$-1\r\n"], None), ([b"$", b"-1\r\n"], None),
+        ([b"_\r\n"], None), ([b"*1\r\n$5", b"00\r\n", b"x" * 500, b"\r\n"], [b"x" * 500]),
+        ([b"-NOSCRIPT no\r\n"], ReplyError), ([b"-NOSCRIPT", b" " * 500 + b"\r\n"], ReplyError),
     ],
 )  # fmt: skip
-def test_a_reply_in_pieces_is_the_same_reply(pieces: list[bytes], found: bytes) -> None:
+def test_a_reply_in_pieces_is_the_same_reply(pieces: list[bytes], found: object) -> None:
     ours, theirs = socket.socketpair()
     node = ThreadNode(lambda: None, "the server")
     node._free.append(ThreadConnection(SimpleNamespace(_sock=ours), 5.0))
-    heard: list[bytes | None] = []
+    heard: list[Any] = []
     with ours, theirs:
-        thread = threading.Thread(target=lambda: heard.append(node.request_raw(b"PING")))
+        thread = threading.Thread(target=lambda: heard.append(node.request_one(b"PING")))
         thread.start()
         assert theirs.recv(9) == b"PING"
         for piece in pieces:
             theirs.sendall(piece)
             until(lambda: not select.select([ours], [], [], 0)[0], "it is taken in")
         thread.join(5)
-    assert heard == [found]
+    assert heard == [found] or [type(one) for one in heard] == [found]
     assert len(node._free) == 1
 
 
@@ -111,7 +113,7 @@ def test_a_ctrl_c_closes_only_its_own_connection(error: BaseException, left: int
 
     node._free[-1].recv = fails
     with pytest.raises((KeyboardInterrupt, OutcomeUnknown)):
-        node.request_raw(b"PING")
+        node.request_one(b"PING")
     assert (len(node._free), node._count, node.breaks) == (left, left, breaks)
     for pair in pairs:
         for end in pair:

@@ -16,13 +16,13 @@ from fairlock.stores.redis.busy_name_index import GRACE, LASTS, LOCK, POOL, Name
 
 
 class Place:
-    """The backend, its runtime and its dispatcher."""
+    """The backend and its runtime."""
 
     blocking = True
     namespace = ""
 
     def __init__(self) -> None:
-        self.runtime = self._dispatcher = self
+        self.runtime = self
         self.now = 1000.0
         self.down = False
         self.index = NameIndex(self)  # type: ignore[arg-type]

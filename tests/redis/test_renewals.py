@@ -10,7 +10,7 @@ from fairlock import aio
 from fairlock.engine.run_sync import run
 from fairlock.rules.locks import Granted, Renew
 from fairlock.stores.base import OutcomeUnknown
-from fairlock.stores.redis import encoding, renew_many_locks, send_many_renewals
+from fairlock.stores.redis import encoding, send_many_renewals
 from fairlock.stores.redis.lua_scripts import STEP, read
 from tests.engine.test_renewals_in_batches import each_has_its_own_outcome, hold
 from tests.servers.groups import Cluster
@@ -41,7 +41,7 @@ async def whole_scenario(backend: Any, server: Server) -> None:
     server.call("DEL", "fairlock:{x1}")
     server.call("SET", "fairlock:{x1}", "of another type")
     steps = [backend._renewal(*call) for call in calls]
-    replies = await send_many_renewals.send_many(backend, renew_many_locks.BATCH_STEP, steps)
+    replies = await send_many_renewals.send_many(backend, send_many_renewals.BATCH_STEP, steps)
     assert [type(reply) for reply in replies] == [int, type(None), int, int, int]
     assert (await backend.call_many(calls))[1].name == "x1"
 
@@ -64,9 +64,9 @@ def test_a_mistake_in_the_script_is_noticed(
         return frame.replace(words, others) if names == ("batch_full_steps.lua",) else read(*names)
 
     monkeypatch.setattr(send_many_renewals, "read", mutated)
-    good = renew_many_locks.BATCH_STEP
+    good = send_many_renewals.BATCH_STEP
     script = send_many_renewals.BatchScript(STEP, good._key_count, good._arg_count)
-    monkeypatch.setattr(renew_many_locks, "BATCH_STEP", script)
+    monkeypatch.setattr(send_many_renewals, "BATCH_STEP", script)
 
     with fairlock.connect(redis_alone.url) as locks, pytest.raises((AssertionError, ValueError, AttributeError)):
         run(whole_scenario(locks._session.backend, redis_alone))

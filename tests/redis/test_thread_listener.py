@@ -141,7 +141,7 @@ def test_a_subscription_that_is_closed_wakes_the_waiter(it: Subscription) -> Non
     thread = it.start("t")
     it.server.close()
     assert it.result(thread, "t") == Pushed("t")
-    assert it.listener.breaks == 1 and not it.listener.listening
+    assert it.listener.breaks == 1 and not it.listener.connections
 
 
 def test_a_ctrl_c_leaves_no_reader_behind(it: Subscription, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,13 @@ them, as TRIES writes it. A user of a Redis server that runs a script needs the 
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 from . import encoding, lua_scripts
+
+if TYPE_CHECKING:
+    from .store import RedisBackend
 
 # What is sent beside the scripts: the scripts themselves, listening, looks at the busy names and at all names, the
 # server's time, a repair, and a word that changes the order in which the server answers.
@@ -21,17 +27,10 @@ def commands() -> list[str]:
     """Return all of them, as an ACL writes them, by name."""
     import re
 
-    from . import busy_name_index, pool_encoding
-
     found = set(SENT)
-    p = pool_encoding
-    pools = (p.FAST_TAKE, p.FAST_TOUCH, p.FAST_FINISH, p.STEP, p.READ_ITEMS, p.COUNT, p.READ_QUEUE, p.READ_TAKEN)
-    locks = (
-        lua_scripts.FAST_ACQUIRE, lua_scripts.FAST_RELEASE, lua_scripts.STEP, lua_scripts.READ_STATE,
-        lua_scripts.ADD_AUDIT, busy_name_index.LIST_NAMES,
-    )  # fmt: skip
-    for script in (*locks, *pools):
-        for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", script.text):
+    for name in os.listdir(lua_scripts.HERE):
+        text = lua_scripts.fold(lua_scripts.read(name)) if name.endswith(".lua") else ""
+        for command, sub in re.findall(r"call\('([A-Z]+)'(?:, '([A-Z]+)')?", text):
             found.add(f"{command}|{sub}".lower() if command == "PUBSUB" else command.lower())
     return sorted(found)
 
@@ -110,12 +109,20 @@ def patterns(namespace: str) -> list[str]:
     return [f'"{quoted}"', f"~{BUSY}*"]
 
 
-def text(where: str, extra: tuple[str, ...] = (), namespace: str = "") -> str:
+def extra(backend: RedisBackend) -> tuple[str, ...]:
+    """Return the rights that this client needs beside those of every client."""
+    rights: tuple[str, ...] = DATABASE if backend.database else ()
+    rights += CLUSTER if backend.topology.many else ()
+    return rights + (REPLICAS if backend.min_replicas else ())
+
+
+def text(backend: RedisBackend) -> str:
+    where, namespace = backend.where, backend.namespace
     user = f"fairlock-{namespace}" if namespace.isalnum() else "fairlock"
     only = f", which reaches only the namespace {namespace!r}" if namespace else ""
     return (
         f"# A user for locks on {where}{only}: nothing has to be made there but this, and this only if you want to.\n"
-        f"{line(extra, user, namespace=namespace)}\n"
+        f"{line(extra(backend), user, namespace=namespace)}\n"
         "# With these two, `fairlock doctor` reports what becomes of locks when the server restarts or is full.\n"
         f"ACL SETUSER {user} +info +config|get\n"
     )

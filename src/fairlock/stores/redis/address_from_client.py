@@ -64,8 +64,8 @@ def _address(
 ) -> Address:
     own = url.checked("redis", list(options.items()), url.OWN)
     known = {**url.DRIVER, **url.TLS} if secure else url.DRIVER
-    driver: dict[str, Any] = {"socket_timeout": url.TIMEOUT, "socket_connect_timeout": url.TIMEOUT}
-    driver |= {name: settings[name] for name in known if settings.get(name) is not None}
+    driver = {name: settings[name] for name in known if settings.get(name) is not None}
+    driver |= {name: settings.get(name) or url.TIMEOUT for name in ("socket_timeout", "socket_connect_timeout")}
     driver["protocol"] = 3
     if not hosts:
         driver.pop("socket_keepalive", None)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from hiredis import PushNotification
-from redis import exceptions
 
 from ...errors import StoreError
 from ..async_deadline import in_time
-from .errors import cannot_connect, lost
+from .errors import NOT_CONNECTED, cannot_connect, lost
 from .reply_reader import NOT_YET, detach_socket, reader
 from .url import TIMEOUT
+
+if TYPE_CHECKING:
+    from .async_batching import Batch
 
 PARENTS: list[Any] = []  # objects of the parent process: finalizing them here would touch its loop
 
@@ -54,28 +56,10 @@ class Pipe(asyncio.Protocol):
 
     def forget(self) -> None:
         """After a fork: socket and loop belong to the parent, so only our copy of the socket is closed."""
-        detach_socket(self.fileno())
+        sock = self.transport.get_extra_info("socket")
+        detach_socket(-1 if sock is None else sock.fileno())
         PARENTS.extend((self, self.connection._reader, self.connection._writer))
         self.connection._reader = self.connection._writer = None
-
-    def fileno(self) -> int:
-        sock = self.transport.get_extra_info("socket")
-        return -1 if sock is None else int(sock.fileno())
-
-
-class Pending(Protocol):
-    """A request that was sent and has no reply yet."""
-
-    def receive(self, reply: Any) -> bool:
-        """Take the next reply. Returns whether it was the last one."""
-
-    def end(self, error: Callable[[], Exception]) -> None:
-        """No reply will come."""
-
-
-class LatePayload(Protocol):
-    def payload(self) -> bytes:
-        """Build the bytes at the end of the turn: until then more may join."""
 
 
 class PendingRequest:
@@ -89,6 +73,7 @@ class PendingRequest:
         self.replies: list[Any] = []
 
     def receive(self, reply: Any) -> bool:
+        """Take the next reply. Returns whether it was the last one."""
         self.replies.append(reply)
         if len(self.replies) < self.wanted:
             return False
@@ -97,6 +82,7 @@ class PendingRequest:
         return True
 
     def end(self, error: Callable[[], Exception]) -> None:
+        """No reply will come."""
         fail(self.future, error())
 
 
@@ -106,18 +92,39 @@ def fail(future: asyncio.Future[Any], error: Exception) -> None:
         future.exception()  # a task that was cancelled meanwhile does not fetch it
 
 
-async def wait_until_open(opening: asyncio.Task[None], where: str) -> None:
-    """Wait until a connection is open that several tasks wait for. A client that closes cancels the opening: that is an
-    error for these tasks, not their cancellation."""
-    try:
-        await in_time(asyncio.shield(opening))
-    except TimeoutError as late:
-        raise cannot_connect(where, late) from None
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if opening.cancelled() and not (task is not None and task.cancelling()):
-            raise StoreError(f"This client of {where} is closed.") from None
-        raise
+class Opening:
+    """The opening of a connection that several tasks wait for, one at a time. A task that is cancelled meanwhile does
+    not cancel it for the others."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self, open: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Wait until it is open. A client that closes cancels the opening: that is an error here, no cancellation."""
+        opening = self._task
+        if opening is None:
+            opening = self._task = asyncio.ensure_future(open())
+            opening.add_done_callback(self._done)
+        try:
+            await in_time(asyncio.shield(opening))
+        except TimeoutError as late:
+            raise cannot_connect(self._where, late) from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if opening.cancelled() and not (task is not None and task.cancelling()):
+                raise StoreError(f"This client of {self._where} is closed.") from None
+            raise
+
+    def _done(self, opening: asyncio.Future[None]) -> None:
+        self._task = None
+        if not opening.cancelled():
+            opening.exception()  # the waiting tasks have it; perhaps none is left
+
+    async def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
 
 class AsyncNode:
@@ -128,10 +135,10 @@ class AsyncNode:
         self.where = where
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self.pipe: Pipe | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._pending: deque[Pending] = deque()  # in the order of the replies
+        self._opening = Opening(where)
+        self._pending: deque[PendingRequest | Batch] = deque()  # in the order of the replies
         self._answers = 0
-        self._out: list[bytes | LatePayload] = []
+        self._out: list[bytes | Batch] = []  # a batch is packed at the end of the turn: until then more may join
         self.open_batches: dict[object, Any] = {}  # batches of this turn that others may join
         self._timer: asyncio.TimerHandle | None = None
         self.timeout = TIMEOUT
@@ -141,7 +148,7 @@ class AsyncNode:
     async def request(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and wait for this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
         while self.pipe is None:
-            await self._open()
+            await self._opening.wait(self._connect)
         future: asyncio.Future[list[Any]] = self.loop.create_future()
         self.send(PendingRequest(future, replies), payload)
         try:
@@ -149,7 +156,7 @@ class AsyncNode:
         except TimeoutError as late:
             raise lost(self.where, late) from None
 
-    def send(self, pending: Pending, payload: bytes | LatePayload) -> None:
+    def send(self, pending: PendingRequest | Batch, payload: bytes | Batch) -> None:
         """Send at the end of this turn, with everything else of it. `pipe` must be open."""
         if not self._out:
             self.loop.call_soon(self.flush)
@@ -185,19 +192,6 @@ class AsyncNode:
         else:
             self._watch()
 
-    async def _open(self) -> None:
-        """Connect, once for all tasks. A task that is cancelled meanwhile does not cancel it for the others."""
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._connect())
-            self._opening.add_done_callback(self._opened)
-        await wait_until_open(self._opening, self.where)
-
-    def _opened(self, opening: asyncio.Future[None]) -> None:
-        if self._opening is opening:
-            self._opening = None
-        if not opening.cancelled():
-            opening.exception()  # the waiting tasks have it; perhaps none is left
-
     async def open(self, on_reply: Callable[[Any], None], on_end: Callable[[Pipe], None]) -> Pipe:
         """Open a connection. StoreError (or ConfigError) if that fails."""
         if self._closed:
@@ -206,23 +200,19 @@ class AsyncNode:
         try:
             await connection.connect()
             return Pipe(connection, on_reply, on_end)
-        except (exceptions.RedisError, OSError, UnicodeError) as error:
+        except BaseException as error:
             await connection.disconnect(nowait=True)
-            raise cannot_connect(self.where, error) from None
-        except BaseException:
-            await connection.disconnect(nowait=True)
+            if isinstance(error, NOT_CONNECTED):
+                raise cannot_connect(self.where, error) from None
             raise
 
     async def _connect(self) -> None:
-        pipe = await self.open(self._receive, self._ended)
+        pipe = await self.open(self._receive, self._end)
         self.timeout = pipe.connection.socket_timeout
         self.loop = asyncio.get_running_loop()
         self.pipe = pipe
 
-    def _ended(self, pipe: Pipe) -> None:
-        self._end(pipe, None)
-
-    def _end(self, pipe: Pipe, error: Exception | None) -> None:
+    def _end(self, pipe: Pipe, error: Exception | None = None) -> None:
         if self.pipe is not pipe:
             return
         self.pipe = None
@@ -236,22 +226,21 @@ class AsyncNode:
     async def drop(self) -> None:
         """The next command makes a new connection."""
         if self.pipe is not None:
-            self._end(self.pipe, None)
+            self._end(self.pipe)
 
     def forget(self) -> None:
         """After a fork: the socket and the loop belong to the parent."""
         if self.pipe is not None:
             self.pipe.forget()
-        self.pipe = self._opening = self._timer = None
+        self.pipe = self._timer = None
+        self._opening = Opening(self.where)
         self._pending.clear()
         self._out.clear()
         self.open_batches.clear()
 
     async def close(self) -> None:
         self._closed = True
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait([self._opening])
+        await self._opening.cancel()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

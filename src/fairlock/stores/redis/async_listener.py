@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..base import NEVER, Runtime
 from ..wakeups import WakeupInbox
-from .async_connection import AsyncNode, Pipe, wait_until_open
+from .async_connection import AsyncNode, Opening, Pipe
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import ReplyError, parse_wakeup
@@ -23,23 +24,13 @@ class AsyncListener(WakeupInbox):
         self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
         self._pipes: dict[AsyncNode, Pipe] = {}
-        self._opening: dict[AsyncNode, asyncio.Task[None]] = {}
+        self._opening: dict[AsyncNode, Opening] = {}
 
     async def listen(self, node: AsyncNode) -> None:
         """Subscribe at this server. StoreError or OutcomeUnknown if that fails."""
         if node in self._pipes:
             return
-        task = self._opening.get(node)
-        if task is None:
-            task = self._opening[node] = asyncio.ensure_future(self._subscribe(node))
-            task.add_done_callback(lambda done: self._opened(node, done))
-        await wait_until_open(task, node.where)
-
-    def _opened(self, node: AsyncNode, task: asyncio.Task[None]) -> None:
-        if self._opening.get(node) is task:
-            del self._opening[node]
-        if not task.cancelled():
-            task.exception()
+        await self._opening.setdefault(node, Opening(node.where)).wait(partial(self._subscribe, node))
 
     async def _subscribe(self, node: AsyncNode) -> None:
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -62,19 +53,18 @@ class AsyncListener(WakeupInbox):
             self._drop(node, pipe)
 
         pipe = await node.open(on_reply, on_end)
-        pipe.transport.write(pack("SUBSCRIBE", self._channel))
         try:
+            pipe.transport.write(pack("SUBSCRIBE", self._channel))
             async with asyncio.timeout(node.timeout):
                 reply = await ready
+            if type(reply) is ReplyError:
+                raise error_for(node.where, reply)
         except TimeoutError as late:
             pipe.close()
             raise lost(node.where, late) from None
         except BaseException:
             pipe.close()
             raise
-        if type(reply) is ReplyError:
-            pipe.close()
-            raise error_for(node.where, reply)
         self._pipes[node] = pipe
         self.since = self._clock()
 
@@ -86,10 +76,6 @@ class AsyncListener(WakeupInbox):
             self.wake_all()
             if self.on_break is not None:
                 self.on_break()  # threads only notice it in `take_wakeups`, within a second
-
-    @property
-    def listening(self) -> bool:
-        return bool(self._pipes)
 
     def drain(self) -> None:
         """Nothing to do: the loop delivers what arrives."""
@@ -104,11 +90,8 @@ class AsyncListener(WakeupInbox):
         self._channel = channel
 
     async def close(self) -> None:
-        opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        if opening:
-            await asyncio.wait(opening)
+        for opening in list(self._opening.values()):
+            await opening.cancel()
         for pipe in list(self._pipes.values()):
             pipe.close()
         self._pipes.clear()

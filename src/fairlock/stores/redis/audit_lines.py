@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.crc import key_slot
 
-from ..base import Backend
 from . import encoding
 from .encoding import pack
 from .errors import Garbage
 from .lua_scripts import ADD_AUDIT
-from .send_and_redirect import Dispatcher, RoutedCommand
+from .read_locks import Reads
+from .send_and_redirect import RoutedCommand, script_command
 
 if TYPE_CHECKING:
     from ...rules.locks.audit_lines import AuditLine
 
 
-class AuditLists(Backend):
+class AuditLists(Reads):
     """The part of the backend that keeps audit lines."""
 
-    namespace: str
-    _dispatcher: Dispatcher
-
-    async def _read(self, request: RoutedCommand) -> list[Any]:
-        raise NotImplementedError
+    def _audit_key(self, name: str) -> str:
+        """Return the key of the audit lines. It is in the slot of the lock, and outlives it."""
+        return encoding.state_key(self.namespace, name) + ":audit"
 
     async def audit(self, name: str) -> list[AuditLine]:
         from ...rules.locks.audit_lines import NEWEST, decode_line
 
-        key = encoding.audit_key(self.namespace, name)
+        key = self._audit_key(name)
         try:
             lines = (await self._read(RoutedCommand(key_slot(key.encode()), pack("LRANGE", key, 0, NEWEST - 1))))[0]
         except Garbage:
@@ -46,6 +44,4 @@ class AuditLists(Backend):
     async def add_audit(self, name: str, line: AuditLine) -> None:
         from ...rules.locks.audit_lines import encode_line
 
-        key = encoding.audit_key(self.namespace, name)
-        payload = pack("EVALSHA", ADD_AUDIT.sha, 1, key, encode_line(line))
-        await self._dispatcher.send(RoutedCommand(key_slot(key.encode()), payload, ADD_AUDIT))
+        await self.send(script_command(ADD_AUDIT, [self._audit_key(name)], encode_line(line)))

@@ -8,7 +8,8 @@ wake-up, and a client without one reads only when the keeper checks whether a ho
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import select
+from contextlib import suppress
 from typing import Any
 
 from ..base import NEVER, Pushed, Runtime
@@ -16,25 +17,19 @@ from ..wakeups import SharedReader, Waiter
 from .encoding import pack
 from .errors import error_for, lost
 from .reply_reader import NOT_YET, ReplyError, detach_socket, parse_wakeup
-from .thread_connections import SLOW, USUAL, ThreadConnection, ThreadNode
+from .thread_connections import CHUNK, SLOW, ThreadConnection, ThreadNode
 
 
 class ThreadListener(SharedReader):
     def __init__(self, runtime: Runtime, channel: str) -> None:
         self.breaks = 0  # how often a subscription broke
-        self.on_break: Callable[[], None] | None = None  # not called here: `take_wakeups` compares `breaks`
         self.since = NEVER  # the client's clock when the last of the subscriptions was made
         self._channel = channel
         self.connections: dict[ThreadNode, ThreadConnection] = {}  # with a subscription
-        self._wake_pipe: tuple[int, int] | None = None  # interrupts the reader
+        self._by_fd: dict[int, ThreadNode] = {}  # the same servers
+        self._poll: Any = None  # of these, and of the alarm
+        self._alarm = -1  # interrupts the reader
         super().__init__(runtime)
-
-    def clear(self) -> None:
-        super().clear()
-        self._changes = 0  # of the subscriptions
-        self._polled = -1  # for how many changes of them the poll object was made
-        self._by_fd: dict[int, ThreadNode] = {}
-        self._poll: Any = None
 
     async def listen(self, node: ThreadNode) -> None:
         """Subscribe at this server. StoreError or OutcomeUnknown if that fails."""
@@ -53,8 +48,10 @@ class ThreadListener(SharedReader):
             raise error_for(node.where, reply)
         with self._mutex:
             if node not in self.connections:
+                fd = connection.sock.fileno()
+                self._begin_poll().register(fd, select.POLLIN)
+                self._by_fd[fd] = node
                 self.connections[node], connection = connection, None
-                self._changes += 1
                 self.since = self._runtime.clock()
         self.interrupt_reader()
         if connection is not None:
@@ -63,18 +60,8 @@ class ThreadListener(SharedReader):
     def interrupt_reader(self) -> None:
         """Interrupt the reader, if there is one: there is one more server, or a wait must end."""
         with self._mutex:
-            if self._wake_pipe is not None:
-                try:
-                    os.write(self._wake_pipe[1], b".")
-                except BlockingIOError:
-                    pass  # the pipe is full: the reader is interrupted anyway
-
-    @property
-    def listening(self) -> bool:
-        return bool(self.connections)
-
-    def listens_at(self, node: ThreadNode) -> bool:
-        return node in self.connections
+            if self._alarm >= 0:
+                os.eventfd_write(self._alarm, 1)
 
     def wait_for(self, ticket: str, timeout: float) -> Pushed | None:
         """Wait for a wake-up of this ticket; None when the time is over."""
@@ -83,10 +70,10 @@ class ThreadListener(SharedReader):
         try:
             self.start_waiting(me)
             poll = self._poll
+            if poll is None:
+                with self._mutex:
+                    poll = self._begin_poll()
             while not me.woken:
-                if self._polled != self._changes:
-                    poll = self._make_poll()
-                    continue  # a wake-up between the check and this would be missed
                 left = end - clock()
                 if left <= 0:
                     break
@@ -94,18 +81,14 @@ class ThreadListener(SharedReader):
                     self._wait_for_reader(me, left)
                     continue
                 for fd, _ in poll.poll(left * 1000):
-                    reached = self._by_fd.get(fd)
-                    if reached is None:
-                        self._drain_pipe()
-                    elif (pushed := self._receive_from(reached, ticket)) is not None:
+                    if fd == self._alarm:
+                        with suppress(BlockingIOError):
+                            os.eventfd_read(fd)
+                    elif (pushed := self._receive_from(self._by_fd.get(fd), ticket)) is not None:
                         return pushed
             return self.take(me)
         finally:
             self.stop_waiting(me)
-
-    def _drain_pipe(self) -> None:
-        if self._wake_pipe is not None:
-            os.read(self._wake_pipe[0], 64)
 
     def _wait_for_reader(self, waiter: Waiter, timeout: float) -> None:
         """Wait at most this long until this waiter is woken by the reader, or becomes the reader. May return early."""
@@ -118,31 +101,21 @@ class ThreadListener(SharedReader):
         if self._reader is not waiter:
             self._become_reader(waiter)
 
-    def _make_poll(self) -> Any:
-        """Make the poll object of the reader, for the subscriptions that there are now."""
-        from select import POLLIN, poll
-
-        self._polled = self._changes  # first: a change during the next lines makes it again
-        self._poll = poll()
-        self._by_fd = {connection.sock.fileno(): node for node, connection in list(self.connections.items())}
-        for fd in self._by_fd:
-            self._poll.register(fd, POLLIN)
-        if self._wake_pipe is None:
-            wake_pipe = os.pipe()
-            os.set_blocking(wake_pipe[1], False)
-            self._wake_pipe = wake_pipe
-        self._poll.register(self._wake_pipe[0], POLLIN)
+    def _begin_poll(self) -> Any:
+        """Return the poll object of the readers, made with the first. Call this under the mutex."""
+        if self._poll is None:
+            self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._poll = select.poll()
+            self._poll.register(self._alarm, select.POLLIN)
         return self._poll
 
-    def _receive_from(self, node: ThreadNode, own: str = "") -> Pushed | None:
+    def _receive_from(self, node: ThreadNode | None, own: str = "") -> Pushed | None:
         """`_read` what this server has sent."""
-        connection = self.connections.get(node)
-        while connection is not None:
+        while node is not None and (connection := self.connections.get(node)) is not None:
             try:
-                try:
-                    data = connection.recv(USUAL)
-                except SLOW:
-                    data = connection.wait(USUAL)
+                data = connection.recv(CHUNK)
+            except SLOW:
+                break  # of TLS: less than can be decrypted has come
             except OSError:
                 data = b""
             if connection.pending is None or not data:
@@ -183,7 +156,10 @@ class ThreadListener(SharedReader):
     def _drop(self, node: ThreadNode) -> None:
         with self._mutex:
             connection = self.connections.pop(node, None)
-            self._changes += 1
+            if connection is not None:
+                fd = connection.sock.fileno()
+                self._poll.unregister(fd)
+                del self._by_fd[fd]
             self.breaks += 1
         if connection is not None:
             connection.close()
@@ -193,17 +169,12 @@ class ThreadListener(SharedReader):
         """Deliver what has arrived, without waiting, unless a waiter reads anyway."""
         if not self.connections:
             return
-        from select import POLLIN, poll
-
         me = Waiter("")
         try:
             self.start_waiting(me)
             if self._reader is me:
-                for node, connection in list(self.connections.items()):
-                    one = poll()
-                    one.register(connection.sock, POLLIN)
-                    if one.poll(0):
-                        self._receive_from(node)
+                for fd, _ in self._poll.poll(0):
+                    self._receive_from(self._by_fd.get(fd))
         finally:
             self.stop_waiting(me)
 
@@ -211,17 +182,19 @@ class ThreadListener(SharedReader):
         """After a fork: the sockets belong to the parent, and must not count as subscribers when it has ended."""
         for connection in self.connections.values():
             detach_socket(connection.sock.fileno())
-        for fd in self._wake_pipe or ():
-            os.close(fd)
-        self._wake_pipe = None
+        self._close_alarm()
         self.connections.clear()
+        self._by_fd.clear()
         self._channel = channel
         self.clear()
+
+    def _close_alarm(self) -> None:
+        alarm, self._alarm, self._poll = self._alarm, -1, None
+        if alarm >= 0:
+            os.close(alarm)
 
     async def close(self) -> None:
         for node in list(self.connections):
             self._drop(node)
         with self._mutex:
-            wake_pipe, self._wake_pipe = self._wake_pipe, None
-        for fd in wake_pipe or ():
-            os.close(fd)
+            self._close_alarm()

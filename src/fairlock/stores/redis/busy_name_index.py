@@ -23,10 +23,10 @@ from redis.crc import key_slot
 from ...errors import LockError
 from ..base import OutcomeUnknown
 from . import encoding
-from .encoding import pack, pack_args
+from .encoding import pack
 from .errors import Garbage
 from .lua_scripts import load
-from .send_and_redirect import RoutedCommand
+from .send_and_redirect import RoutedCommand, script_command
 
 if TYPE_CHECKING:
     from .store import RedisBackend
@@ -151,9 +151,8 @@ class NameIndex:
         words: list[str | int] = [len(drop), *drop]
         for pair in pairs:
             words += pair
-        payload = b"*%d\r\n%b" % (4 + len(words), pack_args("EVALSHA", LIST_NAMES.sha, 1, BUSY, *words))
         try:
-            await self._backend._dispatcher.send(RoutedCommand(SLOT, payload, LIST_NAMES))
+            await self._backend.send(script_command(LIST_NAMES, [BUSY], *words))
         except (OutcomeUnknown, LockError):
             return False
         return True

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...errors import LockError
 from ...rules.locks import EXCLUSIVE, Acquire, Detach, Release
 from ..base import OutcomeUnknown, unanswered
 from . import acl, busy_name_index, encoding, errors, lua_scripts
 from .encoding import pack
+from .packed_commands import PackedCommands
+from .send_and_redirect import script_command
+
+if TYPE_CHECKING:
+    from .store import RedisBackend
 
 Finding = tuple[str, str]  # ok, note, warning or error; a sentence
-Request = Callable[[bytes, int], Awaitable[list[Any]]]
-Listen = Callable[[], Awaitable[None]]
-
 OLDEST = (7, 0)
 SAMPLES = 5
 FAR = 1.0  # seconds between two clocks from which on it is reported
@@ -29,32 +31,36 @@ FULL = 0.9
 NOTICED = "Its holder notices at its next renewal; until then two may hold it. A checked fence refuses the older one"
 
 
-async def examine(
-    where: str, request: Request, listen: Listen, extra: tuple[str, ...] = (), database: int = 0, min_replicas: int = 0
-) -> list[Finding]:
+async def examine(backend: RedisBackend) -> list[Finding]:
     try:
-        server = Server(where, request)
+        home = await backend.topology.find(busy_name_index.SLOT)
+        server = Server(backend.where, home)
         found = await server.about()
-        found.append(await _clock(request))
+        found.append(await _clock(server))
         found += [finding async for finding in _persistence(server)]
-        found += [finding async for finding in _memory(server)]
-        found += [finding async for finding in _replicas(server, min_replicas)]
-        found += await _rights(where, request, listen, extra, database)
+        if server.speaks:
+            found += [*_memory(server), *_replicas(server, backend.min_replicas)]
+        found += await _rights(backend, home)
     except OutcomeUnknown as doubt:
-        return [("error", str(unanswered(where, doubt)))]
-    return [*found, *_losses()]
+        return [("error", str(unanswered(backend.where, doubt)))]
+    found.append((
+        "note",
+        "Could a lock be lost here otherwise? Yes: when a holder is stopped for longer than its lease, when the "
+        "server's clock is set forward, and when a program deletes keys that begin with fairlock: (FLUSHALL).",
+    ))
+    return found
 
 
 class Server:
     """The INFO of a server. What this user may not read is missing."""
 
-    def __init__(self, where: str, request: Request) -> None:
+    def __init__(self, where: str, node: Any) -> None:
         self.where = where
-        self._request = request
+        self._node = node
         self._info: dict[str, str] = {}
 
     async def call(self, *args: str) -> Any:
-        return (await self._request(pack(*args), 1))[0]
+        return (await self._node.request(pack(*args), 1))[0]
 
     async def about(self) -> list[Finding]:
         reply = await self.call("INFO")
@@ -96,11 +102,11 @@ class Server:
         return None if value is None else value.decode(errors="replace")
 
 
-async def _clock(request: Request) -> Finding:
+async def _clock(server: Server) -> Finding:
     best, difference = float("inf"), 0.0
     for _ in range(SAMPLES):
         before = time.time()
-        reply = (await request(pack("TIME"), 1))[0]
+        reply = await server.call("TIME")
         after = time.time()
         if isinstance(reply, Exception):
             return "note", "This user may not run TIME."
@@ -151,9 +157,7 @@ async def _persistence(server: Server) -> AsyncIterator[Finding]:
         yield "error", "It is still loading its data. Try again in a moment."
 
 
-async def _memory(server: Server) -> AsyncIterator[Finding]:
-    if not server.speaks:
-        return
+def _memory(server: Server) -> Iterator[Finding]:
     limit, used, policy = server.number("maxmemory"), server.number("used_memory"), server["maxmemory_policy"]
     if not limit:
         yield "ok", "It has no limit of memory (maxmemory), so it throws nothing away."
@@ -175,9 +179,7 @@ async def _memory(server: Server) -> AsyncIterator[Finding]:
         yield "warning", f"It has thrown away {server['evicted_keys']} keys since it was started."
 
 
-async def _replicas(server: Server, wanted: int) -> AsyncIterator[Finding]:
-    if not server.speaks:
-        return
+def _replicas(server: Server, wanted: int) -> Iterator[Finding]:
     count = server.number("connected_slaves")
     replicas = f"{count} replica{'s' * (count != 1)}"
     if server["role"] == "slave":
@@ -196,19 +198,19 @@ async def _replicas(server: Server, wanted: int) -> AsyncIterator[Finding]:
         yield "note", "It has no replica: while it is down no lock can be acquired, and leases end."
 
 
-async def _rights(
-    where: str, request: Request, listen: Listen, extra: tuple[str, ...], database: int
-) -> list[Finding]:
+async def _rights(backend: RedisBackend, home: Any) -> list[Finding]:
     """Try each command by itself, so that a missing right has a name; then the whole life of a lock, by the scripts."""
-    name = f"doctor-{os.urandom(6).hex()}"
+    where, name = backend.where, f"doctor-{os.urandom(6).hex()}"
+    commands = PackedCommands("", name)
+    node = await backend.topology.find(commands.slot)
     missing = []
-    for args in acl.tries(extra, encoding.keys("", name)[0], encoding.LISTENERS + name, database):
-        reply = (await request(pack(*args), 1))[0]
+    for args in acl.tries(acl.extra(backend), commands.keys[0], encoding.LISTENERS + name, backend.database):
+        reply = (await node.request(pack(*args), 1))[0]
         if isinstance(reply, Exception) and errors.error_code(reply) == "NOPERM":
             missing.append(str(errors.refusal(where, reply)))
-    missing += await _life(where, request, encoding.keys("", name)) if not missing else []
+    missing += [] if missing else [*await _life(where, node, commands), *await _index(where, home)]
     try:
-        await listen()
+        await backend.listeners.listen(home)
     except LockError as error:
         missing.append(str(error))
     if missing:
@@ -216,41 +218,35 @@ async def _rights(
     return [("ok", "This user may do all that locks need, and waiters are woken by a push.")]
 
 
-async def _life(where: str, request: Request, keys: list[str]) -> list[str]:
+async def _life(where: str, node: Any, commands: PackedCommands) -> list[str]:
     """Acquire, detach, read and release a lock of our own. Returns the errors."""
     ticket, lease = os.urandom(8).hex(), 5_000_000
     acquire = Acquire(ticket, EXCLUSIVE, EXCLUSIVE, lease, False, True, 1, "", "fairlock doctor", "")
-    steps: list[tuple[lua_scripts.Script, list[str], list[str | bytes]]] = [
-        (lua_scripts.FAST_ACQUIRE, keys[:1], [*encoding.fast_args(acquire)]),
-        (lua_scripts.FAST_RELEASE, keys[:1], [*encoding.fast_args(Release(ticket))]),
+    state, keys = commands.keys[:1], commands.keys
+    steps: list[tuple[lua_scripts.Script, list[str], Sequence[str | bytes]]] = [
+        (lua_scripts.FAST_ACQUIRE, state, encoding.fast_args(acquire)),
+        (lua_scripts.FAST_RELEASE, state, encoding.fast_args(Release(ticket))),
         (lua_scripts.STEP, keys, encoding.message_args(acquire)),
         (lua_scripts.STEP, keys, encoding.message_args(Detach(ticket, None, lease))),
-        (lua_scripts.READ_STATE, keys, []),
+        (lua_scripts.READ_STATE, keys, ()),
         (lua_scripts.STEP, keys, encoding.message_args(Release(ticket, True, None))),
     ]
     wrong: list[str] = []
     for script, on, args in steps:
-        loaded, reply = await request(
-            pack("SCRIPT", "LOAD", script.text) + pack("EVALSHA", script.sha, len(on), *on, *args), 2
-        )
-        bad = next((one for one in (loaded, reply) if isinstance(one, Exception)), None)
-        if bad is not None:
-            wrong.append(str(errors.refusal(where, bad)))
-    await request(pack("DEL", *keys), 1)
-    reply = (await request(pack("ZRANGE", busy_name_index.BUSY, 0, 0), 1))[0]
-    if isinstance(reply, Exception):
-        bad = errors.refusal(where, reply)
-        index = f"{busy_name_index.BUSY}, the index of busy names, was overwritten by another program"
-        cure = "Until a client writes it again, within a second of its next hold, ls reads all keys."
-        wrong.append(f"{index}. {cure}" if isinstance(bad, errors.Garbage) else str(bad))
+        load, run = pack("SCRIPT", "LOAD", script.text), script_command(script, on, *args).command
+        replies = await node.request(load + run, 2)
+        wrong += [str(errors.refusal(where, bad)) for bad in replies if isinstance(bad, Exception)][:1]
+    await node.request(pack("DEL", *keys), 1)
     return wrong
 
 
-def _losses() -> list[Finding]:
-    return [
-        (
-            "note",
-            "Could a lock be lost here otherwise? Yes: when a holder is stopped for longer than its lease, when the "
-            "server's clock is set forward, and when a program deletes keys that begin with fairlock: (FLUSHALL).",
-        )
-    ]
+async def _index(where: str, home: Any) -> list[str]:
+    """Read the index of busy names. Returns the errors."""
+    (reply,) = await home.request(pack("ZRANGE", busy_name_index.BUSY, 0, 0), 1)
+    if not isinstance(reply, Exception):
+        return []
+    bad = errors.refusal(where, reply)
+    if not isinstance(bad, errors.Garbage):
+        return [str(bad)]
+    index = f"{busy_name_index.BUSY}, the index of busy names, was overwritten by another program"
+    return [f"{index}. Until a client writes it again, within a second of its next hold, ls reads all keys."]

@@ -7,6 +7,7 @@ because Redis Cluster would use them as a tag.
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any
 
 from ...rules.locks import (
@@ -30,7 +31,7 @@ from ...rules.locks import (
     Tombstone,
     Why,
 )
-from ...rules.other_format import other_format
+from .reply_reader import new
 
 PREFIX = "fairlock:"
 LISTENERS = PREFIX + "listener:"
@@ -39,7 +40,6 @@ FORMAT = 3
 RELEASED, NOT_RELEASED = Released(True), Released(False)
 PARTS = ("queue", "holders", "unconfirmed", "tombstones")
 
-_new: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 IDLE = 600_000_000
 """For how many microseconds a state is kept after everything in it has ended. Fences rise afterwards, too."""
 IDLE_IF_FIXED = 366 * 86400 * 1_000_000
@@ -52,14 +52,25 @@ def tag(namespace: str, name: str) -> str:
     return full.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
 
 
+def state_key(namespace: str, name: str) -> str:
+    """Return the key of the state. Those of everything else with this name begin with it."""
+    return f"{PREFIX}{{{tag(namespace, name)}}}"
+
+
 def keys(namespace: str, name: str) -> list[str]:
-    state = f"{PREFIX}{{{tag(namespace, name)}}}"
+    return _with_parts(state_key(namespace, name))
+
+
+def _with_parts(state: str) -> list[str]:
     return [state, *[f"{state}:{part}" for part in PARTS]]
 
 
-def audit_key(namespace: str, name: str) -> str:
-    """Return the key of the audit lines. It is in the slot of the lock, and outlives it."""
-    return f"{PREFIX}{{{tag(namespace, name)}}}:audit"
+@cache
+def around_state(size: int) -> list[bytes]:
+    """Return what is packed around the key of a state of this size, which is in all keys of its lock: `join` these by
+    it."""
+    mark = "\x01" * size
+    return pack_args(*_with_parts(mark)).split(mark.encode())
 
 
 def pack(*args: str | bytes | int) -> bytes:
@@ -71,6 +82,10 @@ def pack_args(*args: str | bytes | int) -> bytes:
     """Pack arguments of a command as RESP."""
     data = [arg if isinstance(arg, bytes) else str(arg).encode() for arg in args]
     return b"".join([b"$%d\r\n%b\r\n" % (len(arg), arg) for arg in data])
+
+
+# Sent before a Release: the server then notifies the new holder before it replies to the releasing client.
+PING = pack("PING")
 
 
 def sized(text: bytes) -> bytes:
@@ -125,12 +140,12 @@ def decode_step(raw: Any, command: Command) -> tuple[Reply, bool]:
     """Decode the reply of the step to this command. Return also whether the fast scripts do not work next."""
     if type(raw) is int:
         if type(command) is Renew or type(command) is Detach:
-            return _new(Granted, (command[1], raw, None)), False
+            return new(Granted, (command[1], raw, None)), False
         if type(command) is Acquire:  # from the parts that it shares with these
-            return _new(Granted, (raw, command[3], None)), False
+            return new(Granted, (raw, command[3], None)), False
         return RELEASED, raw != 1
     if type(raw[0]) is int:
-        return _new(Queued, raw), True
+        return new(Queued, raw), True
     return decode_reply(raw[:-1]), raw[-1] != b"1"
 
 
@@ -138,9 +153,9 @@ def decode_reply(raw: list[bytes]) -> Reply:
     kind, *fields = raw
     if kind == b"granted":
         asked = Why(ASKED, fields[2].decode(), fields[3].decode()) if len(fields) > 2 else None
-        return _new(Granted, (int(fields[0]), int(fields[1]), asked))  # type: ignore[no-any-return]
+        return new(Granted, (int(fields[0]), int(fields[1]), asked))  # type: ignore[no-any-return]
     if kind == b"queued":
-        return _new(Queued, (int(fields[0]), int(fields[1]), int(fields[2])))  # type: ignore[no-any-return]
+        return new(Queued, (int(fields[0]), int(fields[1]), int(fields[2])))  # type: ignore[no-any-return]
     if kind == b"refused":
         return Refused()
     if kind == b"released":
@@ -157,7 +172,7 @@ def decode_reply(raw: list[bytes]) -> Reply:
 
 def decode_state(raw: list[Any]) -> tuple[LockState, int]:
     """Decode the reply of read_state.lua: the state and the server's time. ValueError if it is not a state."""
-    numbers, holders, queue, tombstones, (seconds, micros) = raw
+    numbers, holders, queue, tombstones, time = raw
     found = LockState()
     if numbers:
         fence, seen, places, _, _, _, capacity, *_ = map(int, struct.unpack("<11d", numbers[2:]))
@@ -166,12 +181,13 @@ def decode_state(raw: list[Any]) -> tuple[LockState, int]:
             tuple(sorted([_entry(e) for e in holders], key=lambda e: e.fence)), tuple([_entry(e) for e in queue]),
             tuple([_tombstone(*each) for each in tombstones]),
         )  # fmt: skip
-    return found, int(seconds) * 1_000_000 + int(micros)
+    return found, decode_time(time)
 
 
-def reject_format(found: str) -> ValueError:
-    """Return the reason why a script does not read a state: the format that it found there."""
-    return other_format(found, FORMAT) if found.isdecimal() else ValueError("values that are none")
+def decode_time(raw: list[bytes]) -> int:
+    """Decode the reply to TIME."""
+    seconds, micros = raw
+    return int(seconds) * 1_000_000 + int(micros)
 
 
 def _entry(raw: bytes) -> Entry:

@@ -12,10 +12,11 @@ import struct
 from redis import exceptions
 
 from ...errors import ConfigError, LockError, StoreError, refused
+from ...rules.other_format import other_format
 from .. import split_url
 from ..base import OutcomeUnknown
 from ..damaged_records import damaged
-from . import encoding
+from .encoding import FORMAT
 
 # The names of redis-py for error codes. Its messages come without this first word.
 CODES = {
@@ -23,15 +24,6 @@ CODES = {
     "AuthorizationError": "NOPERM",
     "NoPermissionError": "NOPERM",
     "BusyLoadingError": "LOADING",
-    "OutOfMemoryError": "OOM",
-    "ReadOnlyError": "READONLY",
-    "NoScriptError": "NOSCRIPT",
-    "TryAgainError": "TRYAGAIN",
-    "ClusterDownError": "CLUSTERDOWN",
-    "ClusterCrossSlotError": "CROSSSLOT",
-    "MasterDownError": "MASTERDOWN",
-    "AskError": "ASK",
-    "MovedError": "MOVED",
 }
 NOT_NOW = {
     "LOADING": "is still loading its data. Try again in a moment",
@@ -42,6 +34,13 @@ NOT_NOW = {
     "OOM": "has no memory left and takes nothing new; releases go on. Raise its maxmemory, or free some",
     "READONLY": "is a read-only replica. Give the URL of its master, or redis+sentinel://",
 }
+NOT_CONNECTED = (exceptions.RedisError, OSError, UnicodeError)  # raised when a connection is opened
+REPLIES = (
+    exceptions.AuthenticationError,
+    exceptions.AuthorizationError,
+    exceptions.BusyLoadingError,
+    exceptions.ResponseError,
+)
 AGAIN = ("TRYAGAIN", "CLUSTERDOWN")  # over in a moment; the engine repeats the request a few times
 
 
@@ -50,15 +49,14 @@ def cannot_connect(where: str, error: BaseException) -> StoreError | ConfigError
     text = str(error)
     if isinstance(error, UnicodeError):
         return split_url.cannot_send(where, error)
-    if isinstance(error, exceptions.AuthenticationError | exceptions.ResponseError | exceptions.BusyLoadingError):
-        return refusal(where, error)
-    if isinstance(error, exceptions.AuthorizationError) or "max number of clients" in text:
+    if isinstance(error, REPLIES) or "max number of clients" in text:
         return refusal(where, error)
     if isinstance(error, exceptions.InvalidResponse) or "Protocol Error" in text:
         return StoreError(f"What answers at {where} is not a Redis server. Check host and port.")
-    if _about_certificates(error):
+    if "CERTIFICATE" in text or "certificate" in text:
+        reason = text.partition("verify failed: ")[2].partition(" (_ssl")[0].rstrip(".") or "it cannot be verified"
         return refused(
-            f"{where} shows a certificate that is not trusted here ({_certificate(text)}). Name who signed it: "
+            f"{where} shows a certificate that is not trusted here ({reason}). Name who signed it: "
             "?ssl_ca_certs=/path/to/ca.pem"
         )
     secure = where.startswith("rediss")
@@ -67,7 +65,8 @@ def cannot_connect(where: str, error: BaseException) -> StoreError | ConfigError
     if "SSL" in text:
         cure = "Does it speak TLS at that port? redis:// is without." if secure else "rediss:// is with TLS."
         return StoreError(f"{where} and this client do not agree about TLS. {cure}")
-    if "connecting" not in text.lower() and _is_reset(error):
+    is_reset = "reset by peer" in text or "closed by server" in text or isinstance(error, ConnectionResetError)
+    if "connecting" not in text.lower() and is_reset:
         return StoreError(f"{where} closes the connection at once. Does it want TLS? That is rediss://.")
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         cure = "If it does not speak TLS there, use redis://." if secure else "Does it hang, or is a firewall between?"
@@ -85,20 +84,6 @@ def guide_error(where: str, error: BaseException) -> StoreError | ConfigError:
     if "unknown command" in text.lower() and "sentinel" in text.lower():
         return ConfigError(f"{where} is no sentinel. Give the addresses of sentinels, or use redis:// and one host.")
     return refusal(where, error)
-
-
-def _about_certificates(error: BaseException) -> bool:
-    return "CERTIFICATE" in str(error) or "certificate" in str(error)
-
-
-def _certificate(text: str) -> str:
-    """Return the reason that OpenSSL gives."""
-    return text.partition("verify failed: ")[2].partition(" (_ssl")[0].rstrip(".") or "it cannot be verified"
-
-
-def _is_reset(error: BaseException) -> bool:
-    text = str(error)
-    return "reset by peer" in text or "closed by server" in text or isinstance(error, ConnectionResetError)
 
 
 def _cause(text: str) -> str:
@@ -166,7 +151,8 @@ def refusal(where: str, error: BaseException | str) -> StoreError | ConfigError:
     if "unknown command" in text and "HELLO" in text:
         return ConfigError(f"{where} is older than Redis 6 and does not speak RESP3. Use ?protocol=2, or a newer one.")
     if code == "FORMAT":
-        return Garbage(encoding.reject_format(text.partition(" ")[2]))
+        found = text.partition(" ")[2]
+        return Garbage(other_format(found, FORMAT) if found.isdecimal() else ValueError("values that are none"))
     if code == "WRONGTYPE" or "user_script" in text or "Error running script" in text:
         return Garbage(f"the server replies {' '.join(text.split())[:120]!r}")
     text = " ".join(text.partition(", with args")[0].split())  # it repeats what it was sent, passwords too

@@ -8,7 +8,6 @@ health checks, notifications.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,8 @@ from redis.exceptions import ResponseError
 from ..base import Runtime
 from ..shared_connections import Share, SharedConnections, reset_all
 from .encoding import LISTENERS, pack
-from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology
-from .url import TIMEOUT, TLS, Address
+from .topology import Cluster, Place, SentinelTopology, SingleServer, Topology, connect_to
+from .url import TLS, Address
 
 ASK = 1.0  # seconds that a sentinel may take; the next one knows the same
 
@@ -31,18 +30,13 @@ class RedisConnections(SharedConnections):
     def __init__(self, address: Address, runtime: Runtime) -> None:
         super().__init__()
         self.session = OpenSession(address.driver)
+        self.database: int = address.driver.get("db", 0)
         self.topology = make_topology(address, runtime.blocking, self.session)
-        self.listener = _new_name()
+        self.listener = os.urandom(8).hex()
         """The name under which all clients that share this are notified."""
-        self.listeners: Any
-        if runtime.blocking:
-            from .blocking_listener import ThreadListener
-
-            self.listeners = ThreadListener(runtime, LISTENERS + self.listener)
-        else:
-            from .async_listener import AsyncListener
-
-            self.listeners = AsyncListener(runtime, LISTENERS + self.listener)
+        _, _, _, listener = _classes(runtime.blocking)
+        self.listeners = listener(runtime, LISTENERS + self.listener)
+        if not runtime.blocking:
             self.listeners.on_break = partial(reset_all, self.shares)
         self._pid = os.getpid()
 
@@ -55,7 +49,7 @@ class RedisConnections(SharedConnections):
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self.session.owner = ""
-            self.listener = _new_name()
+            self.listener = os.urandom(8).hex()
             self.listeners.forget(LISTENERS + self.listener)
             self.topology.forget()
 
@@ -65,10 +59,6 @@ def share_connections(address: Address, runtime: Runtime) -> Share[RedisConnecti
     kind, where, hosts, service, driver, _, secure = address
     key = ("redis", kind, where, hosts, service, tuple(sorted(driver.items())), secure)
     return Share(runtime, key, lambda: RedisConnections(address, runtime))
-
-
-def _new_name() -> str:
-    return os.urandom(8).hex()
 
 
 class OpenSession:
@@ -107,18 +97,18 @@ class OpenSession:
 
 def make_topology(address: Address, blocking: bool, session: OpenSession) -> Topology:
     """Make the topology for an address. Opens nothing."""
-    opening = session.blocking if blocking else session.tasks
-    driver = _driver(blocking)
+    driver, retry, node, _ = _classes(blocking)
     kind = driver.SSLConnection if address.secure else driver.Connection
+    if not address.hosts:
+        kind = driver.UnixDomainSocketConnection
+    once = {"retry": retry(NoBackoff(), 0), "redis_connect_func": session.blocking if blocking else session.tasks}
+    if blocking:
+        once["command_packer"] = Packer()
 
     def make_node(where: str, place: Place, settings: dict[str, Any] = address.driver) -> Any:
-        arguments = arranged(blocking, settings, opening)
-
-        def connection() -> Any:
-            host, port = place()
-            return kind(host=host, port=port, **arguments)
-
-        return _make_node(blocking)(connection, where)
+        arguments = {**settings, **once}
+        arguments.pop("client_name", None)
+        return node(lambda: kind(**place(), **arguments), where)
 
     if address.kind == "cluster":
         return Cluster(address.where, address.hosts, make_node)
@@ -127,21 +117,8 @@ def make_topology(address: Address, blocking: bool, session: OpenSession) -> Top
         ask = {"socket_timeout": ASK, "socket_connect_timeout": ASK, "protocol": 3}
         ask |= {name: value for name, value in address.driver.items() if name in TLS}
         return SentinelTopology(address.where, address.service, address.hosts, make_node, ask)
-    if address.hosts:
-        return SingleServer(make_node(address.where, lambda: address.hosts[0]))
-    arguments = arranged(blocking, address.driver, opening)
-    return SingleServer(_make_node(blocking)(lambda: driver.UnixDomainSocketConnection(**arguments), address.where))
-
-
-def arranged(blocking: bool, arguments: dict[str, Any], opening: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the arguments of a connection that sends each command once."""
-    found = {**arguments, "retry": _once(blocking), "redis_connect_func": opening}
-    found.pop("client_name", None)
-    if blocking:
-        found["command_packer"] = Packer()
-    found["socket_timeout"] = found.get("socket_timeout") or TIMEOUT
-    found["socket_connect_timeout"] = found.get("socket_connect_timeout") or TIMEOUT
-    return found
+    place = connect_to(*address.hosts[0]) if address.hosts else {}
+    return SingleServer(make_node(address.where, lambda: place))
 
 
 class Packer:
@@ -156,30 +133,20 @@ class Packer:
         return [pack(*words, *rest)]
 
 
-def _driver(blocking: bool) -> Any:
-    if blocking:
-        return redis
-    from redis import asyncio
-
-    return asyncio
-
-
-def _once(blocking: bool) -> Any:
+def _classes(blocking: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the module of redis-py with its connections, its class of retries, our class of servers, and of
+    listeners."""
     if blocking:
         from redis.retry import Retry
 
-        return Retry(NoBackoff(), 0)
-    from redis.asyncio.retry import Retry as TaskRetry
-
-    return TaskRetry(NoBackoff(), 0)
-
-
-def _make_node(blocking: bool) -> Any:
-    if blocking:
+        from .blocking_listener import ThreadListener
         from .thread_connections import ThreadNode
 
-        return ThreadNode
+        return redis, Retry, ThreadNode, ThreadListener
+    from redis import asyncio
+    from redis.asyncio.retry import Retry as AsyncRetry
+
     from .async_connection import AsyncNode
+    from .async_listener import AsyncListener
 
-    return AsyncNode
-
+    return asyncio, AsyncRetry, AsyncNode, AsyncListener

@@ -120,7 +120,6 @@ class PackedCommands:
         return before, after
 
 
-def begin_evalsha(script: Script, keys: list[str], more: int, *args: str) -> bytes:
-    """Pack an EVALSHA with these keys and arguments, to which `more` arguments must be appended."""
-    count = 3 + len(keys) + len(args) + more
-    return b"*%d\r\n%b" % (count, pack_args("EVALSHA", script.sha, len(keys), *keys, *args))
+def begin_evalsha(script: Script, keys: list[str], more: int) -> bytes:
+    """Pack an EVALSHA with these keys, to which `more` arguments must be appended."""
+    return b"*%d\r\n%b" % (3 + len(keys) + more, pack_args("EVALSHA", script.sha, len(keys), *keys))

@@ -32,7 +32,7 @@ from ...rules.pools import (
     Worker,
     WorkerQueue,
 )
-from .encoding import PREFIX, tag
+from .encoding import state_key
 from .lua_scripts import Script, load
 
 PARTS = ("items", "due", "queue", "waiter_expiry", "watchers")
@@ -54,8 +54,8 @@ _head = re.compile(rb"(\d+):(\S*) (\d+) (\d+) (\d+) ")
 
 def keys(namespace: str, name: str) -> list[str]:
     """Return the keys of a pool, in the slot of the lock of that name."""
-    pool = f"{PREFIX}{{{tag(namespace, name)}}}:pool"
-    return [f"{pool}:{part}" for part in PARTS]
+    state = state_key(namespace, name)
+    return [f"{state}:pool:{part}" for part in PARTS]
 
 
 def message_args(order: Order) -> list[str | int]:
@@ -104,14 +104,12 @@ def decode_reply(raw: list[Any], order: Order) -> Answered:
         return Removed(fields[0] == 1)
     if kind == b"looked":
         assert type(order) is On
-        return Looked(_looked(order.key, fields) if fields else None)
+        if not fields:
+            return Looked(None)
+        score, fence, ticket, lease, *texts = fields
+        owner, note, body = [text.decode() for text in texts]
+        return Looked(ItemState(order.key, int(score), int(fence), ticket.decode(), int(lease), owner, note, body))
     return SIMPLE[kind]
-
-
-def _looked(key: str, fields: list[bytes]) -> ItemState:
-    score, fence, ticket, lease, *texts = fields
-    owner, note, body = [text.decode() for text in texts]
-    return ItemState(key, int(score), int(fence), ticket.decode(), int(lease), owner, note, body)
 
 
 def decode_item(key: bytes, score: bytes, head: bytes, body: bytes) -> ItemState:

@@ -14,32 +14,15 @@ from typing import Any
 from redis.crc import key_slot
 
 from ...errors import LockError
-from ...rules.pools import (
-    Finish,
-    Give,
-    On,
-    Order,
-    Put,
-    Seek,
-    Taken,
-    Touch,
-    Touched,
-)
+from ...rules.pools import Answered, Finish, Give, On, Order, Put, Seek, Taken, Touch, Touched
 from ..base import OutcomeUnknown, PoolAnswer, fill_gaps
 from . import encoding, errors, pool_encoding
-from .blocking_calls import PING, new
 from .busy_name_index import POOL
-from .encoding import pack_args
+from .encoding import PING, pack_args
 from .packed_commands import LEAST, MOST, USUAL, PackedByName, begin_evalsha
-from .pool_encoding import (
-    FAST_FINISH,
-    FAST_TAKE,
-    SIMPLE,
-    STEP,
-    fast_script,
-)
+from .pool_encoding import FAST_FINISH, FAST_TAKE, SIMPLE, STEP, fast_script
 from .read_pools import PoolLooks
-from .reply_reader import NOT_YET, ReplyError
+from .reply_reader import NOT_YET, ReplyError, new
 from .send_and_redirect import RoutedCommand
 from .send_many_renewals import MESSAGE, BatchScript, Step, send_many, too_few_replicas
 
@@ -103,24 +86,30 @@ class RedisPools(PoolLooks):
         """`again`: the first try found a damaged item, which has been set apart."""
         try:
             backend = self._backend
-            one = self.commands_for(pool)
+            one = self.known[pool]
             at = backend.runtime.clock()
-            if not one.contended:
-                answer = await self._short(one, order, at)
-                if answer is not None:
-                    return answer
+            payload = None if one.contended or backend._confirm else one.pack_fast(order)
+            if payload is not None:
+                raw = (await backend.send(RoutedCommand(one.slot, payload, fast_script(order))))[0]
+                if raw is not None:
+                    return PoolAnswer(_decode_fast(order, raw), at)
                 at = backend.runtime.clock()
             if type(order) is Seek and order.wait:
-                await backend._listen(one)
+                await backend._listen(one.slot)
             # PING first, and the server writes to the clients that a step has woken before it replies to this one.
             before = PING if type(order) is Put or type(order) is On else b""
-            after = backend._confirm if _counts(order) else b""
+            counts = type(order) is Seek or (type(order) is On and type(order.command) is Touch)
+            after = backend._confirm if counts else b""
             request = RoutedCommand(one.slot, one.pack_step(order), STEP, before, after)
-            raw, *confirmed = await backend._dispatcher.send(request)
+            raw, *confirmed = await backend.send(request)
             one.contended = raw.pop() != b"1"
             reply = pool_encoding.decode_reply(raw, order)
             if confirmed and type(reply) in (Taken, Touched):
-                await self._replicated(confirmed[0], pool, order, reply)
+                few = too_few_replicas(backend, confirmed[0])
+                if few is not None:  # it does not count: give back what was taken
+                    if type(order) is Seek and type(reply) is Taken and type(confirmed[0]) is not ReplyError:
+                        await self.call(pool, On(reply.key, Give(order.ticket, reply.fence)))
+                    raise few
             return PoolAnswer(reply, at)
         except errors.UNREADABLE as bad:
             from .repair_keys import set_apart
@@ -140,20 +129,9 @@ class RedisPools(PoolLooks):
         return await fill_gaps(self.call, calls, outcomes)
 
     def _renewal(self, pool: str, order: On) -> Step:
-        one = self.commands_for(pool)
+        one = self.known[pool]
         args = pack_args(encoding.LISTENERS, *pool_encoding.message_args(order))
         return Step(one.slot, pack_args(*one.keys), args)
-
-    def _damage(self, pool: str, bad: BaseException) -> LockError:
-        return errors.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")
-
-    async def _short(self, one: PackedOrders, order: Order, at: float) -> PoolAnswer | None:
-        """Use a fast script; None: it does not apply, and nothing was done."""
-        payload = None if self._backend._confirm else one.pack_fast(order)
-        if payload is None:
-            return None
-        request = RoutedCommand(one.slot, payload, fast_script(order))
-        return _read(order, (await self._backend._dispatcher.send(request))[0], at)
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         """Make a step for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came.
@@ -195,12 +173,11 @@ class RedisPools(PoolLooks):
         """Make it with the full step, as for contended locks. OutcomeUnknown also if an item that it read is damaged:
         `call` then sets that one apart."""
         if type(order) is On:
-            found = node.request_many(PING + one.pack_step(order), 2)
-        elif type(order) is Seek and (not order.wait or self._backend.listeners.listens_at(node)):
-            found = node.request_many(one.pack_step(order), 1)
+            raw = node.request_one(PING + one.pack_step(order), True)
+        elif type(order) is Seek and (not order.wait or node in self._backend.listeners.connections):
+            raw = node.request_one(one.pack_step(order))
         else:
             return None
-        raw = found and found[-1]
         if type(raw) is not list:
             if type(raw) is ReplyError:
                 errors.raise_if_begun(raw)
@@ -211,35 +188,19 @@ class RedisPools(PoolLooks):
         except errors.UNREADABLE as bad:
             raise OutcomeUnknown(f"its reply cannot be read: {bad}") from None
 
-    def commands_for(self, name: str) -> PackedOrders:
-        return self.known[name]
-
-    async def _replicated(self, count: Any, pool: str, order: Order, reply: Any) -> None:
-        """As for a lock: a take counts only when enough replicas have it. Otherwise give it back, and raise."""
-        few = too_few_replicas(self._backend, count)
-        if few is None:
-            return
-        if type(order) is Seek and type(reply) is Taken and type(count) is not ReplyError:
-            await self.call(pool, On(reply.key, Give(order.ticket, reply.fence)))
-        raise few
-
     # -- waiting and reading
 
     async def wait_for_wakeup(self, pool: str, ticket: str, timeout: float) -> None:
         await self._backend.wait_listed(POOL, pool, ticket, timeout)
 
 
-def _read(order: Any, raw: Any, at: float) -> PoolAnswer | None:
-    """Decode the reply of a fast script. tuple.__new__ is quicker than the constructors."""
-    if raw is None:
-        return None
-    if type(order) is Seek:
-        mine, _, body = raw.partition(b"\0")
-        fence, _, key = mine.partition(b" ")
-        reply = new(Taken, (int(fence), order[1], body.decode(), key.decode()))
-    else:
-        reply = ENDED.get(type(order[1])) or Touched(raw)
-    return new(PoolAnswer, (reply, at, False))  # type: ignore[no-any-return]
+def _decode_fast(order: Any, raw: Any) -> Answered:
+    """Decode the reply of a fast script."""
+    if type(order) is not Seek:
+        return ENDED.get(type(order.command)) or Touched(raw)
+    mine, _, body = raw.partition(b"\0")
+    fence, _, key = mine.partition(b" ")
+    return Taken(int(fence), order.lease, body.decode(), key.decode())
 
 
 def _read_renewal(order: On, raw: Any, at: float) -> PoolAnswer | OutcomeUnknown | LockError | None:
@@ -250,8 +211,3 @@ def _read_renewal(order: On, raw: Any, at: float) -> PoolAnswer | OutcomeUnknown
         return PoolAnswer(pool_encoding.decode_reply(raw[:-1], order), at)
     except errors.UNREADABLE:
         return None
-
-
-def _counts(order: Order) -> bool:
-    """Return whether replicas must confirm this order."""
-    return type(order) is Seek or (type(order) is On and type(order.command) is Touch)

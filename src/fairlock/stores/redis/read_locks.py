@@ -6,27 +6,28 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ...rules.locks import LockState
-from ..base import Backend, OutcomeUnknown, SeenLock, unanswered
+from ..base import OutcomeUnknown, SeenLock, unanswered
 from . import encoding, errors
 from .busy_name_index import SLOT
 from .encoding import pack
 from .lua_scripts import READ_STATE
-from .packed_commands import PackedCommands, begin_evalsha
 from .reply_reader import ReplyError
-from .send_and_redirect import Dispatcher, RoutedCommand
+from .send_and_redirect import Dispatcher, RoutedCommand, script_command
 
 
-class Reads(Backend):
-    _commands: dict[str, PackedCommands]
-    _dispatcher: Dispatcher
+class Reads(Dispatcher):
+    """The part of the backend that reads."""
 
     async def look(self, name: str) -> tuple[LockState, int]:
-        commands = self._commands.get(name) or PackedCommands(self.namespace, name)
-        payload = begin_evalsha(READ_STATE, commands.keys, 0)
         try:
-            return encoding.decode_state((await self._read(RoutedCommand(commands.slot, payload, READ_STATE)))[0])
+            return await self.read_state(self.namespace, name)
         except errors.UNREADABLE as bad:
             raise errors.unreadable(bad, name, self.where) from None
+
+    async def read_state(self, namespace: str, name: str) -> tuple[LockState, int]:
+        """Do the same in any namespace, but raise one of errors.UNREADABLE for values that are none."""
+        request = script_command(READ_STATE, encoding.keys(namespace, name))
+        return encoding.decode_state((await self._read(request))[0])
 
     async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         from .read_many_locks import read_locks
@@ -35,7 +36,7 @@ class Reads(Backend):
 
     async def _read(self, request: RoutedCommand) -> list[Any]:
         """Send a request that changes nothing. It is sent twice at most; without a reply it raises StoreError."""
-        return await self._twice(lambda: self._dispatcher.send(request))
+        return await self._twice(lambda: self.send(request))
 
     async def _read_from(self, node: Any, command: bytes) -> list[Any]:
         """Send this command to this server, whatever slots it has."""
@@ -55,5 +56,4 @@ class Reads(Backend):
             raise unanswered(self.where, doubt) from None
 
     async def _time(self) -> int:
-        found = (await self._read(RoutedCommand(SLOT, pack("TIME"))))[0]
-        return int(found[0]) * 1_000_000 + int(found[1])
+        return encoding.decode_time((await self._read(RoutedCommand(SLOT, pack("TIME"))))[0])

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.crc import key_slot
 
 from ...errors import RecordDamaged
-from ...rules.locks import LockState
 from ..base import SeenLock
 from ..keys import glob
 from . import encoding, errors
 from .busy_name_index import LOCK, Name
-from .encoding import pack_args
 from .lua_scripts import READ_STATE
-from .packed_commands import begin_evalsha
-from .send_and_redirect import RoutedCommand
 from .send_many_renewals import BatchScript, Step, send_many
 
 if TYPE_CHECKING:
@@ -33,12 +28,18 @@ async def read_locks(
     """Read the locks whose names match, by namespace and name, and the server's time."""
     names = await find_names(backend, LOCK, pattern, idle, namespaces)
     found: list[SeenLock] = []
-    now = 0
+    now, many = 0, backend.topology.many
     for first in range(0, len(names), MESSAGE):
         some = names[first : first + MESSAGE]
-        for one, raw in zip(some, await _read_states(backend, some), strict=True):
+        states = [encoding.state_key(one.namespace, one.name).encode() for one in some]
+        packed = [state.join(encoding.around_state(len(state))) for state in states]
+        steps = [Step(key_slot(state) if many else 0, keys, b"") for state, keys in zip(states, packed, strict=True)]
+        for one, raw in zip(some, await send_many(backend, BATCH_READ, steps, SCRIPT), strict=True):
             try:
-                state, now = encoding.decode_state(raw) if type(raw) is list else await _read_alone(backend, one)
+                if type(raw) is list:
+                    state, now = encoding.decode_state(raw)
+                else:  # an error, or no reply: that of the state alone says more
+                    state, now = await backend.read_state(one.namespace, one.name)
             except errors.UNREADABLE as bad:
                 error = errors.unreadable(bad, one.name, backend.where)
                 if not isinstance(error, RecordDamaged):
@@ -58,18 +59,3 @@ async def find_names(
     names = await (backend.index.scan() if idle else backend.index.read())
     own = backend.namespace
     return [one for one in names if one.kind == kind and (namespaces or one.namespace == own) and matches(one.name)]
-
-
-async def _read_states(backend: RedisBackend, names: Sequence[Name]) -> list[Any]:
-    """Return for each the reply of its script, a list; anything else: read it alone."""
-    steps = []
-    for one in names:
-        keys = encoding.keys(one.namespace, one.name)
-        steps.append(Step(key_slot(keys[0].encode()) if backend.topology.many else 0, pack_args(*keys), b""))
-    return await send_many(backend, BATCH_READ, steps, SCRIPT)
-
-
-async def _read_alone(backend: RedisBackend, one: Name) -> tuple[LockState, int]:
-    keys = encoding.keys(one.namespace, one.name)
-    request = RoutedCommand(key_slot(keys[0].encode()), begin_evalsha(READ_STATE, keys, 0), READ_STATE)
-    return encoding.decode_state((await backend._read(request))[0])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from redis.crc import key_slot
-
+from ...errors import LockError
 from ...rules.pools import BROKEN, STATES, ItemState, WorkerQueue
 from ..base import Pools
 from . import errors, pool_encoding
 from .busy_name_index import POOL
-from .packed_commands import begin_evalsha
+from .encoding import decode_time
+from .lua_scripts import Script
 from .pool_encoding import COUNT, READ_ITEMS, READ_QUEUE, READ_TAKEN
 from .read_many_locks import find_names
-from .send_and_redirect import RoutedCommand
+from .send_and_redirect import script_command
+
+T = TypeVar("T")
 
 
 class PoolLooks(Pools):
@@ -22,44 +25,35 @@ class PoolLooks(Pools):
 
     _backend: Any
     _namespace: str
-    known: dict[str, Any]
 
-    def _damage(self, pool: str, bad: BaseException) -> Exception:
-        raise NotImplementedError
+    def _damage(self, pool: str, bad: BaseException) -> LockError:
+        return errors.unreadable(bad, pool, self._backend.where, f"What is kept of the pool {pool!r}")
 
-    def _keys(self, pool: str) -> tuple[int, list[str]]:
-        """Return the slot of a pool and its keys."""
+    async def _read(
+        self, pool: str, script: Script, decode: Callable[[list[Any]], T], *args: str, parts: Sequence[int] = (0, 1)
+    ) -> T:
+        """Run a script that changes nothing, with these keys of the pool, and decode its reply."""
         keys = pool_encoding.keys(self._namespace, pool)
-        return key_slot(keys[0].encode()), keys
+        try:
+            request = script_command(script, [keys[part] for part in parts], *args)
+            return decode((await self._backend._read(request))[0])
+        except errors.UNREADABLE as bad:
+            raise self._damage(pool, bad) from None
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        slot, keys = self._keys(pool)
         found: dict[str, ItemState] = {}
-        cursor, now = "0", 0
+        cursor = "0"
         while True:
-            payload = begin_evalsha(READ_ITEMS, keys[:2], 0, cursor)
-            try:
-                request = RoutedCommand(slot, payload, READ_ITEMS)
-                following, rows, (seconds, micros) = (await self._backend._read(request))[0]
-            except errors.UNREADABLE as bad:
-                raise self._damage(pool, bad) from None
-            for row in rows:
-                item = _item(row)
-                found[item.key] = item
-            cursor, now = following.decode(), int(seconds) * 1_000_000 + int(micros)
+            cursor, items, now = await self._read(pool, READ_ITEMS, _page, cursor)
+            found.update((item.key, item) for item in items)
             if cursor == "0":
                 return sorted(found.values()), now
 
     async def count(self, pool: str) -> dict[str, int]:
-        slot, keys = self._keys(pool)
         totals, seen = [0] * len(STATES), 0
         while True:
-            payload = begin_evalsha(COUNT, keys[:2], 0, str(seen))
-            try:
-                page, *numbers = (await self._backend._read(RoutedCommand(slot, payload, COUNT)))[0]
-                totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-            except errors.UNREADABLE as bad:
-                raise self._damage(pool, bad) from None
+            page, *numbers = await self._read(pool, COUNT, list, str(seen))
+            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
             seen += page
             if not page:
                 return dict(zip(STATES, totals, strict=True))
@@ -72,24 +66,20 @@ class PoolLooks(Pools):
         return type(self)(self._backend, namespace)  # type: ignore[call-arg]
 
     async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        slot, keys = self._keys(pool)
-        payload = begin_evalsha(READ_TAKEN, keys[:2], 0)
-        try:
-            request = RoutedCommand(slot, payload, READ_TAKEN)
-            rows, (seconds, micros) = (await self._backend._read(request))[0]
-            found = [pool_encoding.decode_item(key, score, head, b"null") for key, score, head in rows]
-        except errors.UNREADABLE as bad:
-            raise self._damage(pool, bad) from None
-        return found, int(seconds) * 1_000_000 + int(micros)
+        return await self._read(pool, READ_TAKEN, _taken)
 
     async def queue(self, pool: str) -> WorkerQueue:
-        slot, keys = self._keys(pool)
-        payload = begin_evalsha(READ_QUEUE, [keys[0], keys[3]], 0)
-        try:
-            found = await self._backend._read(RoutedCommand(slot, payload, READ_QUEUE))
-            return pool_encoding.decode_queue(found[0])
-        except errors.UNREADABLE as bad:
-            raise self._damage(pool, bad) from None
+        return await self._read(pool, READ_QUEUE, pool_encoding.decode_queue, parts=(0, 3))
+
+
+def _page(raw: list[Any]) -> tuple[str, list[ItemState], int]:
+    cursor, rows, time = raw
+    return cursor.decode(), [_item(row) for row in rows], decode_time(time)
+
+
+def _taken(raw: list[Any]) -> tuple[list[ItemState], int]:
+    rows, time = raw
+    return [pool_encoding.decode_item(key, score, head, b"null") for key, score, head in rows], decode_time(time)
 
 
 def _item(row: list[bytes]) -> ItemState:

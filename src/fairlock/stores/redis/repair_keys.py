@@ -31,7 +31,7 @@ async def _repair_lock(backend: RedisBackend, name: str) -> list[str]:
     try:
         await backend.look(name)
         renewal = commands.pack_step(Renew(NOBODY))
-        await backend._dispatcher.send(RoutedCommand(commands.slot, renewal, lua_scripts.STEP))
+        await backend.send(RoutedCommand(commands.slot, renewal, lua_scripts.STEP))
     except (RecordDamaged, errors.Garbage):
         await _send(backend, commands, "DEL", *commands.keys)
         return [f"The record of {name!r} was deleted; its next fence is above {await backend._time()}."]
@@ -41,7 +41,7 @@ async def _repair_lock(backend: RedisBackend, name: str) -> list[str]:
 async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
     """Delete keys of another type, the queue if it cannot be read, and damaged items one by one."""
     pools = backend.pools
-    one = pools.commands_for(name)
+    one = pools.known[name]
     done: list[str] = []
     for key, kind in zip(one.keys, POOL, strict=True):
         (found,) = await _send(backend, one, "TYPE", key)
@@ -50,7 +50,7 @@ async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
             done.append(f"Of the pool {name!r} the key {key!r} was deleted; it was of another type.")
     try:
         await pools.queue(name)
-        await backend._dispatcher.send(RoutedCommand(one.slot, one.pack_step(Quit(NOBODY, 0)), pool_encoding.STEP))
+        await backend.send(RoutedCommand(one.slot, one.pack_step(Quit(NOBODY, 0)), pool_encoding.STEP))
     except (RecordDamaged, errors.Garbage):
         await _send(backend, one, "DEL", *one.keys[2:])
         await _send(backend, one, "HDEL", one.keys[0], "s", "p")
@@ -66,7 +66,7 @@ async def _repair_pool(backend: RedisBackend, name: str) -> list[str]:
 async def set_apart(backend: RedisBackend, name: str) -> bool:
     """Move the damaged items of this pool to a score that no step finds, until they are repaired. Returns whether any
     was moved: then a step that found one may be sent again."""
-    one = backend.pools.commands_for(name)
+    one = backend.pools.known[name]
     moved = 0
     for item in (await backend.pools.all(name))[0]:
         if item.score == BROKEN:
@@ -76,5 +76,5 @@ async def set_apart(backend: RedisBackend, name: str) -> bool:
 
 
 async def _send(backend: RedisBackend, where: Any, *words: str) -> list[Any]:
-    found: list[Any] = await backend._dispatcher.send(RoutedCommand(where.slot, pack(*words)))
+    found: list[Any] = await backend.send(RoutedCommand(where.slot, pack(*words)))
     return found

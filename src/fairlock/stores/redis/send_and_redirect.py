@@ -7,10 +7,13 @@ ticket, for a bounded time. Other errors are raised as a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from redis.crc import key_slot
+
 from ...errors import ConfigError, StoreError
-from ..base import OutcomeUnknown, Runtime
+from ..base import Backend, OutcomeUnknown, Runtime
 from ..deadline import over
 from .encoding import pack
 from .errors import error_code, error_for
@@ -35,11 +38,17 @@ class RoutedCommand(NamedTuple):
     after: bytes = b""  # one command more
 
 
-class Dispatcher:
-    def __init__(self, topology: Topology, runtime: Runtime, where: str) -> None:
-        self.topology = topology
-        self._runtime = runtime
-        self._where = where
+def script_command(script: Script, keys: Sequence[str], *args: str | bytes | int) -> RoutedCommand:
+    """Return the command that runs this script, for the slot of its keys."""
+    payload = pack("EVALSHA", script.sha, len(keys), *keys, *args)
+    return RoutedCommand(key_slot(keys[0].encode()), payload, script)
+
+
+class Dispatcher(Backend):
+    """The part of the backend that sends."""
+
+    runtime: Runtime
+    topology: Topology
 
     async def send(self, request: RoutedCommand) -> list[Any]:
         """Return the reply to the command, and to the one after it. An error reply to the first is raised.
@@ -47,68 +56,59 @@ class Dispatcher:
         OutcomeUnknown if it was sent and no reply came. After StoreError the same may be sent again, too.
         """
         slot, command, script, before, after = request
-        until = self._runtime.clock() + RETRY_FOR
-        load = False
-        ask = ""
+        until = self.runtime.clock() + RETRY_FOR
+        ask, load = "", b""  # the server that an ASK names; the command that loads the script
         while True:
-            payload, ahead = command, 0
-            if ask:
-                payload, ahead = ASKING + payload, 1
-            elif before:
-                payload, ahead = before + payload, 1
-            if load and script is not None:
-                payload, ahead = pack("SCRIPT", "LOAD", script.text) + payload, ahead + 1
-            wanted = ahead + 1
-            if after:
-                payload, wanted = payload + after, wanted + 1
+            first = ASKING if ask else before
+            ahead = (1 if load else 0) + (1 if first else 0)  # replies that are ignored
             try:
                 try:
                     node = self.topology.named(ask) if ask else self.topology.node(slot)
                 except LookupError:
                     node = await self.topology.find(slot)
-                replies: list[Any] = await node.request(payload, wanted)
+                replies: list[Any] = await node.request(load + first + command + after, ahead + (2 if after else 1))
             except StoreError as error:
                 # Nothing was sent. With a cluster or sentinels another server may take over in a moment.
                 if not self.topology.moves or error.refused:
                     raise
                 ask = ""
-                await self._wait(until, error)
+                await self._pause(until, error)
                 await self._learn(until)
                 continue
             found = replies[ahead:]
             if type(found[0]) is not ReplyError:
                 return found
             if load and type(replies[0]) is ReplyError:
-                raise error_for(self._where, replies[0])
+                raise error_for(self.where, replies[0])
             reply = found[0]
             code = error_code(str(reply))
-            if code == "NOSCRIPT" and not load:
-                load = True
+            if code == "NOSCRIPT" and script is not None and not load:
+                load = pack("SCRIPT", "LOAD", script.text)
                 continue
-            load, ask = False, ""
+            ask, load = "", b""
             if code == "ASK":
                 ask = str(reply).split()[2]
             elif code == "MOVED":
-                await self._wait(until, error_for(self._where, reply), 0)
+                await self._pause(until, error_for(self.where, reply), 0)
                 await self._learn(until)
                 self.topology.moved(slot, str(reply).split()[2])
                 continue
             elif code in NOT_NOW or (code in NOT_HERE and self.topology.moves):
-                await self._wait(until, error_for(self._where, reply))
+                await self._pause(until, error_for(self.where, reply))
                 if code not in ("TRYAGAIN", "BUSY"):
                     await self._learn(until)
             else:
-                raise error_for(self._where, reply)
-            if self._runtime.clock() > until:
+                raise error_for(self.where, reply)
+            if self.runtime.clock() > until:
                 raise OutcomeUnknown(f"it replies {code}")
 
-    async def _wait(self, until: float, error: Exception, nap: float = NAP) -> None:
-        if self._runtime.clock() + nap > until or over():
+    async def _pause(self, until: float, error: Exception, nap: float = NAP) -> None:
+        if self.runtime.clock() + nap > until or over():
             if self.topology.moves and isinstance(error, StoreError):
                 raise OutcomeUnknown(str(error)) from error  # the engine retries for longer, and counts it
             raise error
         if nap:
-            await self._runtime.sleep(nap)
+            await self.runtime.sleep(nap)
 
     async def _learn(self, until: float) -> None:
         """Find the responsible server; repeat that if no server knows it yet."""
@@ -120,4 +120,4 @@ class Dispatcher:
             except StoreError as error:
                 if error.refused or not self.topology.moves:
                     raise
-                await self._wait(until, error, 0.1)
+                await self._pause(until, error, 0.1)

@@ -12,15 +12,21 @@ renewal are the same as those of any other command.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from redis.crc import key_slot
+
 from ...errors import LockError, StoreError
-from ..base import OutcomeUnknown
-from . import errors
+from ...rules.locks import Command, Renew
+from ..base import Answer, OutcomeUnknown, fill_gaps
+from . import encoding, errors
 from .encoding import pack, pack_args
-from .lua_scripts import Script, make_batch, read
+from .lua_scripts import STEP, Script, make_batch, read
+from .packed_commands import PackedCommands
 from .reply_reader import ReplyError
+from .send_and_redirect import Dispatcher
 
 if TYPE_CHECKING:
     from .store import RedisBackend
@@ -37,23 +43,6 @@ class Step(NamedTuple):
     slot: int
     keys: bytes
     args: bytes
-
-
-class Packer:
-    """Packs arguments of which only one part changes: for each length of that part the rest is packed once."""
-
-    def __init__(self, words: Callable[[str], Iterable[str | bytes | int]]) -> None:
-        """`words` returns the arguments with this part, which is not changed by it."""
-        self._words = words
-        self._around: dict[int, list[bytes]] = {}
-
-    def pack(self, part: bytes) -> bytes:
-        size = len(part)
-        around = self._around.get(size)
-        if around is None:
-            mark = "\x01" * size
-            around = self._around[size] = pack_args(*self._words(mark)).split(mark.encode())
-        return part.join(around)
 
 
 class BatchScript:
@@ -78,6 +67,53 @@ class BatchScript:
         return b"*%d\r\n%b%b%b%b" % (5 + keys + args, head, words[0], sizes, words[1])
 
 
+PLAIN = b"$5\r\nrenew\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$0\r\n\r\n$0\r\n\r\n"  # a Renew with a ticket and a fence, packed
+BATCH_STEP = BatchScript(STEP, 1 + len(encoding.PARTS), 1 + len(Renew._fields))
+
+
+class BatchedRenewals(Dispatcher):
+    """The part of the backend that renews."""
+
+    batch_size = MESSAGE
+    _commands: dict[str, PackedCommands]
+
+    async def call_many(self, calls: Sequence[tuple[str, Command]]) -> list[Answer | OutcomeUnknown | LockError]:
+        """Renew many leases by one message; in a cluster by one for each server."""
+        if len(calls) == 1 or not all(type(command) is Renew for _, command in calls):
+            return await super().call_many(calls)
+        at = self.runtime.clock()
+        steps = [self._renewal(name, command) for name, command in calls]  # type: ignore[arg-type]
+        replies = await send_many(self, BATCH_STEP, steps)  # type: ignore[arg-type]
+        outcomes = [self._read_renewal(*call, raw, at) for call, raw in zip(calls, replies, strict=True)]
+        return await fill_gaps(self.call, calls, outcomes)
+
+    def _renewal(self, name: str, command: Renew) -> Step:
+        """Return the renewal as a step. The keys are not remembered: a client may have many more names than KNOWN."""
+        state = encoding.state_key(self.namespace, name).encode()
+        text, fence, weight, lease = command
+        if fence is not None and weight is None and lease is None:  # the usual one, packed at once
+            ticket, number = text.encode(), b"%d" % fence
+            args = PLAIN % (len(ticket), ticket, len(number), number)
+        else:
+            args = pack_args(*encoding.message_args(command))
+        return Step(key_slot(state) if self.topology.many else 0, state.join(encoding.around_state(len(state))), args)
+
+    def _read_renewal(
+        self, name: str, command: Command, raw: Any, at: float
+    ) -> Answer | OutcomeUnknown | LockError | None:
+        """Return the answer in this reply; None if there is none."""
+        if type(raw) is not int and type(raw) is not list:
+            return raw  # type: ignore[no-any-return]
+        try:
+            reply, contended = encoding.decode_step(raw, command)
+        except errors.UNREADABLE:
+            return None
+        commands = self._commands.get(name)
+        if commands is not None:
+            commands.contended = contended
+        return Answer(reply, at)
+
+
 async def send_many(
     backend: RedisBackend, batch: BatchScript, steps: Sequence[Step], size: int = SCRIPT
 ) -> list[Any]:
@@ -87,15 +123,12 @@ async def send_many(
     With min_replicas a StoreError instead of each reply, if too few replicas have confirmed the message.
     """
     results: list[Any] = [None] * len(steps)
-    for node, numbers in _by_server(backend, steps).items():
-        if backend.topology.many:
-            if backend.silent.get(node, 0.0) > backend.runtime.clock():
-                for number in numbers:
-                    results[number] = OutcomeUnknown("its server has not replied a moment ago")
-                continue
-            scripts = _by_slot(steps, numbers, size)
-        else:
-            scripts = [numbers[n : n + size] for n in range(0, len(numbers), size)]
+    for node, by_slot in _by_server(backend, steps).items():
+        if backend.silent.get(node, 0.0) > backend.runtime.clock():
+            for number in chain(*by_slot.values()):
+                results[number] = OutcomeUnknown("its server has not replied a moment ago")
+            continue
+        scripts = [part[n : n + size] for part in by_slot.values() for n in range(0, len(part), size)]
         try:
             replies = await _request(backend, node, batch, [[steps[n] for n in part] for part in scripts])
         except StoreError:
@@ -110,23 +143,18 @@ async def send_many(
     return results
 
 
-def _by_server(backend: RedisBackend, steps: Sequence[Step]) -> dict[Any, list[int]]:
-    """Return the numbers of the steps of each server. A step whose server is not known is left out."""
+def _by_server(backend: RedisBackend, steps: Sequence[Step]) -> dict[Any, dict[int, list[int]]]:
+    """Return the numbers of the steps of each server, and there of each slot; the only server has them all in one
+    list. A step whose server is not known is left out."""
     topology = backend.topology
-    found: dict[Any, list[int]] = {}
+    found: dict[Any, dict[int, list[int]]] = {}
     for number, step in enumerate(steps):
         try:
-            found.setdefault(topology.node(step.slot), []).append(number)
+            by_slot = found.setdefault(topology.node(step.slot), {})
         except LookupError:
             continue
+        by_slot.setdefault(step.slot if topology.many else 0, []).append(number)
     return found
-
-
-def _by_slot(steps: Sequence[Step], numbers: Iterable[int], size: int) -> list[list[int]]:
-    found: dict[int, list[int]] = {}
-    for number in numbers:
-        found.setdefault(steps[number].slot, []).append(number)
-    return [part[n : n + size] for part in found.values() for n in range(0, len(part), size)]
 
 
 async def _request(

@@ -8,11 +8,8 @@ handles its failures; the listeners receive the wake-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from functools import partial
-from itertools import islice
-from typing import Any
-
-from redis.crc import key_slot
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from ...errors import RecordDamaged, StoreError
 from ...rules.locks import Acquire, Command, Detach, Granted, Release, Released, Renew
@@ -20,19 +17,18 @@ from ..base import NEVER, Accept, Answer, Backend, OutcomeUnknown, Pushed, Runti
 from ..shared_connections import Share
 from . import encoding, errors
 from .audit_lines import AuditLists
-from .blocking_calls import PING, NowaitCalls
 from .busy_name_index import LOCK, SLOT, NameIndex
-from .encoding import pack
-from .import_pools_on_demand import LazyPools
+from .encoding import PING, RELEASED, pack
 from .lua_scripts import FAST_ACQUIRE, FAST_RELEASE, STEP
 from .make_connections import RedisConnections
 from .packed_commands import PackedByName, PackedCommands
-from .read_locks import Reads
-from .renew_many_locks import BatchedRenewals
-from .reply_reader import ReplyError
-from .send_and_redirect import Dispatcher, RoutedCommand
-from .send_many_renewals import REPLICA_TIMEOUT_MS, too_few_replicas
+from .reply_reader import NOT_YET, ReplyError, new
+from .send_and_redirect import RoutedCommand
+from .send_many_renewals import REPLICA_TIMEOUT_MS, BatchedRenewals, too_few_replicas
 from .topology import SingleServer
+
+if TYPE_CHECKING:
+    from .pool_items import RedisPools
 
 KNOWN = 4096  # names whose keys are kept at hand
 CONFIRMED = (Acquire, Renew, Detach)
@@ -40,7 +36,7 @@ BRIEF = 0.2  # seconds; a wait that takes longer is written into the index of bu
 MANY_NAMES = 64  # of these a client of a cluster listens at every server, without searching for the server of each
 
 
-class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, Backend):
+class RedisBackend(BatchedRenewals, AuditLists):
     scope = "machines"
     has_index = True
 
@@ -58,8 +54,8 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         # blocked for longer than the short time for which a pushed grant is valid.
         self.pushes_grants = runtime.blocking and not min_replicas
         self.min_replicas = min_replicas
+        self.database = share.of.database
         self._confirm = pack("WAIT", min_replicas, REPLICA_TIMEOUT_MS) if min_replicas else b""
-        self._dispatcher = Dispatcher(topology, runtime, where)
         self._clock = runtime.clock
         self._node_of = topology.node
         self._only_node = topology.nodes()[0] if type(topology) is SingleServer else None
@@ -70,7 +66,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
         self.keeper_key = None if topology.many else share.of  # a server of a cluster may hang while the others reply
         self._breaks = self.listeners.breaks + topology.breaks
         self.index = NameIndex(self)
-        self._begin_renewals()
+        self.silent: dict[Any, float] = {}  # servers of a cluster that did not reply, and until when they are not asked
 
     def name_connections(self, owner: str) -> None:
         session = self._share.of.session
@@ -90,7 +86,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     async def call(self, name: str, command: Command) -> Answer:
         try:
-            commands = self.commands_for(name)
+            commands = self._commands[name]
             at = self.runtime.clock()
             if not commands.contended:
                 payload = commands.pack_fast(command)
@@ -98,7 +94,7 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                     acquiring = type(command) is Acquire
                     after = self._confirm if acquiring else b""
                     script = FAST_ACQUIRE if acquiring else FAST_RELEASE
-                    found = await self._dispatcher.send(RoutedCommand(commands.slot, payload, script, after=after))
+                    found = await self.send(RoutedCommand(commands.slot, payload, script, after=after))
                     if found[0] is not None:
                         if after:
                             await self._replicated(found[1], commands, command)
@@ -108,12 +104,12 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                     at = self.runtime.clock()
                 commands.contended = True
             if type(command) is Acquire and command.wait:
-                await self._listen(commands)
+                await self._listen(commands.slot)
             # PING first, and the server writes to the clients that a step has granted to before it replies to this one.
             before = PING if type(command) is Release else b""
             payload = commands.pack_step(command)
             after = self._confirm if type(command) in CONFIRMED else b""
-            raw, *confirmed = await self._dispatcher.send(RoutedCommand(commands.slot, payload, STEP, before, after))
+            raw, *confirmed = await self.send(RoutedCommand(commands.slot, payload, STEP, before, after))
             reply, commands.contended = encoding.decode_step(raw, command)
             if type(reply) is Granted:
                 if confirmed:
@@ -127,29 +123,79 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
                 await self.index.put_ownerless(LOCK, name, 0.0)  # so that a look shows it
             raise error from None
 
+    def call_nowait(self, name: str, command: Command) -> Answer | None:
+        """Make the commonest steps for threads: one write, one read, no coroutine. OutcomeUnknown if no reply came."""
+        commands = self._commands.get(name)
+        if commands is None or not self._nowait:
+            return None
+        clock, node = self._clock, self._only_node
+        at = clock()
+        if node is None:
+            try:
+                node = self._node_of(commands.slot)
+            except LookupError:
+                return None
+        kind: Any = type(command)
+        reply: Any = None
+        fields: Any = command
+        if not commands.contended:
+            payload = commands.pack_fast(command)
+            found = NOT_YET if payload is None else node.request_one(payload)
+            if type(found) is int:
+                # tuple.__new__ instead of the constructor of the named tuple, which takes as long as all of the above.
+                reply = new(Granted, (found, fields[3], None)) if kind is Acquire else RELEASED
+            elif found is None:
+                commands.contended = True
+            else:
+                return None  # nothing was sent, or the server reports about itself: that is for the dispatcher
+        if reply is None:  # the full step
+            if kind is Release:
+                found = node.request_one(PING + commands.pack_step(command), True)
+            elif kind is Acquire and (not fields[4] or node in self.listeners.connections):
+                found = node.request_one(commands.pack_step(command))
+            else:
+                return None
+            if type(found) is ReplyError:
+                errors.raise_if_begun(found)
+                return None
+            if found is NOT_YET or not found:
+                return None
+            try:
+                reply, commands.contended = encoding.decode_step(found, command)
+            except errors.UNREADABLE as bad:
+                raise errors.unreadable(bad, name, self.where) from None
+        answer: Answer = new(Answer, (reply, at, False))
+        return answer
+
     async def _replicated(self, count: Any, commands: PackedCommands, command: Command) -> None:
         """A grant counts only when enough replicas have it. Otherwise release a new one, and raise StoreError."""
         few = too_few_replicas(self, count)
         if few is None:
             return
         if type(command) is Acquire and type(count) is not ReplyError:
-            await self._dispatcher.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
+            await self.send(RoutedCommand(commands.slot, commands.pack_step(Release(command.ticket)), STEP))
         raise few
 
     def commands_for(self, name: str) -> PackedCommands:
         return self._commands[name]
 
+    @cached_property
+    def pools(self) -> RedisPools:
+        from .pool_items import RedisPools  # most programs use none, and start-up time counts
+
+        return RedisPools(self)
+
     # -- waiting
 
-    async def _listen(self, commands: Any) -> None:
+    async def _listen(self, slot: int) -> None:
         """Subscribe at the server of this lock or pool, so that its script finds a subscriber there."""
         try:
-            await self.listeners.listen(await self.topology.find(commands.slot))
+            await self.listeners.listen(await self.topology.find(slot))
         except StoreError as error:
             if not self.topology.moves or error.refused:
                 raise
             await self.topology.learn()  # a client that only waits sends nothing else that would find the new server
-            await self.listeners.listen(await self.topology.find(commands.slot))
+            await self.listeners.listen(await self.topology.find(slot))
 
     def wait_for_wakeup(self, name: str, ticket: str, timeout: float) -> Coroutine[Any, Any, Pushed | None]:
         return self.wait_listed(LOCK, name, ticket, timeout)
@@ -188,17 +234,17 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         """Subscribe at each server that has one of these. Returns since when; NEVER if that failed."""
-        many = self.topology.many
         try:
-            if many and len(locks) + len(pools) > MANY_NAMES:
+            if not self.topology.many:
+                await self._listen(SLOT)
+            elif len(locks) + len(pools) > MANY_NAMES:
                 for node in self.topology.nodes():
                     await self.listeners.listen(node)
             else:
-                names = locks if many else islice(locks, 1)  # any name leads to the only server
-                targets: list[Any] = [self.commands_for(name) for name in names]
-                targets += [self.pools.commands_for(name) for name in pools if many or not targets]
-                for commands in targets if many else targets[:1]:
-                    await self._listen(commands)
+                for name in locks:
+                    await self._listen(self._commands[name].slot)
+                for name in pools:
+                    await self._listen(self.pools.known[name].slot)
         except (OutcomeUnknown, StoreError):
             return NEVER  # the keeper then reads the state, and that shows whether the server can be reached
         return float(self.listeners.since)
@@ -212,9 +258,6 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
 
     async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
         await self.index.keep(locks, pools)
-
-    async def tidy(self) -> None:
-        """Nothing to do: keys expire by themselves."""
 
     async def ping(self) -> None:
         await self._time()
@@ -232,35 +275,9 @@ class RedisBackend(NowaitCalls, BatchedRenewals, Reads, LazyPools, AuditLists, B
     async def doctor(self) -> list[tuple[str, str]]:
         from .doctor import examine
 
-        home = await self.topology.find(SLOT)
-        extra = self._rights_beside()
-        return await examine(
-            self.where, self._request, lambda: self.listeners.listen(home), extra, self._database, self.min_replicas
-        )
-
-    async def _request(self, payload: bytes, replies: int) -> list[Any]:
-        """Send the doctor's commands to the server that has the key which they name, or to any."""
-        import re
-
-        keys = re.findall(rb"fairlock:(?:\{[^}\r\n]+\}|busy)", payload)
-        node = await self.topology.find(key_slot(keys[-1]) if keys else SLOT)
-        found: list[Any] = await node.request(payload, replies)
-        return found
+        return await examine(self)
 
     def schema(self) -> str:
         from . import acl
 
-        return acl.text(self.where, self._rights_beside(), self.namespace)
-
-    def _rights_beside(self) -> tuple[str, ...]:
-        """Return the rights that this client needs beside those of every client."""
-        from . import acl
-
-        extra: tuple[str, ...] = acl.DATABASE if self._database else ()
-        extra += acl.CLUSTER if self.topology.many else ()
-        return extra + (acl.REPLICAS if self.min_replicas else ())
-
-    @property
-    def _database(self) -> int:
-        number = self.where.rpartition("/")[2]
-        return int(number) if number.isdecimal() and "/" in self.where[9:] else 0
+        return acl.text(self)

@@ -15,19 +15,13 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from redis import exceptions
-
 from ..deadline import left, over
-from .errors import cannot_connect, lost
+from .errors import NOT_CONNECTED, cannot_connect, lost
 from .reply_reader import NOT_YET, detach_socket, reader, set_timeouts
 
 MOST = 64  # connections; a thread that needs one more waits for one of them
 CHUNK = 65536
-USUAL = 4096  # bytes of the buffer for the reply to a step; a longer reply comes in pieces
 SMALL = 448  # bytes; Python allocates as much quickly, and most items are no larger
-SHORT = 32  # bytes; no reply of the fast scripts has more, and a small buffer is allocated quicker
-PLAIN = {b":", b"$", b"_"}  # numbers, and the two forms of nil
-END = b"\r\n"
 TICK = 0.1  # seconds
 SLOW = (BlockingIOError, TimeoutError)  # raised at the end of a tick, without TLS and with it
 
@@ -85,35 +79,6 @@ class ThreadNode:
         self.breaks = 0  # how often a connection broke: it may be another server now, or one that has lost its data
         self.forget()
 
-    def request_raw(self, payload: bytes) -> bytes | None:
-        """Send one command without waiting for a connection, and return the bytes of its reply. None: nothing was sent.
-
-        For the scripts that return a number or nil. b'' if the reply is an error: then nothing was done.
-        """
-        try:
-            connection = self._free.pop()
-        except IndexError:
-            return None
-        try:
-            send, recv = connection.send, connection.recv  # no methods: called by their names they take longer
-            send(payload)
-            try:
-                found: bytes = recv(SHORT)
-            except SLOW:
-                found = connection.wait(SHORT)
-            if found[-2:] != END or found[:1] not in PLAIN:
-                if not found:
-                    raise EOFError
-                connection.feed(found)
-                whole = connection.read()  # in pieces, perhaps
-                found = b":%d\r\n" % whole if type(whole) is int else b"_\r\n" if whole is None else b""
-        except BaseException as error:
-            raise self._broken(connection, error) from None
-        self._free.append(connection)
-        if self._waiting:
-            self._wake_next()
-        return found
-
     def request_one(self, payload: bytes, pings: bool = False) -> Any:
         """Send one command without waiting for a connection, and return its reply. NOT_YET: nothing was sent.
 
@@ -124,6 +89,7 @@ class ThreadNode:
         except IndexError:
             return NOT_YET
         try:
+            # These are no methods: called by their names they take longer.
             send, recv, gets = connection.send, connection.recv, connection.gets
             send(payload)
             try:
@@ -149,33 +115,15 @@ class ThreadNode:
 
     async def request(self, payload: bytes, replies: int) -> list[Any]:
         """Send, and read this number of replies; an error reply is a `ReplyError`. OutcomeUnknown if it broke."""
-        found = self.request_many(payload, replies)
-        while found is None:
-            self._free.append(self._new_connection())
-            found = self.request_many(payload, replies)
-        return found
-
-    def request_many(self, payload: bytes, replies: int) -> list[Any] | None:
-        """Send several commands as `request` does, without waiting for a connection. None: nothing was sent."""
         try:
             connection = self._free.pop()
         except IndexError:
-            return None
+            connection = self._new_connection()
         found: list[Any] = []
         try:
             connection.send(payload)
-            feed, gets = connection.feed, connection.gets
-            size = USUAL if replies < 4 else CHUNK  # each read may wait for the other threads of the interpreter
             while len(found) < replies:
-                try:
-                    data = connection.recv(size)
-                except SLOW:
-                    data = connection.wait(size)
-                if not data:
-                    raise EOFError
-                feed(data)
-                while (one := gets()) is not NOT_YET:
-                    found.append(one)
+                found.append(connection.read())
         except BaseException as error:
             raise self._broken(connection, error) from None
         self._free.append(connection)
@@ -223,11 +171,10 @@ class ThreadNode:
         try:
             connection.connect()
             return ThreadConnection(connection, timeout)
-        except (exceptions.RedisError, OSError, UnicodeError) as error:
+        except BaseException as error:
             connection.disconnect()
-            raise cannot_connect(self.where, error) from None
-        except BaseException:
-            connection.disconnect()
+            if isinstance(error, NOT_CONNECTED):
+                raise cannot_connect(self.where, error) from None
             raise
 
     def _broken(self, connection: ThreadConnection, error: BaseException) -> BaseException:
@@ -268,5 +215,4 @@ class ThreadNode:
         self._mutex = allocate_lock()
         self._count = 0
 
-    async def close(self) -> None:
-        self._drop()
+    close = drop

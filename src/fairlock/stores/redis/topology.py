@@ -9,8 +9,9 @@ report what they find by exceptions that are not all RedisErrors, and differ bet
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import StoreError
 from ..base import OutcomeUnknown, unanswered
@@ -19,82 +20,81 @@ from .errors import guide_error
 from .reply_reader import ReplyError
 
 T = TypeVar("T")
-Place = Callable[[], tuple[str, int]]  # where to connect to, now
+Place = Callable[[], dict[str, Any]]  # where to connect to, now: arguments of a connection
 MakeNode = Callable[..., Any]  # from what it is called, its place, and settings of its own if any, to a node
 SLOTS = pack("CLUSTER", "SLOTS")
 UNNAMED = ("", "?")  # how a server is listed that does not know its own address: it is where it was asked
 
 
-class Topology(Protocol):
-    many: bool
+def connect_to(host: str, port: int | str | bytes) -> dict[str, Any]:
+    """Return the arguments of a connection to this server."""
+    return {"host": host, "port": int(port)}
+
+
+class Topology(ABC):
+    many = False
     """Whether slots are on different servers."""
-    moves: bool
+    moves = False
     """Whether another server may take over: a server that cannot be reached may be replaced in a moment."""
 
+    @abstractmethod
     def node(self, slot: int) -> Any:
         """Return the server of this slot. LookupError if it is not known: use `find`."""
 
     async def find(self, slot: int) -> Any:
         """Return the same, and learn it first if needed. StoreError if no server can be asked, or none has this
         slot."""
+        return self.node(slot)
 
+    @abstractmethod
     def named(self, name: str) -> Any:
         """Return the server 'host:port'."""
 
-    def moved(self, slot: int, name: str) -> None: ...
+    def moved(self, slot: int, name: str) -> None:
+        """This slot is at the server 'host:port' now."""
+        return None
 
     @property
     def breaks(self) -> int:
         """Return how often a connection broke, or the responsible server was learnt again."""
+        return int(sum(node.breaks for node in self.nodes()))
 
+    @abstractmethod
     async def learn(self) -> None:
         """Learn the servers again. StoreError if none can be asked."""
 
-    def nodes(self) -> list[Any]: ...
+    @abstractmethod
+    def nodes(self) -> list[Any]:
+        """Return the servers that are in use already."""
 
     def masters(self) -> list[Any]:
         """Return the servers that have slots, after any request to one of them."""
+        return self.nodes()
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        for node in self.nodes():
+            await node.close()
 
-    def forget(self) -> None: ...
+    def forget(self) -> None:
+        for node in self.nodes():
+            node.forget()
 
 
-class SingleServer:
-    many = moves = False
-
+class SingleServer(Topology):
     def __init__(self, node: Any) -> None:
         self._node = node
 
     def node(self, slot: int) -> Any:
         return self._node
 
-    async def find(self, slot: int) -> Any:
-        return self._node
-
     def named(self, name: str) -> Any:
         return self._node
-
-    def moved(self, slot: int, name: str) -> None:
-        pass
-
-    @property
-    def breaks(self) -> int:
-        return int(self._node.breaks)
 
     async def learn(self) -> None:
         await self._node.drop()
 
     def nodes(self) -> list[Any]:
         return [self._node]
-
-    masters = nodes
-
-    async def close(self) -> None:
-        await self._node.close()
-
-    def forget(self) -> None:
-        self._node.forget()
 
 
 class SentinelTopology(SingleServer):
@@ -115,8 +115,9 @@ class SentinelTopology(SingleServer):
         self._guides: list[tuple[str, Any]] = []  # names and nodes; the last one that replied is asked first
         for host in hosts:
             name = f"{host[0]}:{host[1]}"
-            self._guides.append((name, make_node(f"{where} ({name})", lambda host=host: host, settings)))
-        self._master = ("", 0)
+            place = connect_to(*host)
+            self._guides.append((name, make_node(f"{where} ({name})", lambda place=place: place, settings)))
+        self._master = connect_to("", 0)
         self._asked_at = -1  # how often a connection had broken by then
         super().__init__(make_node(where, lambda: self._master))
 
@@ -141,19 +142,19 @@ class SentinelTopology(SingleServer):
             await self._node.drop()
         self._asked_at = self._node.breaks
 
-    def _read(self, name: str, found: Any) -> tuple[str, tuple[str, int]]:
+    def _read(self, name: str, found: Any) -> tuple[str, dict[str, Any]]:
         pairs = found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
         if {b"s_down", b"o_down"} & {*pairs[b"flags"].split(b",")}:
             raise StoreError(f"{self._where}: its master is down. The sentinels will name another one in a moment.")
-        return name, (pairs[b"ip"].decode(), int(pairs[b"port"]))
+        return name, connect_to(pairs[b"ip"].decode(), pairs[b"port"])
 
     async def close(self) -> None:
-        await self._node.close()
+        await super().close()
         for _, guide in self._guides:
             await guide.close()
 
     def forget(self) -> None:
-        self._node.forget()
+        super().forget()
         for _, guide in self._guides:
             guide.forget()
 
@@ -179,7 +180,7 @@ async def first_answer(
     raise failed
 
 
-class Cluster:
+class Cluster(Topology):
     many = moves = True
 
     def __init__(self, where: str, hosts: tuple[tuple[str, int], ...], make_node: MakeNode) -> None:
@@ -194,7 +195,7 @@ class Cluster:
 
     @property
     def breaks(self) -> int:
-        return int(sum(node.breaks for node in list(self._nodes.values()))) + self._learnt
+        return super().breaks + self._learnt
 
     def node(self, slot: int) -> Any:
         name = self._at.get(slot)
@@ -220,7 +221,7 @@ class Cluster:
         found = self._nodes.get(name)
         if found is None:
             host, _, port = name.rpartition(":")
-            place = (host or self._hosts[0][0], int(port))
+            place = connect_to(host or self._hosts[0][0], port)
             found = self._nodes.setdefault(name, self._make_node(f"{self._where} ({name})", lambda: place))
         return found
 
@@ -249,20 +250,10 @@ class Cluster:
             await node.close()
 
     def nodes(self) -> list[Any]:
-        """Return the servers that are in use already."""
         return list(self._nodes.values())
 
     def masters(self) -> list[Any]:
         return [self.named(name) for name in dict.fromkeys(name for _, _, name in self._slots)]
-
-    async def close(self) -> None:
-        for node in self.nodes():
-            await node.close()
-
-    def forget(self) -> None:
-        for node in self._nodes.values():
-            node.forget()
-
 
 def _host(host: bytes | None) -> str:
     """Return the host in an entry of the map; '' if it is the server that was asked."""

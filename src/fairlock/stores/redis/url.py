@@ -41,7 +41,10 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     secure, kind = scheme.startswith("rediss"), scheme.partition("+")[2]
     parts = split_url.split(url, FORMS[scheme])
     place, path = parts.place, unquote(parts.path)
-    given = checked(scheme, [*parts.query, *options.items()], _known(scheme, secure))
+    known = {**OWN, **DRIVER, **(TLS if secure else {})}
+    if scheme == "unix":
+        del known["socket_keepalive"]
+    given = checked(scheme, [*parts.query, *options.items()], known)
     own = {name: given.pop(name) for name in OWN if name in given}
     driver: dict[str, Any] = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT, "protocol": 3}
     if parts.user:
@@ -52,7 +55,9 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
         if place or len(path) < 2:
             raise ConfigError(f"This unix:// URL names no socket. Its form is {FORMS[scheme]}. {SPECIAL}")
         return Address("", f"unix://{path}", (), "", {**driver, "path": path, **given}, own, False)
-    hosts = tuple(_host(scheme, one, 26379 if kind == "sentinel" else 6379) for one in _hosts(scheme, kind, place))
+    if not kind and "," in place:
+        raise ConfigError(f"A {scheme}:// URL names one host. For several: {scheme}+sentinel:// or {scheme}+cluster://.")
+    hosts = tuple(_host(scheme, one, 26379 if kind == "sentinel" else 6379) for one in place.split(","))
     words = [word for word in path.split("/") if word]
     service = words.pop(0) if kind == "sentinel" and words else ""
     if kind == "sentinel" and not service:
@@ -67,13 +72,6 @@ def read(url: str, options: Mapping[str, Any]) -> Address:
     shown = ",".join(_shown(one, place) for one in hosts)
     where = "/".join([f"{scheme}://{shown}", *([service] if service else []), *words])
     return Address(kind, where, hosts, service, {**driver, **given}, own, secure)
-
-
-def _hosts(scheme: str, kind: str, place: str) -> list[str]:
-    several = place.split(",")
-    if not kind and len(several) > 1:
-        raise ConfigError(f"A {scheme}:// URL names one host. For several: {scheme}+sentinel:// or {scheme}+cluster://.")
-    return several
 
 
 def _host(scheme: str, text: str, default: int) -> tuple[str, int]:
@@ -164,13 +162,6 @@ FORMS = {
     "redis+cluster": "redis+cluster://user:password@host1:6379,host2:6379",
     "rediss+cluster": "rediss+cluster://user:password@host1:6379,host2:6379",
 }
-
-
-def _known(scheme: str, secure: bool) -> dict[str, Read]:
-    found = {**OWN, **DRIVER, **(TLS if secure else {})}
-    if scheme == "unix":
-        del found["socket_keepalive"]
-    return found
 
 
 def checked(scheme: str, given: list[tuple[str, Any]], known: dict[str, Read]) -> dict[str, Any]:
