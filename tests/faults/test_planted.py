@@ -76,7 +76,7 @@ PLANTED = [
         "lost, although nothing had happened", jobs=("lock", "sem"), long=0.6,
     ),
     Planted(
-        "a forked child goes on to believe", "engine/fork.py", "        session.forked()", "        pass",
+        "a forked child goes on to believe", "engine/close_client.py", "        session.forked()", "        pass",
         "a forked child", ("fork",),
     ),
     Planted(

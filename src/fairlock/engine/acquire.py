@@ -17,8 +17,10 @@ something has to wait is there a coroutine, because one that never waits costs a
 from __future__ import annotations
 
 import sys
+from os import getpid
 from typing import Any
 
+from .. import forks
 from ..errors import StoreError
 from ..rules.locks import Granted, Queued, Revoked
 from ..rules.locks.step import sleep_span
@@ -49,6 +51,8 @@ def begin_acquire(session: Session, hold: LeaseBase, trying: bool, soon: bool = 
 
     None: nothing is sent now, and `acquire` goes on. On any exception the caller must `withdraw`.
     """
+    if getpid() != forks.process:
+        forks.notice()
     request, grant = hold._request, hold._grant
     again = False
     if grant is not NOWHERE:

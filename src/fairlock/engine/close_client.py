@@ -11,12 +11,13 @@ process that simply ended. (A client of asyncio is closed when its loop is close
 from __future__ import annotations
 
 import atexit
+import weakref
 from collections.abc import Iterable
 
+from .. import forks
 from ..errors import ConfigError, StoreError
 from ..stores import deadline
 from .events import warn
-from .fork import remember, sessions
 from .grant import Grant
 from .grant_state import HELD
 from .release import flush_release, release
@@ -118,13 +119,14 @@ def warn_dropped(session: Session) -> None:
 def close_at_exit(session: Session) -> None:
     """Close the session when the interpreter ends, before the driver of its store closes the connections: the function
     that was registered last is called first, and connect() imports most drivers."""
-    remember(session)
+    _sessions.add(session)
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)
 
 
 def _at_exit() -> None:
-    for session in list(sessions):
+    forks.notice()
+    for session in list(_sessions):
         if session.ends_with_process and not session.closed and (session.grants or session.pending_releases):
             try:
                 session.runtime.finish(_close_for_good(session))
@@ -135,3 +137,12 @@ def _at_exit() -> None:
 async def _close_for_good(session: Session) -> None:
     session.exiting = session.runtime.current()
     await close(session, AT_EXIT)
+
+
+def _forked() -> None:
+    for session in list(_sessions):
+        session.forked()
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+forks.reset_in_child(_forked)

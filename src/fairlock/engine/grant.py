@@ -14,9 +14,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Hashable, Sequence
+from os import getpid
 from types import FrameType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from .. import forks
 from ..errors import LeaseLost, LossReason, NotHeld
 from ..stores.base import NEVER as NEVER
 from ..stores.base import Event
@@ -230,6 +232,8 @@ class LeaseBase(NotPickled):
     @property
     def lost(self) -> bool:
         """True if it has been lost. Reads the clock, does no I/O, and once True stays True."""
+        if getpid() != forks.process:
+            forks.notice()
         if self._reason:
             return True
         if self._released:

@@ -15,13 +15,13 @@ leases at another one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
+from ..forks import reset_in_child
 from .boot_clock import boot_clock
 from .grant import NEVER
 
@@ -250,5 +250,4 @@ def keepers_for(session: Session) -> KeeperGroup | None:
 
 
 _groups: WeakValueDictionary[Hashable, KeeperGroup] = WeakValueDictionary()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_groups.clear)  # before the sessions are reset: fork.py is imported later
+reset_in_child(_groups.clear)  # before the sessions are reset: close_client.py is imported later

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable
+from os import getpid
 from typing import Any
 
+from .. import forks
 from ..errors import ConfigError, RecordDamaged, StoreError
 from ..rules.locks import Granted, Release, Released
 from ..stores import deadline
@@ -39,6 +41,8 @@ def begin_release(session: Session, hold: LeaseBase, quiet: bool = False, soon: 
     None: it is over. Raises LeaseLost if it was lost (quiet: not even then). On any other exception, and if the message
     cannot be sent, the caller must `release`. soon: True instead of a plain Release, for `release_soon`.
     """
+    if getpid() != forks.process:
+        forks.notice()
     grant = hold._grant
     with session.mutex:
         if hold._released:

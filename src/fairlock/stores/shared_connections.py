@@ -11,12 +11,12 @@ closed by itself.
 
 from __future__ import annotations
 
-import os
 from _thread import RLock
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
+from ..forks import reset_in_child
 from .base import Runtime
 
 
@@ -99,5 +99,4 @@ def _forked() -> None:
 
 _open: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _mutex = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+reset_in_child(_forked)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import psycopg
 from sqlalchemy.engine import URL
 
+from ...forks import reset_in_child
 from ..base import Pushed
 from ..row_cache import KnownRow, RowCache, decode
 from ..wakeups import Waiter, WakeupInbox
@@ -214,4 +215,4 @@ def forked() -> None:
     _listeners.clear()
 
 
-os.register_at_fork(after_in_child=forked)
+reset_in_child(forked)

@@ -10,6 +10,8 @@ import threading
 import weakref
 from typing import Protocol
 
+from ...forks import reset_in_child
+
 
 class Forking(Protocol):
     def before_fork(self) -> bool:
@@ -46,4 +48,5 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent)
+reset_in_child(_in_child)
