@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from ..engine import lease_ops, validate, with_block
 from ..engine.ask_to_release import ReleaseRequest
 from ..engine.grant import LeaseBase
-from ..engine.release import INTERRUPTED, release
+from ..engine.release import release
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
-from ..errors import LeaseLost, StoreError
-from ..stores import deadline
 from . import acquire_release
+from .acquire_release import surely
 
 
 class Lease(LeaseBase):
@@ -44,7 +42,7 @@ class Lease(LeaseBase):
         try:
             acquire_release.give_back(self._session, self)
         except KeyboardInterrupt:
-            release_surely(self)
+            surely(release, self._session, self, quiet=True)
             raise
 
     def extend(self, seconds: Seconds) -> None:
@@ -81,38 +79,5 @@ class Lease(LeaseBase):
             with_block.no_longer_entered(self._session, self)
             acquire_release.leave(self._session, self, error)
         except KeyboardInterrupt:
-            leave_again(self, error)
+            surely(with_block.leave, self._session, self, error)
             raise
-
-
-# The rest is not written where it is needed: a function with a lambda in it is slower from its first line on.
-
-
-def leave_again(lease: LeaseBase, error: BaseException | None) -> None:
-    """After a Ctrl-C in the middle of it, or even before it began."""
-    surely(lambda: run(with_block.leave(lease._session, lease, error)))
-
-
-def release_surely(lease: Lease) -> None:
-    surely(lambda: run(release(lease._session, lease, quiet=True)))
-
-
-def undo_surely(lease: Lease) -> None:
-    """An acquire has ended by an exception."""
-    surely(lambda: run(with_block.undo(lease._session, lease)))
-
-
-def surely(undo: Callable[[], None]) -> None:
-    """Undo, even if Ctrl-C comes again in the middle of it, and for no longer than `briefly` does."""
-    before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
-    try:
-        for _ in range(3):
-            try:
-                undo()
-                return
-            except (KeyboardInterrupt, LeaseLost):
-                continue
-            except StoreError:
-                return  # the keeper goes on, and the caller raises what has interrupted it
-    finally:
-        deadline.end(before)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from ..engine import cancel_event, lease_ops, pool_admin, validate
+from ..engine import lease_ops, pool_admin, validate
 from ..engine.cancel_event import Cancel
 from ..engine.pool_admin import PoolItem, body_text
 from ..engine.pool_base import ItemHoldingBase, PoolBase
@@ -18,9 +18,8 @@ from ..engine.run_sync import run
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, On, Remove
-from ..stores import deadline
 from . import acquire_release
-from .lease import surely
+from .acquire_release import get, surely
 from .runtime import me
 
 
@@ -73,7 +72,7 @@ class Item(ItemBase):
             self._ends_by(self._end_of_block(error), quiet=True)
             acquire_release.leave(self._session, self, error)
         except KeyboardInterrupt:
-            _leave_surely(self, error)
+            surely(leave, self._session, self, error)
             raise
 
 
@@ -85,24 +84,9 @@ def _release_item(item: Item, end: End) -> None:
             item._end = named(On, (item._key, end))
         acquire_release.give_back(item._session, item)
     except KeyboardInterrupt:
-        _release_item_surely(item, end)
+        item._ends_by(end, quiet=True)
+        surely(release, item._session, item, quiet=True)
         raise
-
-
-# Not written where they are needed: a function with a lambda in it is slower from its first line on.
-
-
-def _release_item_surely(item: Item, end: End) -> None:
-    item._ends_by(end, quiet=True)
-    surely(lambda: run(release(item._session, item, quiet=True)))
-
-
-def _leave_surely(item: Item, error: BaseException | None) -> None:
-    surely(lambda: run(leave(item._session, item, error)))
-
-
-def _withdraw_surely(item: Item) -> None:
-    surely(lambda: run(withdraw(item._session, item)))
 
 
 class Pool(PoolBase):
@@ -177,26 +161,7 @@ class Pool(PoolBase):
         request = self._request if key is None and renew is True else self._wanted(key, renew)
         plain = blocking is True and (timeout is None or (timeout == 0 and type(timeout) is int))
         limit: Any = timeout if plain else validate.blocking(blocking, timeout)
-        return self._get(Item(self._session, request, me.token), limit, cancel)
-
-    def _get(self, item: Item, limit: float | None, cancel: Cancel | None = None) -> Item | None:
-        session = self._session
-        try:
-            if limit is not None:
-                deadline.begin(limit)
-            if cancel is not None:
-                cancel_event.begin(session, item, cancel)
-            had = acquire_release.acquire(session, item, limit)
-            if limit is not None:
-                deadline.end()
-            if cancel is not None:
-                cancel_event.end(session, item)
-            return item if had else None
-        except BaseException:
-            _withdraw_surely(item)
-            deadline.end()
-            cancel_event.end(session, item)
-            raise
+        return get(Item(self._session, request, me.token), limit, cancel)
 
 
 class ItemHolding(ItemHoldingBase):
@@ -206,11 +171,11 @@ class ItemHolding(ItemHoldingBase):
         session = self._pool._session
         item: Item = self._begin(Item(session, self._request, me.token))
         try:
-            if self._pool._get(item, self._limit) is None:
+            if get(item, self._limit) is None:
                 raise run(timed_out(session, item, self._limit or 0.0))
             return item
         except BaseException:
-            _withdraw_surely(item)
+            surely(withdraw, session, item)
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -219,7 +184,7 @@ class ItemHolding(ItemHoldingBase):
             item._ends_by(item._end_of_block(error), quiet=True)
             acquire_release.leave(item._session, item, error)
         except KeyboardInterrupt:
-            _leave_surely(item, error)
+            surely(leave, item._session, item, error)
             raise
 
 
