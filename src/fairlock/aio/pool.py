@@ -26,24 +26,9 @@ class Item(ItemBase, Held):
     If it is lost inside the block, the task that entered is cancelled there and LeaseLost raised in its place.
     """
 
-    async def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        await lease_ops.renew(self._session, self)
-
-    async def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again. It never
-        becomes shorter. Errors as of `renew`."""
-        await lease_ops.extend(self._session, self, validate.lease(seconds))
-
     async def update(self, body: Any) -> None:
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
         await lease_ops.renew(self._session, self, body_text(body))
-
-    async def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
-        no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
-        """
-        await lease_ops.seal(self._session, self, transaction)
 
     async def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.

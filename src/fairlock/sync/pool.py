@@ -20,30 +20,16 @@ from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, On, Remove
 from . import acquire_release
 from .acquire_release import get, surely
+from .lease import Held
 from .runtime import me
 
 
-class Item(ItemBase):
+class Item(ItemBase, Held):
     """An acquired item, for as long as it is renewed. Any thread may use it. `with item:` releases it."""
-
-    def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        run(lease_ops.renew(self._session, self))
-
-    def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again. It never
-        becomes shorter. Errors as of `renew`."""
-        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
 
     def update(self, body: Any) -> None:
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
         run(lease_ops.renew(self._session, self, body_text(body)))
-
-    def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
-        no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
-        """
-        run(lease_ops.seal(self._session, self, transaction))
 
     def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.
