@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
 
 from ..engine import cancel_event, events, snapshots, with_block
 from ..engine.accept_batch import accept_grants
+from ..engine.acquire import acquire as wait
 from ..engine.acquire import begin_acquire
 from ..engine.cancel_event import Cancel
 from ..engine.events import report_acquired
@@ -129,7 +130,7 @@ class Lock(LockBase, Generic[T]):
                     report_acquired(session, lease)
             elif not await (
                 with_block.get(session, lease, limit, True) if self._reentrant
-                else with_block.wait(session, lease, until, limit == 0)
+                else wait(session, lease, until, limit == 0)
             ):  # fmt: skip
                 if not depth:
                     return None

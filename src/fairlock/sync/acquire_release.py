@@ -89,8 +89,6 @@ def acquire(
     if not had:
         if reentrant:
             work = with_block.get(session, hold, limit, True)
-        elif limit is None and hold._who in session.entered:
-            work = with_block.wait(session, hold, until, False, answer)
         elif hold._event is not None and _was_passed(session, hold, limit):
             work = None
         else:
@@ -106,7 +104,7 @@ def acquire(
 def _was_passed(session: Session, hold: LeaseBase, limit: float | None) -> bool:
     """Wait in the local queue, if this one is there. Return True if the lock was passed on to it, False: `wait`."""
     event: Any = hold._event
-    if hold._warn_at is not None or hold._request.together:
+    if hold._warn_at is not None or hold._request.together or (limit is None and hold._who in session.entered):
         return False
     if not event.block(LOOK_AGAIN if limit is None else min(limit, LOOK_AGAIN)):
         return False
