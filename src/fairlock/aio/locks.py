@@ -185,18 +185,18 @@ class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another task than the one that entered."""
 
     async def __aenter__(self) -> Lease:
-        lock = self._lock
+        lock = self._made_by
         self._begin(Lease(lock._session, self._request, lock._locks._runtime.task()))
         try:
-            return await lock._acquire(self._lease, self._limit, self, 2)  # type: ignore[no-any-return]
+            return await lock._acquire(self._hold, self._limit, self, 2)  # type: ignore[no-any-return]
         except BaseException:
-            self._lease = None
+            self._hold = None
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await self._lease._leave(error)
+        await self._hold._leave(error)
 
 
 class RWLock(RWLockBase, Generic[T]):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from ..engine import cancel_event, lease_ops, pool_admin, validate, with_block
 from ..engine.cancel_event import Cancel
+from ..engine.lock_base import HoldingBase
 from ..engine.pool_admin import PoolItem, body_text
-from ..engine.pool_base import ItemHoldingBase, PoolBase
+from ..engine.pool_base import PoolBase
 from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, ItemBase, timed_out
 from ..engine.release import briefly
@@ -153,14 +154,15 @@ class Pool(PoolBase):
                 cancel_event.end(session, item)
 
 
-class ItemHolding(ItemHoldingBase):
+class ItemHolding(HoldingBase):
     """One use of a pool as a context manager."""
 
     async def __aenter__(self) -> Item:
-        session = self._pool._locks._here()
+        session = self._made_by._locks._here()
         item: Item = self._begin(Item(session, self._request, session.runtime.current()))
+        item._done, item._back_off = self._finish, self._back_off
         try:
-            if await self._pool._get(item, self._limit) is None:
+            if await self._made_by._get(item, self._limit) is None:
                 raise await timed_out(session, item, self._limit or 0.0)
             item._watch()
             return item
@@ -171,7 +173,7 @@ class ItemHolding(ItemHoldingBase):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await self._item._leave(error)
+        await self._hold._leave(error)
 
 
 Pool._holding_type = ItemHolding

@@ -111,19 +111,24 @@ class RWLockBase(NotPickled):
 
 
 class HoldingBase(NotPickled):
-    """One use of a lock as a context manager."""
+    """One use of a lock or a pool as a context manager."""
 
-    def __init__(self, lock: Any, request: LockRequest, limit: float | None) -> None:
-        self._lock = lock
+    def __init__(
+        self, made_by: Any, request: LockRequest, limit: float | None, finish: bool = False, back_off: float = 0.0
+    ) -> None:
+        self._made_by = made_by
         self._request = request
         self._limit = limit
-        self._lease: Any = None
+        self._finish = finish  # of an item: how its block ends
+        self._back_off = back_off
+        self._hold: Any = None
 
-    def _begin(self, lease: Any) -> None:
+    def _begin(self, hold: Any) -> Any:
         """Use it, once."""
-        if self._lease is not None:
+        if self._hold is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        self._lease = lease
+        self._hold = hold
+        return hold
 
 
 class HoldingAllBase:

@@ -50,23 +50,3 @@ class PoolBase(NotPickled):
     def __repr__(self) -> str:
         package = "fairlock" if self._session.runtime.blocking else "fairlock.aio"
         return f"<{package}.Pool {self.name!r}>"
-
-
-class ItemHoldingBase(NotPickled):
-    """One use of a pool as a context manager."""
-
-    def __init__(self, pool: Any, request: ItemRequest, limit: float | None, finish: bool, back_off: float) -> None:
-        self._pool = pool
-        self._request = request
-        self._limit = limit
-        self._finish = finish
-        self._back_off = back_off
-        self._item: Any = None
-
-    def _begin(self, item: Any) -> Any:
-        """Use it, once."""
-        if self._item is not None:
-            raise RuntimeError("hold() is for one use; call it again for another.")
-        item._done, item._back_off = self._finish, self._back_off
-        self._item = item
-        return item

@@ -161,16 +161,16 @@ class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another thread than the one that entered."""
 
     def __enter__(self) -> Lease:
-        lock = self._lock
+        lock = self._made_by
         self._begin(Lease(lock._session, self._request, me.token))
         try:
-            return lock._enter(self._lease, self._limit, self)  # type: ignore[no-any-return]
+            return lock._enter(self._hold, self._limit, self)  # type: ignore[no-any-return]
         except BaseException:
-            self._lease = None
+            self._hold = None
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        lease = self._lease
+        lease = self._hold
         try:
             with_block.no_longer_entered(lease._session, lease)
             acquire_release.leave(lease._session, lease, error)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from ..engine import lease_ops, pool_admin, validate
 from ..engine.cancel_event import Cancel
+from ..engine.lock_base import HoldingBase
 from ..engine.pool_admin import PoolItem, body_text
-from ..engine.pool_base import ItemHoldingBase, PoolBase
+from ..engine.pool_base import PoolBase
 from ..engine.pool_counts import PoolCounts
 from ..engine.pool_request import BACK_OFF, End, ItemBase, leave, timed_out
 from ..engine.release import release
@@ -150,12 +151,13 @@ class Pool(PoolBase):
         return get(Item(self._session, request, me.token), limit, cancel)
 
 
-class ItemHolding(ItemHoldingBase):
+class ItemHolding(HoldingBase):
     """One use of a pool as a context manager."""
 
     def __enter__(self) -> Item:
-        session = self._pool._session
+        session = self._made_by._session
         item: Item = self._begin(Item(session, self._request, me.token))
+        item._done, item._back_off = self._finish, self._back_off
         try:
             if get(item, self._limit) is None:
                 raise run(timed_out(session, item, self._limit or 0.0))
@@ -165,7 +167,7 @@ class ItemHolding(ItemHoldingBase):
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        item = self._item
+        item = self._hold
         try:  # as Item.__exit__, but not by a call of it: Ctrl-C could come before its first line
             item._ends_by(item._end_of_block(error), quiet=True)
             acquire_release.leave(item._session, item, error)
