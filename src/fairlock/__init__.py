@@ -15,22 +15,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .connect import settle  # here: imported later, the module would take the place of the function below
-from .engine.ask_to_release import ReleaseRequest as ReleaseRequest
-from .engine.events import Event as Event
-from .engine.validate import Seconds as Seconds
-from .errors import AlreadyHeld as AlreadyHeld
-from .errors import ConfigError as ConfigError
-from .errors import LeaseLost as LeaseLost
-from .errors import LockError as LockError
-from .errors import LockTimeout as LockTimeout
-from .errors import NotHeld as NotHeld
-from .errors import RecordDamaged as RecordDamaged
-from .errors import StoreError as StoreError
-from .sync import Lease as Lease
-from .sync import Lock as Lock
-from .sync import Locks as Locks
-from .sync import RWLock as RWLock
-from .sync import Semaphore as Semaphore
+from .engine.ask_to_release import ReleaseRequest
+from .engine.events import Event
+from .engine.validate import Seconds
+from .errors import AlreadyHeld, ConfigError, LeaseLost, LockError, LockTimeout, NotHeld, RecordDamaged, StoreError
+from .sync import Lease, Lock, Locks, RWLock, Semaphore
 
 __version__ = "0.1.0"
 
@@ -67,16 +56,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import aio as aio
-    from .engine.name_from_text import safe_name as safe_name
-    from .engine.operator_audit import AuditLine as AuditLine
-    from .engine.pool_admin import PoolItem as PoolItem
-    from .engine.pool_counts import PoolCounts as PoolCounts
-    from .engine.snapshots import Holder as Holder
-    from .engine.snapshots import Resource as Resource
-    from .engine.snapshots import Snapshot as Snapshot
-    from .engine.snapshots import Waiter as Waiter
-    from .sync.pool import Item as Item
-    from .sync.pool import Pool as Pool
+    from .engine.name_from_text import safe_name
+    from .engine.operator_audit import AuditLine
+    from .engine.pool_admin import PoolItem
+    from .engine.pool_counts import PoolCounts
+    from .engine.snapshots import Holder, Resource, Snapshot, Waiter
+    from .sync.pool import Item, Pool
 else:
     # What most programs do not use is imported on first use: asyncio is slow to import, and so are many small classes.
     LATER = {

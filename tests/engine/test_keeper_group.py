@@ -117,7 +117,7 @@ def test_a_wakeup_while_it_works_is_not_lost() -> None:
     """A client rings between the end of its work and the plan for the next one."""
     group = KeeperGroup(ThreadRuntime())
     session = Session(Shared(Hub(), ThreadRuntime(), ""), ThreadRuntime(), "me")
-    session.keepers, session.keeper_event = group, group.event_for_client()
+    session.keepers, session.keeper_event = group, group.event()
     rounds: list[float] = []
 
     class Work:

@@ -78,7 +78,8 @@ class KeeperGroup:
         self._busy_since = 0.0  # when the leader went to work; 0: it waits
         self._second: object = None
 
-    def event_for_client(self) -> _KeeperEvent:
+    def event(self) -> _KeeperEvent:
+        """Return the event of one client."""
         return _KeeperEvent(self)
 
     def add(self, session: Session, keeper: Keeper) -> None:
