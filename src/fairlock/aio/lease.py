@@ -134,6 +134,11 @@ class Held(LeaseBase):
         """
         await lease_ops.seal(self._session, self, transaction)
 
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self._leave(error)
+
 
 class Lease(Held):
     """A held lock, for as long as it is renewed. Any task may use it; another process may, by its ticket.
@@ -170,8 +175,3 @@ class Lease(Held):
         with_block.enter(self._session, self, sys._getframe(1))
         self._watch()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)

@@ -59,11 +59,6 @@ class Item(ItemBase, Held):
         self._watch()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)
-
 
 class Pool(PoolBase):
     """A set of named items with a JSON body. Nothing is sent before it is used."""

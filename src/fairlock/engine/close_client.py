@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from ..errors import ConfigError, StoreError
 from ..stores import deadline
 from .events import warn
-from .fork import remember, sessions
+from .fork import sessions
 from .grant import Grant
 from .grant_state import HELD
 from .release import flush_release, release
@@ -118,7 +118,7 @@ def warn_dropped(session: Session) -> None:
 def close_at_exit(session: Session) -> None:
     """Close the session when the interpreter ends, before the driver of its store closes the connections: the function
     that was registered last is called first, and connect() imports most drivers."""
-    remember(session)
+    sessions.add(session)
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)
 

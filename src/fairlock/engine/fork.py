@@ -10,10 +10,6 @@ from .session import Session
 sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
-def remember(session: Session) -> None:
-    sessions.add(session)
-
-
 def _in_the_child() -> None:
     for session in list(sessions):
         session.forked()
