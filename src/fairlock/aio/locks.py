@@ -51,14 +51,10 @@ class Asking(Generic[R]):
         raise TypeError("This has to be awaited: `if await lock.locked():`")
 
 
-class Lock(LockBase, Generic[T]):
+class Lock(LockBase["Holding"], Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding: ...
 
     @overload
     async def acquire(self, blocking: Literal[True] = True) -> T: ...
@@ -199,23 +195,14 @@ class Holding(HoldingBase):
         await self._hold._leave(error)
 
 
-class RWLock(RWLockBase, Generic[T]):
+class RWLock(RWLockBase[Lock[T]], Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    if TYPE_CHECKING:
 
-        def read(self) -> Lock[T]: ...
-        def write(self) -> Lock[T]: ...
-
-
-class Semaphore(SemaphoreBase, Lock[T]):
+class Semaphore(SemaphoreBase["Holding"], Lock[T]):
     """A limited number of slots. Each acquire takes one slot, or as many as its weight."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding: ...
 
     @overload
     async def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 from . import validate
+from .lock_base import HoldingT
 from .pool_request import BACK_OFF, ItemRequest
 from .refuse_pickling import NotPickled
 from .validate import Seconds
 
 
-class PoolBase(NotPickled):
+class PoolBase(NotPickled, Generic[HoldingT]):
     """A set of named items with a JSON body, without the part that waits."""
 
     _holding_type: Any
@@ -33,13 +34,14 @@ class PoolBase(NotPickled):
         key: str | None = None,
         renew: bool = True,
         back_off: Seconds = BACK_OFF,
-    ) -> Any:
+    ) -> HoldingT:
         """Return a context manager for one use. It enters with an Item, or raises LockTimeout.
 
         A clean block finishes the item (finish=True) or releases it; one that raises releases it after `back_off`.
         """
         request = self._wanted(key, renew)
-        return self._holding_type(self, request, validate.timeout(timeout), bool(finish), validate.rest(back_off))
+        limit, back_off = validate.timeout(timeout), validate.rest(back_off)
+        return self._holding_type(self, request, limit, bool(finish), back_off)  # type: ignore[no-any-return]
 
     def _wanted(self, key: str | None, renew: bool) -> ItemRequest:
         if key is None and renew:

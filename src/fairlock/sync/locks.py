@@ -33,12 +33,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Lock(LockBase, Generic[T]):
+class Lock(LockBase["Holding"], Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True) -> T: ...
@@ -179,21 +175,12 @@ class Holding(HoldingBase):
             raise
 
 
-class RWLock(RWLockBase, Generic[T]):
+class RWLock(RWLockBase[Lock[T]], Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    if TYPE_CHECKING:
 
-        def read(self) -> Lock[T]: ...
-        def write(self) -> Lock[T]: ...
-
-
-class Semaphore(SemaphoreBase, Lock[T]):
+class Semaphore(SemaphoreBase["Holding"], Lock[T]):
     """A limited number of slots. Each acquire takes one slot, or as many as its weight."""
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...

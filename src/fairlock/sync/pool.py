@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 from ..engine import lease_ops, pool_admin, validate
 from ..engine.cancel_event import Cancel
@@ -12,7 +12,7 @@ from ..engine.lock_base import HoldingBase
 from ..engine.pool_admin import PoolItem, body_text
 from ..engine.pool_base import PoolBase
 from ..engine.pool_counts import PoolCounts
-from ..engine.pool_request import BACK_OFF, End, ItemBase, leave, timed_out
+from ..engine.pool_request import End, ItemBase, leave, timed_out
 from ..engine.release import release
 from ..engine.request import named
 from ..engine.run_sync import run
@@ -76,20 +76,8 @@ def _release_item(item: Item, end: End) -> None:
         raise
 
 
-class Pool(PoolBase):
+class Pool(PoolBase["ItemHolding"]):
     """A set of named items with a JSON body. Nothing is sent before it is used."""
-
-    if TYPE_CHECKING:
-
-        def hold(
-            self,
-            *,
-            finish: bool = False,
-            timeout: Seconds | None = None,
-            key: str | None = None,
-            renew: bool = True,
-            back_off: Seconds = BACK_OFF,
-        ) -> ItemHolding: ...
 
     def add(self, key: str, body: Any = None) -> bool:
         """Add an item. Return False if the key exists, in any state: that item stays as it is."""
