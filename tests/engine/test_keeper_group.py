@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import fairlock
 from fairlock.engine import keeper_threads
 from fairlock.engine.keeper_threads import KeeperGroup
+from fairlock.engine.renewal import Keeper
 from fairlock.engine.session import Session
 from fairlock.stores.memory import Hub, MemoryBackend
 from fairlock.sync.runtime import ThreadRuntime
@@ -116,7 +117,7 @@ def test_a_wakeup_while_it_works_is_not_lost() -> None:
     """A client rings between the end of its work and the plan for the next one."""
     group = KeeperGroup(ThreadRuntime())
     session = Session(Shared(Hub(), ThreadRuntime(), ""), ThreadRuntime(), "me")
-    session.keepers, session.keeper_event = group, group.event_for_client()
+    session.keepers, session.keeper_event = group, group.event()
     rounds: list[float] = []
 
     class Work:
@@ -135,7 +136,7 @@ def test_a_wakeup_while_it_works_is_not_lost() -> None:
         def fail(self) -> None:
             pass
 
-    group.add(session, Work())
+    group.add(session, cast("Keeper", Work()))
     until(lambda: len(rounds) == 2, "it works once more", 5)
 
 

@@ -22,6 +22,8 @@ RULES, GRANT, LOCK, LOCAL_QUEUE, RENEWAL, ITEMS = (
     )
 )
 
+NO_SHORT_CUT = ((RULES, "if not (unreachable or dead):", "if False:"),)
+
 
 class Planted(NamedTuple):
     bug: str
@@ -41,10 +43,12 @@ PLANTED = [
     Planted(
         "others are let in beside the holder", RULES,
         "return self.capacity - sum([e.weight for e in self.holders])", "return self.capacity", "too many believe",
+        too=NO_SHORT_CUT,
     ),
     Planted(
         "a semaphore has a slot more", RULES, "or not c.fair) and c.weight <= self.room()",
         "or not c.fair) and c.weight <= self.room() + (self.capacity < 9)", "too many believe", jobs=("sem",),
+        too=NO_SHORT_CUT,
     ),
     Planted(
         "a writer comes in as a reader", LOCK,
@@ -69,7 +73,7 @@ PLANTED = [
         "the last that comes is served first", RULES,
         "self.queue.append(e._replace(place=self.places))", "self.queue.insert(0, e._replace(place=self.places))",
         "passed by one that came later", jobs=("lock",), long=0.2,
-        too=((RULES, "elif record.queue and not (record.tombstones or dead or unreachable):", "elif False:"),),
+        too=NO_SHORT_CUT,
     ),
     Planted(
         "leases are not renewed", RENEWAL, "    if not grants:\n", "    if grants:\n",

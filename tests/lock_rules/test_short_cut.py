@@ -12,10 +12,7 @@ from fairlock.rules.locks.encoded_queue import EncodedQueue, fresh_until
 from tests.lock_rules.resource import SECOND, START
 from tests.lock_rules.variant import variant
 
-the_long_way = variant(
-    ("    if not (record.queue or record.tombstones or dead):\n", "    if False:\n"),
-    ("    elif record.queue and not (record.tombstones or dead or unreachable):\n", "    elif False:\n"),
-)
+the_long_way = variant(("    if not (unreachable or dead):\n", "    if False:\n"))
 
 tickets = st.sampled_from("abcde")
 instants = st.sampled_from([START + n for n in (-40 * SECOND, -2, -1, 0, 1, 2, 40 * SECOND)])

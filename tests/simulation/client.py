@@ -100,7 +100,7 @@ class Client:
                     hold._grant.doubtful = False
                 elif engine.acquire.finish_acquire(session, hold, answer):
                     return True
-        return await engine.with_block.wait(session, hold, until, limit == 0, answer)  # type: ignore[no-any-return]
+        return await engine.acquire.acquire(session, hold, until, limit == 0, answer)  # type: ignore[no-any-return]
 
     async def let_go(self, hold: Any) -> None:
         session, engine = self.session, self.engine

@@ -26,8 +26,8 @@ MUTANTS = [
     Mutant(
         "no block of fences is reserved",
         local.passing_on_ends_after_32_times, REQUEST,
-        "self.between: tuple[Any, ...] = fair, self.block",
-        "self.between: tuple[Any, ...] = fair, 1",
+        "wait, self.fair, self.block, listener",
+        "wait, self.fair, 1, listener",
     ),
     Mutant(
         "passed on as often as anybody likes",

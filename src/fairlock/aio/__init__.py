@@ -6,32 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ..connect import settle
-from ..engine.ask_to_release import ReleaseRequest as ReleaseRequest
-from ..engine.events import Event as Event
-from ..engine.name_from_text import safe_name as safe_name
-from ..engine.operator_audit import AuditLine as AuditLine
-from ..engine.pool_admin import PoolItem as PoolItem
-from ..engine.pool_counts import PoolCounts as PoolCounts
-from ..engine.snapshots import Holder as Holder
-from ..engine.snapshots import Resource as Resource
-from ..engine.snapshots import Snapshot as Snapshot
-from ..engine.snapshots import Waiter as Waiter
-from ..engine.validate import Seconds as Seconds
-from ..errors import AlreadyHeld as AlreadyHeld
-from ..errors import ConfigError as ConfigError
-from ..errors import LeaseLost as LeaseLost
-from ..errors import LockError as LockError
-from ..errors import LockTimeout as LockTimeout
-from ..errors import NotHeld as NotHeld
-from ..errors import RecordDamaged as RecordDamaged
-from ..errors import StoreError as StoreError
-from .client import Locks as Locks
-from .lease import Lease as Lease
-from .locks import Lock as Lock
-from .locks import RWLock as RWLock
-from .locks import Semaphore as Semaphore
-from .pool import Item as Item
-from .pool import Pool as Pool
+from ..engine.ask_to_release import ReleaseRequest
+from ..engine.events import Event
+from ..engine.name_from_text import safe_name
+from ..engine.operator_audit import AuditLine
+from ..engine.pool_admin import PoolItem
+from ..engine.pool_counts import PoolCounts
+from ..engine.snapshots import Holder, Resource, Snapshot, Waiter
+from ..engine.validate import Seconds
+from ..errors import AlreadyHeld, ConfigError, LeaseLost, LockError, LockTimeout, NotHeld, RecordDamaged, StoreError
+from .client import Locks
+from .lease import Lease
+from .locks import Lock, RWLock, Semaphore
+from .pool import Item, Pool
 from .runtime import TaskRuntime
 
 __all__ = [

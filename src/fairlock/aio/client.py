@@ -13,7 +13,6 @@ from ..engine import lease_ops, snapshots, validate
 from ..engine.client_base import ClientBase
 from ..engine.close_client import close, close_at_exit
 from ..engine.events import Event
-from ..engine.operator_audit import AuditLine
 from ..engine.session import Session
 from ..engine.snapshots import Snapshot
 from ..engine.validate import Seconds

@@ -114,6 +114,31 @@ class Held(LeaseBase):
         if leaving and self._reason:
             raise_loss(self, error)
 
+    async def renew(self) -> None:
+        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
+        await lease_ops.renew(self._session, self)
+
+    async def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
+        becomes that long, never shorter, and a max_hold ends no sooner. On SQLite a lock still ends with its process;
+        `detach` does not. LeaseLost if it was lost, StoreError without a reply."""
+        await lease_ops.extend(self._session, self, validate.lease(seconds))
+
+    async def seal(self, transaction: object) -> None:
+        """Seal a transaction, as its last call before COMMIT: a holder that has lost it cannot commit, and no other
+        client acquires it before the transaction has ended.
+
+        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
+        of the lock or pool. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back.
+        ConfigError if it is another database, or if the store has no transactions. See docs/seal.md.
+        """
+        await lease_ops.seal(self._session, self, transaction)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self._leave(error)
+
 
 class Lease(Held):
     """A held lock, for as long as it is renewed. Any task may use it; another process may, by its ticket.
@@ -129,10 +154,6 @@ class Lease(Held):
         """Which client asks this holder to release it, and why; None if none does. It stays held. See `on_asked`."""
         return self._session.release_requests.get(self._grant.ticket)
 
-    async def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        await lease_ops.renew(self._session, self)
-
     async def release(self) -> None:
         """Release it; a second call does nothing.
 
@@ -141,25 +162,9 @@ class Lease(Held):
         """
         await self._give_back(False)
 
-    async def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
-        becomes that long, and a max_hold ends no sooner. On SQLite it still ends with its process; `detach` does not.
-        LeaseLost if it was lost, StoreError without a reply."""
-        await lease_ops.extend(self._session, self, validate.lease(seconds))
-
     async def downgrade(self) -> None:
         """Change from writer to reader, without a writer in between."""
         await lease_ops.downgrade(self._session, self)
-
-    async def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
-        no other client acquires the lock before it has ended.
-
-        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
-        of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError
-        if it is another database, or if the store has no transactions. See docs/seal.md.
-        """
-        await lease_ops.seal(self._session, self, transaction)
 
     async def detach(self, lease: Seconds) -> str:
         """Let it last for this long without this process. Return the ticket for `attach`, here or elsewhere."""
@@ -170,8 +175,3 @@ class Lease(Held):
         with_block.enter(self._session, self, sys._getframe(1))
         self._watch()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)

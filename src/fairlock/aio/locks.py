@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, overload
 
 from ..engine import cancel_event, events, snapshots, with_block
 from ..engine.accept_batch import accept_grants
+from ..engine.acquire import acquire as wait
 from ..engine.acquire import begin_acquire
 from ..engine.cancel_event import Cancel
 from ..engine.events import report_acquired
@@ -50,14 +51,10 @@ class Asking(Generic[R]):
         raise TypeError("This has to be awaited: `if await lock.locked():`")
 
 
-class Lock(LockBase, Generic[T]):
+class Lock(LockBase["Holding"], Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding: ...
 
     @overload
     async def acquire(self, blocking: Literal[True] = True) -> T: ...
@@ -129,7 +126,7 @@ class Lock(LockBase, Generic[T]):
                     report_acquired(session, lease)
             elif not await (
                 with_block.get(session, lease, limit, True) if self._reentrant
-                else with_block.wait(session, lease, until, limit == 0)
+                else wait(session, lease, until, limit == 0)
             ):  # fmt: skip
                 if not depth:
                     return None
@@ -184,37 +181,28 @@ class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another task than the one that entered."""
 
     async def __aenter__(self) -> Lease:
-        lock = self._lock
+        lock = self._made_by
         self._begin(Lease(lock._session, self._request, lock._locks._runtime.task()))
         try:
-            return await lock._acquire(self._lease, self._limit, self, 2)  # type: ignore[no-any-return]
+            return await lock._acquire(self._hold, self._limit, self, 2)  # type: ignore[no-any-return]
         except BaseException:
-            self._lease = None
+            self._hold = None
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await self._lease._leave(error)
+        await self._hold._leave(error)
 
 
-class RWLock(RWLockBase, Generic[T]):
+class RWLock(RWLockBase[Lock[T]], Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    if TYPE_CHECKING:
 
-        def read(self) -> Lock[T]: ...
-        def write(self) -> Lock[T]: ...
-
-
-class Semaphore(SemaphoreBase, Lock[T]):
+class Semaphore(SemaphoreBase["Holding"], Lock[T]):
     """A limited number of slots. Each acquire takes one slot, or as many as its weight."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding: ...
 
     @overload
     async def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 from ..engine import cancel_event, lease_ops, pool_admin, validate, with_block
 from ..engine.cancel_event import Cancel
+from ..engine.lock_base import HoldingBase
 from ..engine.pool_admin import PoolItem, body_text
-from ..engine.pool_base import ItemHoldingBase, PoolBase
+from ..engine.pool_base import PoolBase
 from ..engine.pool_counts import PoolCounts
-from ..engine.pool_request import BACK_OFF, ItemBase, timed_out
+from ..engine.pool_request import ItemBase, timed_out
 from ..engine.release import briefly
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw_request import withdraw
@@ -26,24 +27,9 @@ class Item(ItemBase, Held):
     If it is lost inside the block, the task that entered is cancelled there and LeaseLost raised in its place.
     """
 
-    async def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        await lease_ops.renew(self._session, self)
-
-    async def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again. It never
-        becomes shorter. Errors as of `renew`."""
-        await lease_ops.extend(self._session, self, validate.lease(seconds))
-
     async def update(self, body: Any) -> None:
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
         await lease_ops.renew(self._session, self, body_text(body))
-
-    async def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
-        no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
-        """
-        await lease_ops.seal(self._session, self, transaction)
 
     async def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.
@@ -73,26 +59,9 @@ class Item(ItemBase, Held):
         self._watch()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)
 
-
-class Pool(PoolBase):
+class Pool(PoolBase["ItemHolding"]):
     """A set of named items with a JSON body. Nothing is sent before it is used."""
-
-    if TYPE_CHECKING:
-
-        def hold(
-            self,
-            *,
-            finish: bool = False,
-            timeout: Seconds | None = None,
-            key: str | None = None,
-            renew: bool = True,
-            back_off: Seconds = BACK_OFF,
-        ) -> ItemHolding: ...
 
     async def add(self, key: str, body: Any = None) -> bool:
         """Add an item. Return False if the key exists, in any state: that item stays as it is."""
@@ -168,14 +137,15 @@ class Pool(PoolBase):
                 cancel_event.end(session, item)
 
 
-class ItemHolding(ItemHoldingBase):
+class ItemHolding(HoldingBase):
     """One use of a pool as a context manager."""
 
     async def __aenter__(self) -> Item:
-        session = self._pool._locks._here()
+        session = self._made_by._locks._here()
         item: Item = self._begin(Item(session, self._request, session.runtime.current()))
+        item._done, item._back_off = self._finish, self._back_off
         try:
-            if await self._pool._get(item, self._limit) is None:
+            if await self._made_by._get(item, self._limit) is None:
                 raise await timed_out(session, item, self._limit or 0.0)
             item._watch()
             return item
@@ -186,7 +156,7 @@ class ItemHolding(ItemHoldingBase):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await self._item._leave(error)
+        await self._hold._leave(error)
 
 
 Pool._holding_type = ItemHolding

@@ -47,7 +47,7 @@ class TaskEvent:
         if timeout is not None and timeout <= 0:
             return False
         waiter: asyncio.Future[bool] = loop.create_future()
-        alarm = loop.call_later(timeout, _settle, waiter, False) if timeout is not None else None
+        alarm = self._runtime.call_later(timeout, _settle, waiter, False) if timeout is not None else None
         self._waiters.append(waiter)
         try:
             return await waiter or self._is_set
@@ -85,6 +85,7 @@ class TaskRuntime:
         self._thread = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._guard: AsyncGenerator[None, None] | None = None
+        self.call_later: Any = None  # of the loop, once that is known, or of a manual clock
         self.at_end: Callable[[], Awaitable[None]] | None = None
         """What is done when the loop ends: its tasks have been cancelled, and may have left something."""
 
@@ -92,6 +93,7 @@ class TaskRuntime:
         """Return the loop of this client: the one in which it was used first."""
         if self._loop is None:
             self._loop = running_loop()
+            self.call_later = self.call_later or self._loop.call_later
             self._thread = get_ident()
             if self.at_end is not None:
                 self._guard = _guard_end(self.at_end)

@@ -183,8 +183,13 @@ async def acquire(
     """Go on after `begin_acquire`, and after `finish_acquire` if there was a reply: wait as long as it takes.
 
     Return True if acquired, False if the time is over. `until` is the client's clock: None = forever; trying: no wait.
-    On any exception the caller must `withdraw`.
+    AlreadyHeld instead of waiting forever for what this thread or task holds. On any exception the caller must
+    `withdraw`.
     """
+    if until is None and not trying and hold._who in session.entered:
+        from .with_block import refuse_own  # here, because that is built on this
+
+        await refuse_own(session, hold)
     hold._began = hold._began or (session.clock() if answer is None else answer[1])
     if hold._event is not None:
         await _wait_in_local_queue(session, hold, hold._event, until)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ..forks import reset_in_child
@@ -27,31 +27,20 @@ from .grant import NEVER
 
 if TYPE_CHECKING:
     from ..stores.base import Runtime
+    from .renewal import Keeper
     from .session import Session
 
 LATE = 0.2  # seconds at work for one client, after which another thread takes over
 MOST = 8  # threads
 
 
-class Work(Protocol):
-    """What is done for one client."""
-
-    def plan(self) -> float | None: ...
-
-    async def work(self) -> None: ...
-
-    async def end(self) -> None: ...
-
-    def fail(self) -> None: ...
-
-
 class _Member:
     """One client. An entry of the heap with another `due` is an old one, and ignored."""
 
-    __slots__ = ("at_work", "called", "counted", "due", "planned", "work")
+    __slots__ = ("at_work", "called", "counted", "due", "keeper", "planned")
 
-    def __init__(self, work: Work) -> None:
-        self.work: Work | None = work  # None: nothing is left; a reference would keep a dropped client alive
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper: Keeper | None = keeper  # None: nothing is left; a reference would keep a dropped client alive
         self.due = 0.0
         self.planned = self.at_work = self.called = self.counted = False
 
@@ -89,12 +78,13 @@ class KeeperGroup:
         self._busy_since = 0.0  # when the leader went to work; 0: it waits
         self._second: object = None
 
-    def event_for_client(self) -> _KeeperEvent:
+    def event(self) -> _KeeperEvent:
+        """Return the event of one client."""
         return _KeeperEvent(self)
 
-    def add(self, session: Session, work: Work) -> None:
+    def add(self, session: Session, keeper: Keeper) -> None:
         """Work for this client from now on. Under its mutex. LockError if no thread can be started."""
-        member = _Member(work)
+        member = _Member(keeper)
         with self._mutex:
             if self._leader is None:
                 me = self._leader = object()
@@ -112,7 +102,7 @@ class KeeperGroup:
         with self._mutex:
             if member.at_work:
                 member.called = True  # what it plans may be old already
-            elif member.work is not None:
+            elif member.keeper is not None:
                 self._push(member, 0.0)
 
     def _push(self, member: _Member, due: float) -> None:
@@ -209,22 +199,22 @@ class KeeperGroup:
                 await self._leader_event.wait(None if due == NEVER else due - clock)
 
     async def _work(self, member: _Member) -> None:
-        work = member.work
-        assert work is not None
+        keeper = member.keeper
+        assert keeper is not None
         try:
             if member.planned:
-                await work.work()
+                await keeper.work()
             member.planned = True
             with self._mutex:
                 member.called = False
-            due = work.plan()
+            due = keeper.plan()
         except BaseException:
-            work.fail()
+            keeper.fail()
             self._remove(member)
             raise
         if due is None:
             self._remove(member)
-            await work.end()
+            await keeper.end()
             return
         with self._mutex:
             member.at_work = False
@@ -232,7 +222,7 @@ class KeeperGroup:
 
     def _remove(self, member: _Member) -> None:
         with self._mutex:
-            member.work = None
+            member.keeper = None
             self._members -= 1
             if not self._members:
                 self._leader_event.set()  # another thread may lead, and wait for one that is due

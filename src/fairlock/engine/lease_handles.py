@@ -12,8 +12,8 @@ processes would believe that they hold it), and the note (everyone can read it).
 from __future__ import annotations
 
 from ..errors import NotHeld
-from ..rules.locks import Done, Entry, Evict, Granted, Renew
-from .operator_audit import record as record_audit
+from ..rules.locks import Entry, Granted, Renew
+from .operator_actions import evict_tickets
 from .session import Session
 
 NOTICED = 1000  # microseconds
@@ -31,10 +31,7 @@ async def release(session: Session, name: str, handle: str) -> bool:
     """End the leases with this handle now. Returns True if there were any. A process that holds one is notified, and
     an audit line names the client that did it: for the holder it is an eviction."""
     found = await _inside(session, name, handle)
-    for one in found:
-        answer = await session.call(name, Evict(one.ticket, session.owner, BY_HANDLE, at_once=True))
-        if isinstance(answer.reply, Done) and answer.reply.tickets:
-            await record_audit(session, name, "released", BY_HANDLE, one)
+    await evict_tickets(session, name, [one.ticket for one in found], BY_HANDLE, True, found, "released")
     return bool(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..errors import NotHeld
 from . import validate
@@ -13,8 +13,11 @@ from .session import Session
 from .validate import OWN, Seconds
 from .with_block import entered_by
 
+HoldingT = TypeVar("HoldingT")
+LockT = TypeVar("LockT")
 
-class LockBase(NotPickled):
+
+class LockBase(NotPickled, Generic[HoldingT]):
     """A lock of a client, without the part that waits."""
 
     __slots__ = ("__dict__", "__weakref__", "_holds", "_locks", "_reentrant", "_request", "_session", "_timeout")
@@ -38,14 +41,14 @@ class LockBase(NotPickled):
         """True if this object holds it, by the client's own clock. Sends nothing."""
         return any(h.held for h in list(self._holds))
 
-    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Any:
+    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> HoldingT:
         """Return a context manager for one use. It enters with a Lease, or raises LockTimeout."""
         return self._hold(self._request, timeout, note)
 
-    def _hold(self, request: LockRequest, timeout: Seconds | None, note: str | None) -> Any:
+    def _hold(self, request: LockRequest, timeout: Seconds | None, note: str | None) -> HoldingT:
         if note is not None:
             request = request.but(note=validate.label(note, "A note"))
-        return self._holding_type(self, request, self._limit(True, timeout))
+        return self._holding_type(self, request, self._limit(True, timeout))  # type: ignore[no-any-return]
 
     def _limit(self, blocking: bool, timeout: Seconds | None) -> float | None:
         if timeout is OWN:
@@ -75,7 +78,7 @@ class LockBase(NotPickled):
         return f"<{state} {package}.{type(self).__name__} object {self.name!r} at {id(self):#x}>"
 
 
-class SemaphoreBase(LockBase):
+class SemaphoreBase(LockBase[HoldingT]):
     """A limited number of slots, without the part that waits."""
 
     __slots__ = ()
@@ -85,7 +88,7 @@ class SemaphoreBase(LockBase):
         """The number of slots that this client asks for; None: the stored number."""
         return self._request.capacity or None
 
-    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Any:
+    def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> HoldingT:
         """Return a context manager for one use. It enters with a Lease, or raises LockTimeout."""
         return self._hold(self._request_for(weight), timeout, note)
 
@@ -93,37 +96,45 @@ class SemaphoreBase(LockBase):
         return self._request.but(weight=validate.weight(weight, self._request.capacity))
 
 
-class RWLockBase(NotPickled):
+class RWLockBase(NotPickled, Generic[LockT]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
+
+    _read: LockT
+    _write: LockT
 
     def __init__(self, write: Any) -> None:
         self.name = write.name
         self._write = write
         self._read = type(write)(write._locks, write._request.but(weight=1), write._timeout, write._reentrant)
 
-    def read(self) -> Any:
+    def read(self) -> LockT:
         """Return the lock for a reader."""
         return self._read
 
-    def write(self) -> Any:
+    def write(self) -> LockT:
         """Return the lock for a writer."""
         return self._write
 
 
 class HoldingBase(NotPickled):
-    """One use of a lock as a context manager."""
+    """One use of a lock or a pool as a context manager."""
 
-    def __init__(self, lock: Any, request: LockRequest, limit: float | None) -> None:
-        self._lock = lock
+    def __init__(
+        self, made_by: Any, request: LockRequest, limit: float | None, finish: bool = False, back_off: float = 0.0
+    ) -> None:
+        self._made_by = made_by
         self._request = request
         self._limit = limit
-        self._lease: Any = None
+        self._finish = finish  # of an item: how its block ends
+        self._back_off = back_off
+        self._hold: Any = None
 
-    def _begin(self, lease: Any) -> None:
+    def _begin(self, hold: Any) -> Any:
         """Use it, once."""
-        if self._lease is not None:
+        if self._hold is not None:
             raise RuntimeError("hold() is for one use; call it again for another.")
-        self._lease = lease
+        self._hold = hold
+        return hold
 
 
 class HoldingAllBase:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 from . import validate
+from .lock_base import HoldingT
 from .pool_request import BACK_OFF, ItemRequest
 from .refuse_pickling import NotPickled
 from .validate import Seconds
 
 
-class PoolBase(NotPickled):
+class PoolBase(NotPickled, Generic[HoldingT]):
     """A set of named items with a JSON body, without the part that waits."""
 
     _holding_type: Any
@@ -33,13 +34,14 @@ class PoolBase(NotPickled):
         key: str | None = None,
         renew: bool = True,
         back_off: Seconds = BACK_OFF,
-    ) -> Any:
+    ) -> HoldingT:
         """Return a context manager for one use. It enters with an Item, or raises LockTimeout.
 
         A clean block finishes the item (finish=True) or releases it; one that raises releases it after `back_off`.
         """
         request = self._wanted(key, renew)
-        return self._holding_type(self, request, validate.timeout(timeout), bool(finish), validate.rest(back_off))
+        limit, back_off = validate.timeout(timeout), validate.rest(back_off)
+        return self._holding_type(self, request, limit, bool(finish), back_off)  # type: ignore[no-any-return]
 
     def _wanted(self, key: str | None, renew: bool) -> ItemRequest:
         if key is None and renew:
@@ -50,23 +52,3 @@ class PoolBase(NotPickled):
     def __repr__(self) -> str:
         package = "fairlock" if self._session.runtime.blocking else "fairlock.aio"
         return f"<{package}.Pool {self.name!r}>"
-
-
-class ItemHoldingBase(NotPickled):
-    """One use of a pool as a context manager."""
-
-    def __init__(self, pool: Any, request: ItemRequest, limit: float | None, finish: bool, back_off: float) -> None:
-        self._pool = pool
-        self._request = request
-        self._limit = limit
-        self._finish = finish
-        self._back_off = back_off
-        self._item: Any = None
-
-    def _begin(self, item: Any) -> Any:
-        """Use it, once."""
-        if self._item is not None:
-            raise RuntimeError("hold() is for one use; call it again for another.")
-        item._done, item._back_off = self._finish, self._back_off
-        self._item = item
-        return item

@@ -52,7 +52,9 @@ class ItemRequest(LockRequest):
         self.wanted = wanted  # a key; '': any item
         self.pool, self.message, self.granted, self.ended, self.renews = True, Seek, Taken, ENDED, renews
         self.plain = False
-        self.before, self.between, self.after = (self.lease_us,), (), (note, wanted, False)
+
+    def _fields(self, wait: bool, listener: str, owner: str) -> tuple[Any, ...]:
+        return self.lease_us, wait, listener, owner, self.note, self.wanted, False
 
     def release_message(self, session: Session, grant: Grant, hold: Any) -> On:
         return hold._end or On(hold._key, Give(grant.ticket, hold.fence))

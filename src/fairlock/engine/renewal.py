@@ -226,40 +226,36 @@ async def _tidy(session: Session) -> None:
 
 
 async def watch(session: Session) -> None:
+    idle_since: float | None = None
     try:
-        await _watch(session)
+        while True:
+            with session.mutex:
+                clock = session.clock()
+                watched = [s for s in session.holders() if s.watched and s.state is HELD]
+                due = min((s.end() for s in watched), default=NEVER)
+                if session.cancels:
+                    due = min(due, clock + cancel_event.LOOK)
+                if due == NEVER:
+                    idle_since = clock if idle_since is None else idle_since
+                    due = idle_since + LINGER
+                    if session.closed or clock >= due:
+                        session.watching = False
+                        return
+                else:
+                    idle_since = None
+                session.watch_at = due
+                session.watch_event.clear()
+            if due > clock:
+                await session.watch_event.wait(due - clock)
+            clock = session.clock()
+            if session.cancels:
+                cancel_event.look(session)
+            for grant in watched:  # not one that is being released: its body ended in time, and only the reply is late
+                if grant.end() <= clock and grant.state is HELD:
+                    session.lose(grant)
     except BaseException:
         session.watching = False
         raise
-
-
-async def _watch(session: Session) -> None:
-    idle_since: float | None = None
-    while True:
-        with session.mutex:
-            clock = session.clock()
-            watched = [s for s in session.holders() if s.watched and s.state is HELD]
-            due = min((s.end() for s in watched), default=NEVER)
-            if session.cancels:
-                due = min(due, clock + cancel_event.LOOK)
-            if due == NEVER:
-                idle_since = clock if idle_since is None else idle_since
-                due = idle_since + LINGER
-                if session.closed or clock >= due:
-                    session.watching = False
-                    return
-            else:
-                idle_since = None
-            session.watch_at = due
-            session.watch_event.clear()
-        if due > clock:
-            await session.watch_event.wait(due - clock)
-        clock = session.clock()
-        if session.cancels:
-            cancel_event.look(session)
-        for grant in watched:  # not one that is being released: its body ended in time, and only the reply is late
-            if grant.end() <= clock and grant.state is HELD:
-                session.lose(grant)
 
 
 async def call_user(hold: LeaseBase, what: str) -> None:

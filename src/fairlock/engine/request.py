@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 PASSES = 32
 BLOCK = PASSES + 1  # fences: one for the first holder, one for each to which it is passed on
 
-WORKED_OUT = ("after", "before", "between", "block", "ended", "granted", "key", "known", "lease_us", "measured",
-              "message", "plain", "pool", "renews", "third", "together", "usable", "window",
-              "window_usable")  # fmt: skip
 named: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
 
@@ -29,10 +26,7 @@ class LockRequest:
     """A request for a lock. Made once for many acquires, so everything that follows from it is computed here."""
 
     __slots__ = (
-        "after",
         "at_least",
-        "before",
-        "between",
         "block",
         "capacity",
         "ended",
@@ -110,10 +104,6 @@ class LockRequest:
                 self.block = BLOCK
         self.together = self.key is not None and weight != EXCLUSIVE  # its waiters are granted it together
         self.plain = max_hold is None and at_least is None and not self.together  # see accept_batch.py
-        # The fields of the message that are the same each time: after the ticket, after `wait`, after the owner.
-        self.before: tuple[Any, ...] = capacity, weight, self.lease_us
-        self.between: tuple[Any, ...] = fair, self.block
-        self.after: tuple[Any, ...] = (note,)
         self.measured: Measured | None = None  # what metrics keep of its holds; set by the first of them
         self.known: tuple[Any, ...] = None, None, (), ()
         """The listener and the owner of the last message, and all of its fields but the ticket: of one that waits, and
@@ -121,17 +111,20 @@ class LockRequest:
 
     def but(self, **changes: Any) -> LockRequest:
         """Return a copy with other values."""
-        same = {word: getattr(self, word) for word in self.__slots__ if word not in WORKED_OUT}
+        code = LockRequest.__init__.__code__
+        same = {word: getattr(self, word) for word in code.co_varnames[1 : code.co_argcount]}
         return LockRequest(**(same | changes))
 
     # -- messages
 
     def fields(self, trying: bool, listener: str, owner: str) -> tuple[Any, ...]:
         """Return the fields of the message behind its ticket, and keep them for the next one."""
-        after = *self.between, listener, owner, *self.after
-        waiting, tried = (*self.before, True, *after), (*self.before, False, *after)
+        waiting, tried = self._fields(True, listener, owner), self._fields(False, listener, owner)
         self.known = listener, owner, waiting, tried
         return tried if trying else waiting
+
+    def _fields(self, wait: bool, listener: str, owner: str) -> tuple[Any, ...]:
+        return self.capacity, self.weight, self.lease_us, wait, self.fair, self.block, listener, owner, self.note
 
     def release_message(self, session: Session, grant: Grant, hold: LeaseBase) -> Any:
         """Return the message that gives this grant up; with `at_least` it may have to stay closed for a while."""

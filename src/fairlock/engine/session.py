@@ -72,7 +72,27 @@ class Session:
         self.on_event = validate.callback(on_event, "on_event")
         self.measured: Callable[[str], Measured] | None = getattr(on_event, "fairlock_measured", None)
         self.hold = hold
-        self.mutex = runtime.mutex()
+        self.ends_with_process = True  # grants are released at the normal end of the interpreter
+        self.closing = False  # nothing is acquired or passed on any more
+        self.closed = False
+        self.ended: base.Event | None = None  # set when an acquire ends while the client closes
+        self.last_reply = runtime.clock()
+        self.down = False
+        self.hurried = -1.0  # when a grant was last accepted that is confirmed after SOON
+        self.exiting: Hashable = None  # the thread or task that closes this client, because the interpreter ends
+        # Confirms a grant by another way than the keeper, if that is late; it returns False if it cannot. None: the
+        # keeper is enough. Such a one is called before a grant is accepted that is not confirmed yet.
+        self.watch_young: Callable[[Grant], bool] | None = None
+        self.watch_at = 0.0
+        self.passed_on = False  # a lock was passed on between threads or tasks of this client
+        self._numbers = count(1)
+        self._begin()
+        backend.name_connections(self.owner)
+        follow(self)
+
+    def _begin(self) -> None:
+        """Hold nothing, wait for nothing, have nothing to send: at first, and in the child of a fork."""
+        self.mutex = self.runtime.mutex()
         self.grants: dict[object, Grant] = {}
         self.pending_releases: dict[str, PendingRelease] = {}
         self.entered: dict[Hashable, LeaseBase] = {}  # the innermost `with` of each thread or task: see `entered_by`
@@ -80,29 +100,12 @@ class Session:
         self.nested: dict[tuple[str, Hashable], LeaseBase] = {}  # reentrant holds, by thread or task
         self.cancels: dict[LeaseBase, Cancel] = {}  # waits that can be cancelled, and by what
         self.called_off: set[LeaseBase] = set()
-        self.ends_with_process = True  # grants are released at the normal end of the interpreter
-        self.closing = False  # nothing is acquired or passed on any more
-        self.closed = False
-        self.ended: base.Event | None = None  # set when an acquire ends while the client closes
-        self.last_reply = runtime.clock()
-        self.down = False
         self.keepers = keepers_for(self)  # the threads that run its keeper; None: it has one of its own
-        self.keeper_event = self._make_keeper_event()
-        self.keeping = False
+        self.keeper_event: base.Event = (self.keepers or self.runtime).event()
+        self.watch_event = self.runtime.event()
+        self.keeping = self.watching = False
         self.wake_at = NEVER  # when the keeper wakes up by itself; NEVER: wake it
-        self.hurried = -1.0  # when a grant was last accepted that is confirmed after SOON
-        self.exiting: Hashable = None  # the thread or task that closes this client, because the interpreter ends
-        # Confirms a grant by another way than the keeper, if that is late; it returns False if it cannot. None: the
-        # keeper is enough. Such a one is called before a grant is accepted that is not confirmed yet.
-        self.watch_young: Callable[[Grant], bool] | None = None
-        self.watch_event = runtime.event()
-        self.watching = False
-        self.watch_at = 0.0
-        self.passed_on = False  # a lock was passed on between threads or tasks of this client
-        self._numbers = count(1)
         self._prefix, self._salt = os.urandom(9).hex(), salt()
-        backend.name_connections(self.owner)
-        follow(self)
 
     def ticket(self, who: Hashable = None) -> str:
         """Return a new ticket: 18 digits that cannot be guessed, 6 for the thread or task, 8 that cannot repeat.
@@ -242,9 +245,6 @@ class Session:
             self.watch_at = due
             self.watch_event.set()
 
-    def _make_keeper_event(self) -> base.Event:
-        return self.runtime.event() if self.keepers is None else self.keepers.event_for_client()
-
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run this in the background; it waits for the mutex if it needs what is set next."""
         try:
@@ -363,26 +363,13 @@ class Session:
     # -- fork
 
     def forked(self) -> None:
-        """Reset the session in the child of a fork: it holds nothing, waits for nothing, has nothing to send."""
-        self.mutex = self.runtime.mutex()
+        """Reset the session in the child of a fork."""
         for grant in self.grants.values():
             grant.loss = Loss("forked", "it belongs to the parent process")
             grant.state = LOST
             for hold in grant.holds:
                 hold._reason = "forked"
-        self.grants.clear()
-        self.pending_releases.clear()
-        self.entered.clear()
-        self.nested.clear()
-        self.release_requests.clear()
-        self.cancels.clear()
-        self.called_off.clear()
-        self.keepers = keepers_for(self)
-        self.keeper_event = self._make_keeper_event()
-        self.watch_event = self.runtime.event()
-        self.keeping = self.watching = False
-        self.wake_at = NEVER
-        self._prefix, self._salt = os.urandom(9).hex(), salt()
+        self._begin()
         if self._unnamed:
             self.owner = this_process()
         self.backend.forked()

@@ -28,23 +28,10 @@ async def get(session: Session, hold: LeaseBase, limit: float | None, reentrant:
     until = session.clock() + limit if limit else None
     if begin_acquire(session, hold, limit == 0) is not None:
         hold._grant.doubtful = False  # `acquire` sends it
-    had = await wait(session, hold, until, limit == 0)
+    had = await acquire(session, hold, until, limit == 0)
     if had and reentrant:
         session.nested[hold._request.name, hold._who] = hold
     return had
-
-
-async def wait(
-    session: Session,
-    hold: LeaseBase,
-    until: float | None,
-    trying: bool = False,
-    answer: tuple[Any, float, bool] | None = None,
-) -> bool:
-    """Go on after `begin_acquire`, as `acquire` does, but not to wait forever for what this thread or task holds."""
-    if until is None and not trying and hold._who in session.entered:
-        await _not_for_oneself(session, hold)
-    return await acquire(session, hold, until, trying, answer)
 
 
 async def _again(session: Session, hold: LeaseBase) -> bool:
@@ -82,7 +69,8 @@ def undo(session: Session, hold: LeaseBase) -> Coroutine[Any, Any, None]:
     return withdraw(session, hold)
 
 
-async def _not_for_oneself(session: Session, hold: LeaseBase) -> None:
+async def refuse_own(session: Session, hold: LeaseBase) -> None:
+    """AlreadyHeld if this thread or task holds what it is about to wait for without limit."""
     request = hold._request
     with session.mutex:
         entered = entered_by(session, hold._who)

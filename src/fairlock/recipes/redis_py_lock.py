@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from ..engine.run_sync import run
 from ..sync import Lease, Locks
-from ..sync.lease import surely
+from ..sync.acquire_release import surely
 from .client_per_redis_client import client_for
 from .redis_py_lock_base import RedisPyLockBase
 

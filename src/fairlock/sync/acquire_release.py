@@ -3,21 +3,50 @@ by a plain call, too, where the store has one. A coroutine goes on if that was n
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
-from ..engine import with_block
+from ..engine import cancel_event, with_block
 from ..engine.acquire import LOOK_AGAIN, accept_pass, begin_acquire, begin_wait, finish_acquire, finish_wait
 from ..engine.acquire import acquire as wait
+from ..engine.cancel_event import Cancel
 from ..engine.grant import LeaseBase
 from ..engine.grant_state import HELD
-from ..engine.release import begin_release, finish_release, release
+from ..engine.release import INTERRUPTED, begin_release, finish_release, release
 from ..engine.run_sync import run
 from ..engine.session import Session
-from ..errors import StoreError
+from ..errors import LeaseLost, StoreError
 from ..rules.locks import Queued
+from ..stores import deadline
 from ..stores.base import OutcomeUnknown
 
+P = ParamSpec("P")
+H = TypeVar("H", bound=LeaseBase)
+
 BRIEFLY = 0.2  # seconds; most waits end within them
+
+
+def get(
+    hold: H, limit: float | None, cancel: Cancel | None = None, reentrant: bool = False, home: list[Any] | None = None
+) -> H | None:
+    """Acquire this hold as `acquire` does, and return it; None if it was not acquired in time."""
+    session = hold._session
+    try:  # around everything: a Ctrl-C between any two lines must not leave it held
+        if limit is not None:
+            deadline.begin(limit)
+        if cancel is not None:
+            cancel_event.begin(session, hold, cancel)
+        had = acquire(session, hold, limit, reentrant, home)
+        if limit is not None:
+            deadline.end()
+        if cancel is not None:
+            cancel_event.end(session, hold)
+        return hold if had else None
+    except BaseException:
+        surely(with_block.undo, session, hold)
+        deadline.end()
+        cancel_event.end(session, hold)
+        raise
 
 
 def acquire(
@@ -60,8 +89,6 @@ def acquire(
     if not had:
         if reentrant:
             work = with_block.get(session, hold, limit, True)
-        elif limit is None and hold._who in session.entered:
-            work = with_block.wait(session, hold, until, False, answer)
         elif hold._event is not None and _was_passed(session, hold, limit):
             work = None
         else:
@@ -77,7 +104,7 @@ def acquire(
 def _was_passed(session: Session, hold: LeaseBase, limit: float | None) -> bool:
     """Wait in the local queue, if this one is there. Return True if the lock was passed on to it, False: `wait`."""
     event: Any = hold._event
-    if hold._warn_at is not None or hold._request.together:
+    if hold._warn_at is not None or hold._request.together or (limit is None and hold._who in session.entered):
         return False
     if not event.block(LOOK_AGAIN if limit is None else min(limit, LOOK_AGAIN)):
         return False
@@ -143,3 +170,22 @@ def leave(session: Session, hold: LeaseBase, error: BaseException | None) -> Non
     give_back(session, hold, leaving=True)
     if hold._reason:
         with_block.raise_loss(hold, error)
+
+
+def surely(undo: Callable[P, Coroutine[Any, Any, None] | None], *args: P.args, **options: P.kwargs) -> None:
+    """After an exception: call this, and run what it returns, for no longer than `briefly` does. Ctrl-C may come again
+    in the middle of it, or have come before it began."""
+    before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
+    try:
+        for _ in range(3):
+            try:
+                work = undo(*args, **options)
+                if work is not None:
+                    run(work)
+                return
+            except (KeyboardInterrupt, LeaseLost):
+                continue
+            except StoreError:
+                return  # the keeper goes on, and the caller raises what has interrupted it
+    finally:
+        deadline.end(before)

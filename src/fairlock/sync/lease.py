@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from ..engine import lease_ops, validate, with_block
 from ..engine.ask_to_release import ReleaseRequest
 from ..engine.grant import LeaseBase
-from ..engine.release import INTERRUPTED, release
+from ..engine.release import release
 from ..engine.run_sync import run
 from ..engine.validate import Seconds
-from ..errors import LeaseLost, StoreError
-from ..stores import deadline
 from . import acquire_release
+from .acquire_release import surely
 
 
-class Lease(LeaseBase):
+class Held(LeaseBase):
+    """What Lease and Item share."""
+
+    __slots__ = ()
+
+    def renew(self) -> None:
+        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
+        run(lease_ops.renew(self._session, self))
+
+    def extend(self, seconds: Seconds) -> None:
+        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
+        becomes that long, never shorter, and a max_hold ends no sooner. On SQLite a lock still ends with its process;
+        `detach` does not. LeaseLost if it was lost, StoreError without a reply."""
+        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
+
+    def seal(self, transaction: object) -> None:
+        """Seal a transaction, as its last call before COMMIT: a holder that has lost it cannot commit, and no other
+        client acquires it before the transaction has ended.
+
+        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
+        of the lock or pool. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back.
+        ConfigError if it is another database, or if the store has no transactions. See docs/seal.md.
+        """
+        run(lease_ops.seal(self._session, self, transaction))
+
+
+class Lease(Held):
     """A held lock, for as long as it is renewed. Any thread may use it; another process may, by its ticket.
 
     Leaving a `with` block releases it. It renews itself by default.
@@ -31,10 +55,6 @@ class Lease(LeaseBase):
         """Which client asks this holder to release it, and why; None if none does. It stays held. See `on_asked`."""
         return self._session.release_requests.get(self._grant.ticket)
 
-    def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        run(lease_ops.renew(self._session, self))
-
     def release(self) -> None:
         """Release it; a second call does nothing.
 
@@ -44,28 +64,12 @@ class Lease(LeaseBase):
         try:
             acquire_release.give_back(self._session, self)
         except KeyboardInterrupt:
-            release_surely(self)
+            surely(release, self._session, self, quiet=True)
             raise
-
-    def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this client never renews it again: its lease
-        becomes that long, and a max_hold ends no sooner. On SQLite it still ends with its process; `detach` does not.
-        LeaseLost if it was lost, StoreError without a reply."""
-        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
 
     def downgrade(self) -> None:
         """Change from writer to reader, without a writer in between."""
         run(lease_ops.downgrade(self._session, self))
-
-    def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a holder that has lost the lock cannot commit it, and
-        no other client acquires the lock before it has ended.
-
-        It is a connection (or Session) of SQLAlchemy, or a connection of psycopg, PyMySQL or sqlite3, in the database
-        of the lock. LeaseLost if the lease is not held, StoreError if the statement fails: then roll back. ConfigError
-        if it is another database, or if the store has no transactions. See docs/seal.md.
-        """
-        run(lease_ops.seal(self._session, self, transaction))
 
     def detach(self, lease: Seconds) -> str:
         """Let it last for this long without this process. Return the ticket for `attach`, here or elsewhere."""
@@ -81,38 +85,5 @@ class Lease(LeaseBase):
             with_block.no_longer_entered(self._session, self)
             acquire_release.leave(self._session, self, error)
         except KeyboardInterrupt:
-            leave_again(self, error)
+            surely(with_block.leave, self._session, self, error)
             raise
-
-
-# The rest is not written where it is needed: a function with a lambda in it is slower from its first line on.
-
-
-def leave_again(lease: LeaseBase, error: BaseException | None) -> None:
-    """After a Ctrl-C in the middle of it, or even before it began."""
-    surely(lambda: run(with_block.leave(lease._session, lease, error)))
-
-
-def release_surely(lease: Lease) -> None:
-    surely(lambda: run(release(lease._session, lease, quiet=True)))
-
-
-def undo_surely(lease: Lease) -> None:
-    """An acquire has ended by an exception."""
-    surely(lambda: run(with_block.undo(lease._session, lease)))
-
-
-def surely(undo: Callable[[], None]) -> None:
-    """Undo, even if Ctrl-C comes again in the middle of it, and for no longer than `briefly` does."""
-    before = deadline.begin(deadline.left(INTERRUPTED), 0.0)
-    try:
-        for _ in range(3):
-            try:
-                undo()
-                return
-            except (KeyboardInterrupt, LeaseLost):
-                continue
-            except StoreError:
-                return  # the keeper goes on, and the caller raises what has interrupted it
-    finally:
-        deadline.end(before)

@@ -11,7 +11,8 @@ from ..engine import with_block
 from ..engine.lock_base import HoldingAllBase
 from ..engine.run_sync import run
 from ..stores import deadline
-from .lease import Lease, surely
+from .acquire_release import surely
+from .lease import Lease
 from .runtime import me
 
 
@@ -33,8 +34,7 @@ class HoldingAll(HoldingAllBase):
             raise
 
     def _put_back(self) -> None:
-        holds = list(self._holds or ())
-        surely(lambda: run(with_block.put_back(self._locks[0]._session, holds)))
+        surely(with_block.put_back, self._locks[0]._session, list(self._holds or ()))
         deadline.end()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, overload
 
-from ..engine import cancel_event, with_block
+from ..engine import with_block
 from ..engine.cancel_event import Cancel
 from ..engine.lock_base import HoldingBase, LockBase, RWLockBase, SemaphoreBase
-from ..engine.request import LockRequest
+from ..engine.release import release
 from ..engine.run_sync import run
 from ..engine.validate import OWN, Seconds
 from ..errors import NotHeld
 from ..stores import deadline
 from . import acquire_release
-from .lease import Lease, leave_again, release_surely, undo_surely
+from .acquire_release import get, surely
+from .lease import Lease
 from .runtime import me
 
 if TYPE_CHECKING:
@@ -32,12 +33,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Lock(LockBase, Generic[T]):
+class Lock(LockBase["Holding"], Generic[T]):
     """A lock that spans threads, processes and machines. Nothing is sent before the first acquire."""
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True) -> T: ...
@@ -58,7 +55,8 @@ class Lock(LockBase, Generic[T]):
         StoreError if the store cannot be reached at the start. blocking=False is timeout=0. Ctrl-C leaves nothing
         behind. cancel: an Event; soon after another thread or task sets it, the wait ends and returns None.
         """
-        return self._get(self._request, self._limit(blocking, timeout), cancel)
+        lease = Lease(self._session, self._request, me.token)
+        return get(lease, self._limit(blocking, timeout), cancel, self._reentrant, self._holds)
 
     def release(self) -> None:
         """Release this thread's newest lease of this object, else the oldest. NotHeld if there is none."""
@@ -69,25 +67,6 @@ class Lock(LockBase, Generic[T]):
         from ..engine.snapshots import refused_now
 
         return run(refused_now(self._session, self._request))
-
-    def _get(self, request: LockRequest, limit: float | None, cancel: Cancel | None = None) -> Lease | None:
-        lease = Lease(self._session, request, me.token)
-        try:  # around everything: a Ctrl-C between any two lines must not leave it held
-            if limit is not None:
-                deadline.begin(limit)
-            if cancel is not None:
-                cancel_event.begin(self._session, lease, cancel)
-            had = acquire_release.acquire(self._session, lease, limit, self._reentrant, self._holds)
-            if limit is not None:
-                deadline.end()
-            if cancel is not None:
-                cancel_event.end(self._session, lease)
-            return lease if had else None
-        except BaseException:
-            undo_surely(lease)
-            deadline.end()
-            cancel_event.end(self._session, lease)
-            raise
 
     def __enter__(self) -> Lease:
         return self._enter(Lease(self._session, self._request, me.token), self._timeout, self)
@@ -109,7 +88,7 @@ class Lock(LockBase, Generic[T]):
                 deadline.end()
             return lease
         except BaseException:
-            undo_surely(lease)
+            surely(with_block.undo, session, lease)
             deadline.end()
             raise
 
@@ -135,7 +114,7 @@ class Lock(LockBase, Generic[T]):
             if lease._reason:
                 with_block.raise_loss(lease, error)
         except KeyboardInterrupt:  # before it was left, or after: either way it is left now, and once
-            leave_again(lease or self._last_entered(me.token), error)
+            surely(with_block.leave, session, lease or self._last_entered(me.token), error)
             raise
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -159,14 +138,15 @@ class Lock(LockBase, Generic[T]):
         if not mine:
             raise NotHeld(f"{self.name!r} is not held by this thread.")
         for lease in reversed(mine):
-            release_surely(lease)  # in silence: a Condition that is left here by an exception keeps a dead waiter
+            # In silence: a Condition that is left here by an exception keeps a dead waiter.
+            surely(release, self._session, lease, quiet=True)
         return mine
 
     def _acquire_restore(self, saved: list[Lease]) -> None:
         """As many as there were, each in the place of the one that was released: a `with` around it leaves the new."""
         for old in saved:
-            new = self._get(self._request, None)
-            assert new is not None
+            new = Lease(self._session, self._request, me.token)
+            get(new, None, None, self._reentrant, self._holds)
             with_block.enter_instead(self._session, old, new)
             if old._reason:  # in the very moment of the wait: the `with` around it must learn of it
                 loss = old._grant.loss
@@ -177,39 +157,30 @@ class Holding(HoldingBase):
     """One use of a lock as a context manager. It may be left by another thread than the one that entered."""
 
     def __enter__(self) -> Lease:
-        lock = self._lock
+        lock = self._made_by
         self._begin(Lease(lock._session, self._request, me.token))
         try:
-            return lock._enter(self._lease, self._limit, self)  # type: ignore[no-any-return]
+            return lock._enter(self._hold, self._limit, self)  # type: ignore[no-any-return]
         except BaseException:
-            self._lease = None
+            self._hold = None
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        lease = self._lease
+        lease = self._hold
         try:
             with_block.no_longer_entered(lease._session, lease)
             acquire_release.leave(lease._session, lease, error)
         except KeyboardInterrupt:
-            leave_again(lease, error)
+            surely(with_block.leave, lease._session, lease, error)
             raise
 
 
-class RWLock(RWLockBase, Generic[T]):
+class RWLock(RWLockBase[Lock[T]], Generic[T]):
     """One writer or many readers. `.write()` is the same resource as `lock(name)`."""
 
-    if TYPE_CHECKING:
 
-        def read(self) -> Lock[T]: ...
-        def write(self) -> Lock[T]: ...
-
-
-class Semaphore(SemaphoreBase, Lock[T]):
+class Semaphore(SemaphoreBase["Holding"], Lock[T]):
     """A limited number of slots. Each acquire takes one slot, or as many as its weight."""
-
-    if TYPE_CHECKING:
-
-        def hold(self, *, timeout: Seconds | None = OWN, note: str | None = None, weight: int = 1) -> Holding: ...
 
     @overload
     def acquire(self, blocking: Literal[True] = True, *, weight: int = 1) -> T: ...
@@ -225,7 +196,8 @@ class Semaphore(SemaphoreBase, Lock[T]):
     def acquire(
         self, blocking: bool = True, timeout: Seconds | None = OWN, *, weight: int = 1, cancel: Cancel | None = None
     ) -> Lease | None:
-        return self._get(self._request_for(weight), self._limit(blocking, timeout), cancel)
+        lease = Lease(self._session, self._request_for(weight), me.token)
+        return get(lease, self._limit(blocking, timeout), cancel, self._reentrant, self._holds)
 
 
 Lock._holding_type = Holding

@@ -4,47 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
-from ..engine import cancel_event, lease_ops, pool_admin, validate
+from ..engine import lease_ops, pool_admin, validate
 from ..engine.cancel_event import Cancel
+from ..engine.lock_base import HoldingBase
 from ..engine.pool_admin import PoolItem, body_text
-from ..engine.pool_base import ItemHoldingBase, PoolBase
+from ..engine.pool_base import PoolBase
 from ..engine.pool_counts import PoolCounts
-from ..engine.pool_request import BACK_OFF, End, ItemBase, leave, timed_out
+from ..engine.pool_request import End, ItemBase, leave, timed_out
 from ..engine.release import release
 from ..engine.request import named
 from ..engine.run_sync import run
 from ..engine.validate import KEEP, Seconds
 from ..engine.withdraw_request import withdraw
 from ..rules.pools import Finish, Give, On, Remove
-from ..stores import deadline
 from . import acquire_release
-from .lease import surely
+from .acquire_release import get, surely
+from .lease import Held
 from .runtime import me
 
 
-class Item(ItemBase):
+class Item(ItemBase, Held):
     """An acquired item, for as long as it is renewed. Any thread may use it. `with item:` releases it."""
-
-    def renew(self) -> None:
-        """Renew now, before the keeper does. LeaseLost if it was lost, StoreError if the store does not reply."""
-        run(lease_ops.renew(self._session, self))
-
-    def extend(self, seconds: Seconds) -> None:
-        """Let it last for at least this many seconds from now, even if this process never renews it again. It never
-        becomes shorter. Errors as of `renew`."""
-        run(lease_ops.extend(self._session, self, validate.lease(seconds)))
 
     def update(self, body: Any) -> None:
         """Store this as its body, which outlives this process; it is renewed, too. Errors as of `renew`."""
         run(lease_ops.renew(self._session, self, body_text(body)))
-
-    def seal(self, transaction: object) -> None:
-        """Seal a transaction, as its last call before COMMIT: a worker that has lost the item cannot commit it, and
-        no other takes the item before it has ended. As `Lease.seal`, with the same errors; see docs/seal.md.
-        """
-        run(lease_ops.seal(self._session, self, transaction))
 
     def release(self, body: Any = KEEP, after: Seconds = 0) -> None:
         """Release it, to the end of the free items; it is free after `after` seconds. A second call does nothing.
@@ -73,7 +59,7 @@ class Item(ItemBase):
             self._ends_by(self._end_of_block(error), quiet=True)
             acquire_release.leave(self._session, self, error)
         except KeyboardInterrupt:
-            _leave_surely(self, error)
+            surely(leave, self._session, self, error)
             raise
 
 
@@ -85,40 +71,13 @@ def _release_item(item: Item, end: End) -> None:
             item._end = named(On, (item._key, end))
         acquire_release.give_back(item._session, item)
     except KeyboardInterrupt:
-        _release_item_surely(item, end)
+        item._ends_by(end, quiet=True)
+        surely(release, item._session, item, quiet=True)
         raise
 
 
-# Not written where they are needed: a function with a lambda in it is slower from its first line on.
-
-
-def _release_item_surely(item: Item, end: End) -> None:
-    item._ends_by(end, quiet=True)
-    surely(lambda: run(release(item._session, item, quiet=True)))
-
-
-def _leave_surely(item: Item, error: BaseException | None) -> None:
-    surely(lambda: run(leave(item._session, item, error)))
-
-
-def _withdraw_surely(item: Item) -> None:
-    surely(lambda: run(withdraw(item._session, item)))
-
-
-class Pool(PoolBase):
+class Pool(PoolBase["ItemHolding"]):
     """A set of named items with a JSON body. Nothing is sent before it is used."""
-
-    if TYPE_CHECKING:
-
-        def hold(
-            self,
-            *,
-            finish: bool = False,
-            timeout: Seconds | None = None,
-            key: str | None = None,
-            renew: bool = True,
-            back_off: Seconds = BACK_OFF,
-        ) -> ItemHolding: ...
 
     def add(self, key: str, body: Any = None) -> bool:
         """Add an item. Return False if the key exists, in any state: that item stays as it is."""
@@ -177,49 +136,31 @@ class Pool(PoolBase):
         request = self._request if key is None and renew is True else self._wanted(key, renew)
         plain = blocking is True and (timeout is None or (timeout == 0 and type(timeout) is int))
         limit: Any = timeout if plain else validate.blocking(blocking, timeout)
-        return self._get(Item(self._session, request, me.token), limit, cancel)
-
-    def _get(self, item: Item, limit: float | None, cancel: Cancel | None = None) -> Item | None:
-        session = self._session
-        try:
-            if limit is not None:
-                deadline.begin(limit)
-            if cancel is not None:
-                cancel_event.begin(session, item, cancel)
-            had = acquire_release.acquire(session, item, limit)
-            if limit is not None:
-                deadline.end()
-            if cancel is not None:
-                cancel_event.end(session, item)
-            return item if had else None
-        except BaseException:
-            _withdraw_surely(item)
-            deadline.end()
-            cancel_event.end(session, item)
-            raise
+        return get(Item(self._session, request, me.token), limit, cancel)
 
 
-class ItemHolding(ItemHoldingBase):
+class ItemHolding(HoldingBase):
     """One use of a pool as a context manager."""
 
     def __enter__(self) -> Item:
-        session = self._pool._session
+        session = self._made_by._session
         item: Item = self._begin(Item(session, self._request, me.token))
+        item._done, item._back_off = self._finish, self._back_off
         try:
-            if self._pool._get(item, self._limit) is None:
+            if get(item, self._limit) is None:
                 raise run(timed_out(session, item, self._limit or 0.0))
             return item
         except BaseException:
-            _withdraw_surely(item)
+            surely(withdraw, session, item)
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        item = self._item
+        item = self._hold
         try:  # as Item.__exit__, but not by a call of it: Ctrl-C could come before its first line
             item._ends_by(item._end_of_block(error), quiet=True)
             acquire_release.leave(item._session, item, error)
         except KeyboardInterrupt:
-            _leave_surely(item, error)
+            surely(leave, item._session, item, error)
             raise
 
 

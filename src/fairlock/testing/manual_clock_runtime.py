@@ -6,6 +6,8 @@ import asyncio
 import select
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..aio.runtime import TaskRuntime
@@ -16,7 +18,6 @@ from ..sync.runtime import ThreadRuntime
 if TYPE_CHECKING:
     from ..engine.events import Event as ClientEvent
     from ..engine.validate import Seconds
-    from ..stores.base import Event
     from ..stores.memory import Hub
     from .clock import ManualClock
 
@@ -72,58 +73,18 @@ class ManualThreadRuntime(ThreadRuntime):
         self.manual_clock.start(lambda: run(work), name)
 
 
-class ManualTaskEvent:
-    """For tasks. Set from any thread, like its twin."""
-
-    def __init__(self, runtime: ManualTaskRuntime) -> None:
-        self._runtime = runtime
-        self._is_set = False
-        self._waiting: list[asyncio.Future[None]] = []
-
-    def set(self) -> None:
-        self._runtime.soon(self._set)
-
-    def _set(self) -> None:
-        self._is_set = True
-        for future in self._waiting:
-            _finish(future)
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    async def wait(self, timeout: float | None) -> bool:
-        if self._is_set or (timeout is not None and timeout <= 0):
-            return self._is_set
-        future = self._runtime.loop().create_future()
-        self._waiting.append(future)
-        clock = self._runtime.manual_clock
-        cancel: Callable[[], object] = lambda: None  # noqa: E731
-        if timeout is not None:
-            cancel = clock.at(clock.due(timeout), lambda: _finish(future))
-        try:
-            await future
-        finally:
-            cancel()
-            self._waiting.remove(future)
-        return self._is_set
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
 class ManualTaskRuntime(TaskRuntime):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self.manual_clock = clock
         self.clock = clock.time
+        self.call_later = self._call_later
 
-    def event(self) -> Event:  # type: ignore[override]
-        return ManualTaskEvent(self)
+    def _call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> SimpleNamespace:
+        return SimpleNamespace(cancel=self.manual_clock.at(self.manual_clock.due(seconds), partial(call, *args)))
 
     async def sleep(self, seconds: float) -> None:
-        await (asyncio.sleep(seconds) if seconds <= BACK_OFF else ManualTaskEvent(self).wait(seconds))
+        await (asyncio.sleep(seconds) if seconds <= BACK_OFF else self.event().wait(seconds))
 
     async def call(self, fn: Callable[..., T], *args: Any) -> T:
         return fn(*args)  # in a thread it would take real time

@@ -94,6 +94,7 @@ SWEEP = 16  # how many expired waiters one step removes from the middle of the q
 LEFT = Why("left")
 DEAD = Why("dead")
 NOBODY: frozenset[str] = frozenset()
+_Outcome = tuple[LockState, Reply, tuple[Wakeup, ...]]
 
 
 def sleep_span(ahead: int) -> int:
@@ -112,15 +113,16 @@ def apply(
     now: int,
     unreachable: Collection[str] = NOBODY,
     dead: Collection[str] = NOBODY,
-) -> tuple[LockState, Reply, tuple[Wakeup, ...]]:
+) -> _Outcome:
     """Make one atomic step. Pure: the same input gives the same output, and nothing is changed in place."""
-    outcome = None
-    if not (record.queue or record.tombstones or dead):
-        outcome = _alone(record, command, now)  # a shortcut; see the end of this file
-    elif record.queue and not (record.tombstones or dead or unreachable):
-        outcome = _in_queue(record, command, now)  # another one
-    if outcome is not None:
-        return outcome
+    if not (unreachable or dead):
+        usual = None  # the usual steps have a shortcut; see the end of this file
+        if type(command) is Acquire:
+            usual = _usual_acquire(record, command, now)
+        elif type(command) is Release:
+            usual = _usual_release(record, command, now)
+        if usual is not None:
+            return usual
     step = _Step(record, command, now, unreachable, dead)
     if now < record.seen:
         step.turn_back_the_clock()
@@ -535,99 +537,97 @@ def _any_without_process(some: Iterable[Entry]) -> bool:
     return any(not e.listener for e in some)
 
 
-def _alone(record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]] | None:
-    """Make the two most frequent steps: acquire an idle lock, and release it as its only holder.
+def _usual_acquire(record: LockState, command: Acquire, now: int) -> _Outcome | None:
+    """Acquire, join the queue, or confirm a grant. None: it takes the full step.
 
-    This has no rules of its own: a test compares it with the full step, which takes four times as long. None: not one
-    of these two.
+    Like `_usual_release` only where no holder or waiter has expired and none was passed over. Both have no rules of
+    their own: a test compares them with the full step, which takes four times as long.
     """
-    capacity, fixed, fence, places, _, holders, _, _ = record
-    if type(command) is Acquire and not holders:
-        ticket, wanted, weight, lease, _, _, block, listener, owner, note = command
-        if fixed:
-            wanted = capacity
-        if not 1 <= weight <= wanted:
-            return None
-        first = now if now > fence else fence + 1
-        block = block if weight == wanted and block > 1 else 1
-        e = _new(Entry, (
-            ticket, weight, lease, _HEAD_TTL, block, listener, owner, note, 0, now, now + lease, first, True, FRESH,
-        ))  # fmt: skip
-        after = _new(LockState, (wanted, fixed, first + block - 1, places, now, (e,), (), ()))
-        return after, _new(Granted, (first, lease, None)), ()
-    if type(command) is Release and len(holders) == 1 and not command.leave_tombstone and command.lease is None:
-        e = holders[0]
-        given = command.fence
-        if e.ticket != command.ticket or e.expires <= now:
-            return None
-        if given is not None and not e.fence <= given < e.fence + e.block:
-            return None
-        return _new(LockState, (capacity, fixed, fence, places, now, (), (), ())), _new(Released, (True,)), ()
-    return None
-
-
-def _in_queue(record: LockState, command: Command, now: int) -> tuple[LockState, Reply, tuple[Wakeup, ...]] | None:
-    """Make the three steps of a contended lock or semaphore: join the queue, confirm a grant, release.
-
-    Only where all are alive, the head of the queue does not fit, and a release makes room for it and for no other; like
-    the other shortcut without rules of its own.
-    """
-    capacity, fixed, fence, places, seen, holders, queue, _ = record
-    sender = command.ticket if type(command) is Acquire or type(command) is Release else None
-    if sender is None or not holders or now < seen or fresh_until(queue) <= now:
+    capacity, fixed, fence, places, seen, holders, queue, tombstones = record
+    ticket, wanted, weight, lease, wait, fair, block, listener, owner, note = command
+    if tombstones:
         return None
-    head, room, mine = queue[0], capacity, None
-    for e in holders:
-        if e.expires <= now:
+    size = room = capacity if fixed else wanted
+    if holders or queue:
+        if now < seen or size != capacity:
             return None
-        room -= e.weight
-        if e.ticket == sender:
-            mine = e
-    if head.weight <= room:
-        return None
-    if type(command) is Acquire:
-        ticket, wanted, weight, lease, wait, fair, block, listener, owner, note = command
+        mine = None
+        for e in holders:
+            if e.expires <= now:
+                return None
+            room -= e.weight
+            if e.ticket == ticket:
+                mine = e
+        if queue and (fresh_until(queue) <= now or queue[0].weight <= room):
+            return None
         if mine is not None:
             e = _new(Entry, (*mine[:10], now + mine.lease, mine.fence, True, mine.passed))
             inside = tuple([e if other is mine else other for other in holders])
             after = _new(LockState, (capacity, fixed, fence, places, now, inside, queue, ()))
             return after, _new(Granted, (e.fence, e.lease, None)), ()
-        if not (fixed or wanted == capacity) or not 1 <= weight <= capacity or is_in(queue, ticket):
-            return None
-        if not (wait and fair) or lease < CONFIRM_WINDOW:
-            return None
-        span = poll_ttl(len(queue))
-        reserve = max(block, 1) if weight == capacity else 1
-        last = _new(Entry, (
-            ticket, weight, lease, span, reserve, listener, owner, note, places + 1, now, now + span, 0, False, FRESH,
+    if not 1 <= weight <= size:
+        return None
+    if block < 1 or weight != size:
+        block = 1
+    if weight <= room and not queue:
+        first = now if now > fence else fence + 1
+        e = _new(Entry, (
+            ticket, weight, lease, _HEAD_TTL, block, listener, owner, note, 0, now, now + lease, first, True, FRESH,
         ))  # fmt: skip
-        soon = head.expires
-        for e in holders:
-            if not e.confirmed and e.expires < soon:
-                soon = e.expires
-        reply = _new(Queued, (len(queue), places + 1, max(soon - now, 1)))
-        longer = queue + (last,)  # noqa: RUF005 - a queue that is text stays one
-        return _new(LockState, (capacity, fixed, fence, places + 1, now, holders, longer, ())), reply, ()
-    if type(command) is not Release or mine is None or command.leave_tombstone or command.lease is not None:
+        inside = (*holders, e) if holders else (e,)
+        after = _new(LockState, (size, fixed, first + block - 1, places, now, inside, (), ()))
+        return after, _new(Granted, (first, lease, None)), ()
+    if not (wait and fair) or lease < CONFIRM_WINDOW or is_in(queue, ticket):
         return None
-    given = command.fence
-    room += mine.weight - head.weight
-    if room < 0 or not (given is None or mine.fence <= given < mine.fence + mine.block):
+    span, place = poll_ttl(len(queue)), places + 1
+    last = _new(Entry, (
+        ticket, weight, lease, span, block, listener, owner, note, place, now, now + span, 0, False, FRESH,
+    ))  # fmt: skip
+    longer = queue + (last,)  # noqa: RUF005 - a queue that is text stays one
+    retry_at = (queue or holders)[0].expires
+    for e in holders:
+        if not (queue and e.confirmed) and e.expires < retry_at:
+            retry_at = e.expires
+    after = _new(LockState, (capacity, fixed, fence, place, now, holders, longer, ()))
+    return after, _new(Queued, (len(queue), place, max(retry_at - now, 1))), ()
+
+
+def _usual_release(record: LockState, command: Release, now: int) -> _Outcome | None:
+    """Release, and hand over to the head of the queue if there is room for it and for no other. None: the full step."""
+    capacity, fixed, fence, places, seen, holders, queue, tombstones = record
+    ticket, leave_tombstone, released, longest = command
+    if tombstones or now < seen or leave_tombstone or longest is not None:
         return None
+    room, mine = capacity, None
+    for e in holders:
+        if e.expires <= now:
+            return None
+        if e.ticket == ticket:
+            mine = e
+        else:
+            room -= e.weight
+    if mine is None or not (released is None or mine.fence <= released < mine.fence + mine.block):
+        return None
+    inside = () if len(holders) == 1 else tuple([e for e in holders if e is not mine])
+    if not queue:
+        return _new(LockState, (capacity, fixed, fence, places, now, inside, (), ())), _RELEASED, ()
+    head = queue[0]
+    room -= head.weight
+    if fresh_until(queue) <= now or not 0 <= room < mine.weight:
+        return None  # nobody fits, or the head did before
     if len(queue) > 1:
         second = queue[1]
         if second.weight <= room or (second.listener and _any_without_process(holders)):
             return None
     ticket, weight, lease, _, block, listener, owner, note, place, _, until = head[:11]
-    grant = max(fence + 1, now)
-    window = now + min(lease, CONFIRM_WINDOW)
+    first, ends = max(fence + 1, now), now + min(lease, CONFIRM_WINDOW)
     e = _new(Entry, (
-        ticket, weight, lease, until - now, block, listener, owner, note, place, now, window, grant, False, FRESH,
+        ticket, weight, lease, until - now, block, listener, owner, note, place, now, ends, first, False, FRESH,
     ))  # fmt: skip
-    inside = (e,) if len(holders) == 1 else (*[other for other in holders if other is not mine], e)
-    after = _new(LockState, (capacity, fixed, grant + block - 1, places, now, inside, queue[1:], ()))
-    return after, _new(Released, (True,)), (_new(Wakeup, (listener, ticket, place, grant)),)
+    after = _new(LockState, (capacity, fixed, first + block - 1, places, now, (*inside, e), queue[1:], ()))
+    return after, _RELEASED, (_new(Wakeup, (listener, ticket, place, first)),)
 
 
+_RELEASED = Released(True)
 _HEAD_TTL = poll_ttl(0)
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
