@@ -47,8 +47,10 @@ from .base import (
     Runtime,
     SeenLock,
     Store,
+    StoreClient,
     Written,
     fill_gaps,
+    pass_on,
     unanswered,
 )
 from .damaged_records import damaged, fence_after
@@ -547,18 +549,6 @@ class CasBackend(Backend):
             return Pushed(ticket)
         return Pushed(ticket, grant.place, grant.fence, seen.at + (grant.expires - seen.now) / 1e6)
 
-    def notify_reset(self, call: Callable[[], None]) -> None:
-        self.store.notify_reset(call)
-
-    def open_listener(self) -> str:
-        return self.store.open_listener()
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self.store.wake_here(tickets)
-
-    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        return self.store.take_wakeups(tickets)
-
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         return await self.store.attend()
 
@@ -697,23 +687,8 @@ class CasBackend(Backend):
         holders = tuple(e._replace(expires=min(e.expires, now)) if e.listener in gone else e for e in record.holders)
         return record._replace(holders=holders, queue=tuple(e for e in record.queue if e.listener not in gone))
 
-    async def tidy(self) -> None:
-        await self.store.tidy()
-
     async def ping(self) -> None:
         await self.store.ping()
-
-    async def close(self) -> None:
-        await self.store.close()
-
-    def abandon(self) -> bool:
-        return self.store.abandon()
-
-    def before_fork(self) -> bool:
-        return self.store.before_fork()
-
-    def after_fork(self) -> None:
-        self.store.after_fork()
 
     def forked(self) -> None:
         self._rows.clear()
@@ -722,18 +697,15 @@ class CasBackend(Backend):
             self._turns.reset()
         self.store.forked()
 
-    def liveness_fd(self) -> int | None:
-        return self.store.liveness_fd()
-
-    async def doctor(self) -> list[tuple[str, str]]:
-        return await self.store.doctor()
-
     def schema(self) -> str:
         text = self.store.schema()
         if not self.namespace:
             return text
         shared = f"-- All namespaces share this, so no rights can be limited to {self.namespace!r}."
         return f"{text.rstrip()}\n{shared} Use a database, schema, keyspace or file of its own.\n"
+
+
+pass_on(CasBackend, [name for name, member in vars(StoreClient).items() if callable(member)], "store")
 
 
 def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import StoreError
@@ -44,6 +43,7 @@ from ..stores.base import (
     SeenLock,
     Store,
     Written,
+    pass_on,
 )
 
 if TYPE_CHECKING:
@@ -125,9 +125,7 @@ class _Faulty:
 
     def __init_subclass__(cls) -> None:
         contract = next(base for base in cls.__mro__ if base.__module__ == Store.__module__)
-        for name in dir(contract):
-            if not name.startswith("_") and name not in cls.__dict__:
-                setattr(cls, name, property(attrgetter(f"inner.{name}")))
+        pass_on(cls, dir(contract), "inner")
 
     def __init__(self, inner: Any, faults: Faults, runtime: Runtime) -> None:
         self.inner = inner
@@ -195,9 +193,6 @@ class FaultyBackend(_Faulty, Backend):
             return pushed
         await self._runtime.sleep(timeout)  # as if nothing had come
         return None
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self.inner.wake_here(tickets)
 
     async def look(self, name: str) -> tuple[LockState, int]:
         return await self.inner.look(name)
