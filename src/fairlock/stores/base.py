@@ -616,7 +616,24 @@ class PoolAnswer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out
 
 
-class Pools(ABC):
+class PoolReader(ABC):
+    """What Pools and ItemStore share: reading a pool changes nothing."""
+
+    @abstractmethod
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read every item, by key, and the store's time."""
+
+    @abstractmethod
+    async def count(self, pool: str) -> dict[str, int]:
+        """Count the items of each state."""
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read the items that are taken now, of very many only some, and the store's time."""
+        items, now = await self.all(pool)
+        return [item for item in items if item.state(now) == "taken"], now
+
+
+class Pools(PoolReader):
     """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
 
     batch_size: int = 1
@@ -648,14 +665,6 @@ class Pools(ABC):
         """
 
     @abstractmethod
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read every item, by key, and the store's time. Changes nothing."""
-
-    @abstractmethod
-    async def count(self, pool: str) -> dict[str, int]:
-        """Count the items of each state."""
-
-    @abstractmethod
     async def queue(self, pool: str) -> WorkerQueue:
         """Read the queue of workers. Changes nothing."""
 
@@ -663,11 +672,6 @@ class Pools(ABC):
         """Return namespace and name of the pools, of all namespaces, whose name matches this pattern. Without `idle`,
         those of which no item is taken and for which no worker waits may be left out."""
         return []
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read the items that are taken now, of very many only some, and the store's time."""
-        items, now = await self.all(pool)
-        return [item for item in items if item.state(now) == "taken"], now
 
     def in_namespace(self, namespace: str) -> Pools:
         """Return the pools of another namespace, to look at them."""
@@ -691,7 +695,7 @@ class ItemWrite(NamedTuple):
     seen: ItemSnapshot
 
 
-class ItemStore(ABC):
+class ItemStore(PoolReader):
     """Where a store keeps the items of its pools. `pool` is complete (namespace included). Raises as `Store` does."""
 
     by_content: bool = False
@@ -755,22 +759,9 @@ class ItemStore(ABC):
     async def coming(self, pool: str, span: int) -> int | None:
         """Return in how many microseconds the next item is due, if that is within `span`."""
 
-    @abstractmethod
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read every item and the store's time."""
-
-    @abstractmethod
-    async def count(self, pool: str) -> dict[str, int]:
-        """Count the items of each state."""
-
     async def pools(self) -> list[str]:
         """Return the complete names of all pools that have items. []: they are not listed."""
         return []
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read the items that are taken now, of very many only some, and the store's time."""
-        items, now = await self.all(pool)
-        return [item for item in items if item.state(now) == "taken"], now
 
     async def repair(self, pool: str) -> list[str]:
         """Set aside, as done, the items of this pool that cannot be decoded; return their keys."""

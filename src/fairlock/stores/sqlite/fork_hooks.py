@@ -8,25 +8,14 @@ opens it in between, and opened again by its next use, on either side.
 import os
 import threading
 import weakref
-from typing import Protocol
+
+from ..base import StoreClient
+
+_stores: "weakref.WeakSet[StoreClient]" = weakref.WeakSet()
+_paused: dict[int, list[StoreClient]] = {}  # by the thread that forks: two may do so at once
 
 
-class Forking(Protocol):
-    def before_fork(self) -> bool:
-        """Close what must not be inherited, and let no thread open it. False: not possible, and nothing was done."""
-
-    def after_fork(self) -> None:
-        """In the parent: go on. Only called if before_fork returned True."""
-
-    def forked(self) -> None:
-        """In the child: forget what belongs to the parent."""
-
-
-_stores: "weakref.WeakSet[Forking]" = weakref.WeakSet()
-_paused: dict[int, list[Forking]] = {}  # by the thread that forks: two may do so at once
-
-
-def register(one: Forking) -> None:
+def register(one: StoreClient) -> None:
     _stores.add(one)
 
 
