@@ -623,9 +623,11 @@ class PoolReader(ABC):
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         """Read every item, by key, and the store's time."""
 
-    @abstractmethod
     async def count(self, pool: str) -> dict[str, int]:
-        """Count the items of each state."""
+        """Count the items of each state, without the damaged ones."""
+        from ..rules.pools import count_states
+
+        return count_states(*await self.all(pool))
 
     async def taken(self, pool: str) -> tuple[list[ItemState], int]:
         """Read the items that are taken now, of very many only some, and the store's time."""

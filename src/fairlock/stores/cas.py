@@ -15,7 +15,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   those that it would wait for.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import LockError, RecordDamaged, StoreError
@@ -58,7 +58,7 @@ from .deadline import over
 from .jitter import jitter
 from .keys import SEPARATOR, audit_key, glob, split_key
 from .merge_concurrent_steps import Turn, Turns, served
-from .row_cache import CAPACITY, KnownRow
+from .row_cache import CAPACITY, KnownRow, is_unused
 from .wakeups import send_wakeups
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class CasBackend(Backend):
     # -- one step
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
-        store, turns, rows = self.store, self._turns, self._rows.known
+        store, turns, rows = self.store, self._turns, self._rows
         if not store.has_nowait:
             return None
         key = self.prefix + name
@@ -335,7 +335,7 @@ class CasBackend(Backend):
     ) -> None:
         if not writes:
             return
-        known = [self._rows.take(write.row.key) is not None for write, *_ in writes]
+        known = [self._rows.pop(write.row.key, None) is not None for write, *_ in writes]
         try:
             versions = await self.store.write_many([write for write, *_ in writes])
         except BaseException:
@@ -402,7 +402,7 @@ class CasBackend(Backend):
 
         The record leaves the cache: however the step goes, only its end shows the current row.
         """
-        known = self._rows.known.pop(key, None)
+        known = self._rows.pop(key, None)
         if known is None or key in self._doubts:
             return None
         store = self.store
@@ -473,7 +473,7 @@ class CasBackend(Backend):
             raise damaged(key.removeprefix(self.prefix), self.where, bad) from None
 
     def _doubt(self, key: str) -> None:
-        self._rows.take(key)
+        self._rows.pop(key, None)
         self._doubts.add(key)
 
     async def _wake_unconfirmed(self, record: LockState) -> None:
@@ -581,24 +581,13 @@ class CasBackend(Backend):
         return sample[0] if sample is not None else (await self._shown(self.store.read(self.prefix + "?"))).now
 
     async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
-        def is_idle(body: str, now: int) -> bool:
-            try:
-                return codec.decode(body).is_idle(now, age)
-            except ValueError:
-                return False  # damaged: `repair` is for that
-
-        return await self._prune(self.prefix, pattern, is_idle, delete)
+        return await self._prune(self.prefix, pattern, age, delete)
 
     async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
         """Prune audit lines as `prune` does rows. A row that cannot be read has no lines and is deleted, too."""
-        from ..rules.locks.audit_lines import are_old, decode
+        return await self._prune(audit_key(self.prefix), pattern, age, delete)
 
-        start = audit_key(self.prefix)
-        return await self._prune(start, pattern, lambda body, now: are_old(decode(body), now, age), delete)
-
-    async def _prune(
-        self, start: str, pattern: str, unused: Callable[[str, int], bool], delete: bool
-    ) -> tuple[int, int]:
+    async def _prune(self, start: str, pattern: str, age: int, delete: bool) -> tuple[int, int]:
         """Delete the rows of the names under this start of their key that match and are unused. Each is deleted by a
         statement of its own, if it is still the one that was read."""
         matches = glob(pattern)
@@ -606,16 +595,16 @@ class CasBackend(Backend):
         for seen in await self._shown(self.store.scan(start)):
             row = seen.row
             name = row.key[len(start) :] if row is not None else SEPARATOR
-            if row is None or SEPARATOR in name or not matches(name) or not unused(row.body, seen.now):
+            if row is None or SEPARATOR in name or not matches(name) or not is_unused(row, seen.now, age):
                 continue
             found += 1
             if delete and seen.version is None:  # a scan of this store shows no versions
                 seen = await self._shown(self.store.read(row.key))
-                if seen.row is None or not unused(seen.row.body, seen.now):
+                if seen.row is None or not is_unused(seen.row, seen.now, age):
                     continue
             if delete and seen.version is not None and await self._shown(self.store.delete(row.key, seen.version)):
                 deleted += 1
-                self._rows.take(row.key)
+                self._rows.pop(row.key, None)
         return found, deleted
 
     async def audit(self, name: str) -> list["AuditLine"]:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ..rules.locks import EMPTY, Command, LockState, Wakeup, apply
-from ..rules.pools import NOBODY, STATES, ItemState, Order, WorkerQueue
+from ..rules.pools import NOBODY, ItemState, Order, WorkerQueue
 from ..rules.pools.step import step
 from .base import Answer, Backend, PoolAnswer, Pools, Pushed, Runtime, SeenLock
 from .keys import SEPARATOR, glob, split_key
@@ -257,13 +257,6 @@ class MemoryPools(Pools):
 
     def in_namespace(self, namespace: str) -> "MemoryPools":
         return MemoryPools(self._backend, namespace + SEPARATOR if namespace else "")
-
-    async def count(self, pool: str) -> dict[str, int]:
-        items, now = await self.all(pool)
-        found = dict.fromkeys(STATES, 0)
-        for item in items:
-            found[item.state(now)] += 1
-        return found
 
     async def queue(self, pool: str) -> WorkerQueue:
         rack = self._backend.hub.racks.get(self._prefix + pool)

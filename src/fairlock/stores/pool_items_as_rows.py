@@ -12,7 +12,7 @@ from .base import ItemSnapshot, Row, RowSnapshot, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
 from .keys import SEPARATOR, is_queue, queue_key
 from .polling import pool_for_queue
-from .take_item_by_cas import TRIES, SwappedItems, count_states
+from .take_item_by_cas import TRIES, SwappedItems
 
 CANDIDATES = 16  # read at once; a newcomer tries one of them at random
 
@@ -131,9 +131,6 @@ class Rows(SwappedItems):
                 if await self.put(pool, each.key, item, ItemSnapshot(each, seen.version, seen.now, seen.at)):
                     done.append(each.key)
         return done
-
-    async def count(self, pool: str) -> dict[str, int]:
-        return count_states(*await self.all(pool))
 
 
 class ScoredRows(Rows):

@@ -99,5 +99,4 @@ def _forked() -> None:
 
 _open: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _mutex = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forked)

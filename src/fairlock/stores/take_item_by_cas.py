@@ -3,9 +3,7 @@
 A store that finds and takes an item by one statement, as PostgreSQL does, needs none of this.
 """
 
-from collections.abc import Iterable
-
-from ..rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
+from ..rules.pools import Take, Taken, apply
 from .base import ItemSnapshot, ItemStore, OutcomeUnknown, Store
 
 TRIES = 400  # more in a row than any real crowd causes
@@ -43,12 +41,3 @@ class SwappedItems(ItemStore):
                     raise
             one = await self.get(pool, one.item.key, True)
         return None
-
-
-def count_states(items: Iterable[ItemState], now: int) -> dict[str, int]:
-    """Return how many of these items are in each state, without the damaged ones."""
-    counts = dict.fromkeys(STATES, 0)
-    for item in items:
-        if item.score != BROKEN:
-            counts[item.state(now)] += 1
-    return counts

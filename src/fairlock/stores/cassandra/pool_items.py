@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ...errors import RecordDamaged
-from ...rules.pools import BROKEN, Add, ItemState, Take, apply
+from ...rules.pools import BROKEN, Add, ItemState, Take, apply, count_states
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
 from ..polling import LONGEST
-from ..take_item_by_cas import TRIES, SwappedItems, count_states
+from ..take_item_by_cas import TRIES, SwappedItems
 from . import cql
 
 if TYPE_CHECKING:

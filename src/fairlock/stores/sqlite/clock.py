@@ -30,9 +30,7 @@ UNKNOWN = "unknown"
 SANE = 2**53  # microseconds: the year 2255
 INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
-nanoseconds: Callable[[], int] = time.monotonic_ns
-if hasattr(time, "CLOCK_BOOTTIME"):
-    nanoseconds = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+nanoseconds: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def since_boot() -> int:

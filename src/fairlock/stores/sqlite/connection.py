@@ -116,11 +116,6 @@ class Connection:
             with root_acts_as_file_owner.use_rights(place.owner):
                 self.cursor = self._open(place)
 
-    @property
-    def owner(self) -> root_acts_as_file_owner.Owner | None:
-        """The user whose rights root uses."""
-        return self.place.owner if self.place is not None else None
-
     def _open(self, place: Place) -> sqlite3.Cursor:
         connection = connect(self.real)
         cursor = connection.cursor()
@@ -182,7 +177,8 @@ class Connection:
     def _close(self) -> None:
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
-            with root_acts_as_file_owner.use_rights(self.owner):  # the last one removes the log, by its path
+            owner = self.place.owner if self.place is not None else None
+            with root_acts_as_file_owner.use_rights(owner):  # the last one removes the log, by its path
                 cursor.connection.close()
 
     @property

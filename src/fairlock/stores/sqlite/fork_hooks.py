@@ -34,5 +34,4 @@ def _in_child() -> None:
     _paused.clear()  # only now: this may be the last that holds one of them, and its end needs what forked() has mended
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
