@@ -41,6 +41,7 @@ C = TypeVar("C")
 
 NEVER = float("inf")
 NOBODY: frozenset[str] = frozenset()
+CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 
 
 class OutcomeUnknown(Exception):
@@ -59,6 +60,22 @@ def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
     if isinstance(doubt.__cause__, StoreError):
         return StoreError(str(doubt.__cause__))
     return StoreError(f"{where} does not reply: {doubt}. Is it running, and can it be reached?")
+
+
+async def replied(where: str, reading: Awaitable[T]) -> T:
+    """Return the result of a read. Its outcome cannot be in doubt: without a reply it raises StoreError."""
+    try:
+        return await reading
+    except OutcomeUnknown as doubt:
+        raise unanswered(where, doubt) from None
+
+
+def crowded(what: str, names: str) -> StoreError:
+    """Return the error for a step whose writes were refused again and again."""
+    return StoreError(
+        f"{what} changed {CONFLICTS} times while one step was tried. "
+        f"Spread the work over more {names}, or use a store with a server."
+    )
 
 
 async def one_by_one(

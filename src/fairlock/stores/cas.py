@@ -15,8 +15,8 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   those that it would wait for.
 """
 
-from collections.abc import Awaitable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import LockError, RecordDamaged, StoreError
 from ..rules.locks import (
@@ -35,6 +35,8 @@ from ..rules.locks import (
 )
 from ..rules.locks.encoded_queue import is_in
 from .base import (
+    CONFLICTS,
+    NOBODY,
     Answer,
     Backend,
     OutcomeUnknown,
@@ -49,9 +51,10 @@ from .base import (
     Store,
     StoreClient,
     Written,
+    crowded,
     fill_gaps,
     pass_on,
-    unanswered,
+    replied,
 )
 from .damaged_records import damaged, fence_after
 from .deadline import over
@@ -66,7 +69,6 @@ if TYPE_CHECKING:
     from ..rules.pools import On
     from .cas_pools import CasPools
 
-CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
 AUDIT_TRIES = 5
 TRIES = 3  # of a step that is made at once
@@ -81,9 +83,6 @@ LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the
 # Where it does, the row that a newcomer has just written as it released is worth more: a sixth fewer without the wait.
 COMPANY, PASSES = 0.06, 0.002
 
-T = TypeVar("T")
-
-_NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Queued, Refused))
 _Outcome = tuple[LockState, Reply, tuple[Wakeup, ...]]
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
@@ -119,9 +118,11 @@ class CasBackend(Backend):
     def pools(self) -> "CasPools | None":
         """None if this store keeps none."""
         if self._pools is None:
-            from .cas_pools import make_pools
+            from .cas_pools import CasPools
 
-            self._pools = make_pools(self.store, self.runtime, self.prefix)
+            item_store = self.store.items
+            if item_store is not None:
+                self._pools = CasPools(self.store, item_store, self.runtime, self.prefix)
         return self._pools
 
     # -- one step
@@ -259,10 +260,7 @@ class CasBackend(Backend):
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:
-                raise StoreError(
-                    f"{key.removeprefix(self.prefix)!r} changed {CONFLICTS} times while one step was tried. "
-                    "Spread the work over more names, or use a store with a server."
-                )
+                raise crowded(repr(key.removeprefix(self.prefix)), "names")
             stale = result.version == version  # refused for its time, or an old row shown: read again
             start = self._start(key, result)
             there = start[0]
@@ -439,7 +437,7 @@ class CasBackend(Backend):
                     return outcome  # the usual hand-off, to one that is alive
         elif not woken and type(outcome[1]) is Queued and outcome[0].places != record.places:
             return outcome  # it has just come, and now watches those ahead
-        unreachable = dead = _NOBODY
+        unreachable = dead = NOBODY
         asked: set[str] = {"", self.store.listener}
         while True:
             listeners = {e for e in _decisive(*outcome) if e not in asked}
@@ -487,7 +485,7 @@ class CasBackend(Backend):
 
         key = self.prefix + name
         given = UserTransaction(transaction, self.runtime.blocking)
-        seen = await self._shown(self.store.lock_row(key, given, lease))
+        seen = await replied(self.where, self.store.lock_row(key, given, lease))
         state = self._decode(key, seen)
         return Answer(self._step(name, state, command, max(seen.now, state.seen))[1], seen.at)
 
@@ -496,7 +494,7 @@ class CasBackend(Backend):
         from .user_transaction import UserTransaction
 
         given = UserTransaction(transaction, self.runtime.blocking)
-        seen = await self._shown(self.store.lock_item(self.prefix + pool, order.key, given, lease))
+        seen = await replied(self.where, self.store.lock_item(self.prefix + pool, order.key, given, lease))
         return PoolAnswer(apply_to_item(seen.item, order.command, seen.now, order.key)[1], seen.at)
 
     # -- waiting and looking
@@ -553,14 +551,14 @@ class CasBackend(Backend):
         return await self.store.attend()
 
     async def look(self, name: str) -> tuple[LockState, int]:
-        seen = await self._shown(self.store.read(self.prefix + name))
+        seen = await replied(self.where, self.store.read(self.prefix + name))
         return self._living(self._decode_all(name, seen), seen.now), seen.now
 
     async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         matches = glob(pattern)
         found: list[SeenLock] = []
         prefix = "" if namespaces else self.prefix
-        rows = await self._shown(self.store.scan(prefix) if idle else self.store.scan_busy(prefix))
+        rows = await replied(self.where, self.store.scan(prefix) if idle else self.store.scan_busy(prefix))
         for seen in rows:
             namespace, name = split_key(seen.row.key) or ("", "") if seen.row is not None else ("", "")
             if name and matches(name) and (namespaces or namespace == self.namespace):
@@ -578,7 +576,7 @@ class CasBackend(Backend):
 
     async def _time(self) -> int:
         sample = self.store.now()
-        return sample[0] if sample is not None else (await self._shown(self.store.read(self.prefix + "?"))).now
+        return sample[0] if sample is not None else (await replied(self.where, self.store.read(self.prefix + "?"))).now
 
     async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
         return await self._prune(self.prefix, pattern, age, delete)
@@ -592,25 +590,25 @@ class CasBackend(Backend):
         statement of its own, if it is still the one that was read."""
         matches = glob(pattern)
         found = deleted = 0
-        for seen in await self._shown(self.store.scan(start)):
+        for seen in await replied(self.where, self.store.scan(start)):
             row = seen.row
             name = row.key[len(start) :] if row is not None else SEPARATOR
             if row is None or SEPARATOR in name or not matches(name) or not is_unused(row, seen.now, age):
                 continue
             found += 1
             if delete and seen.version is None:  # a scan of this store shows no versions
-                seen = await self._shown(self.store.read(row.key))
+                seen = await replied(self.where, self.store.read(row.key))
                 if seen.row is None or not is_unused(seen.row, seen.now, age):
                     continue
-            if delete and seen.version is not None and await self._shown(self.store.delete(row.key, seen.version)):
-                deleted += 1
+            if delete and seen.version is not None:
+                deleted += await replied(self.where, self.store.delete(row.key, seen.version))
                 self._rows.pop(row.key, None)
         return found, deleted
 
     async def audit(self, name: str) -> list["AuditLine"]:
         from ..rules.locks.audit_lines import decode
 
-        seen = await self._shown(self.store.read(audit_key(self.prefix + name)))
+        seen = await replied(self.where, self.store.read(audit_key(self.prefix + name)))
         return decode(seen.row.body if seen.row is not None else None)
 
     async def add_audit(self, name: str, line: "AuditLine") -> None:
@@ -633,7 +631,7 @@ class CasBackend(Backend):
     async def repair(self, name: str) -> list[str]:
         key = self.prefix + name
         done: list[str] = []
-        seen = await self._shown(self.store.read(key))
+        seen = await replied(self.where, self.store.read(key))
         try:
             self._decode_all(name, seen)
         except RecordDamaged:
@@ -655,22 +653,15 @@ class CasBackend(Backend):
         """Put this in the place of what was seen and cannot be read. Another client cannot write it, but may repair
         it."""
         self._doubt(row.key)
-        if not isinstance(await self._shown(self.store.replace(row, seen.version, seen.now, ())), Written):
+        if not isinstance(await replied(self.where, self.store.replace(row, seen.version, seen.now, ())), Written):
             raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
-
-    async def _shown(self, reading: Awaitable[T]) -> T:
-        """Return the result of a read. Its outcome cannot be in doubt: without a reply it raises StoreError."""
-        try:
-            return await reading
-        except OutcomeUnknown as doubt:
-            raise unanswered(self.where, doubt) from None
 
     def _living(self, record: LockState, now: int) -> LockState:
         """Return the state with the leases of processes that are gone as ended, and without their waiters: the next
         step of any client drops both, so they are not shown as holders. But a lease that was not released is not
         forgotten before."""
         listeners = {e.listener for e in (*record.holders, *record.queue)} - {"", self.store.listener}
-        gone = self.store.liveness(listeners)[1] if listeners else _NOBODY
+        gone = self.store.liveness(listeners)[1] if listeners else NOBODY
         if not gone:
             return record
         holders = tuple(e._replace(expires=min(e.expires, now)) if e.listener in gone else e for e in record.holders)

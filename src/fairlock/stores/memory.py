@@ -224,12 +224,9 @@ class MemoryPools(Pools):
         self._prefix = backend.prefix if prefix is None else prefix
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
-        return self._step(pool, order)
+        return self.call_nowait(pool, order)
 
-    def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
-        return self._step(pool, order)
-
-    def _step(self, pool: str, order: Order) -> PoolAnswer:
+    def call_nowait(self, pool: str, order: Order) -> PoolAnswer:
         hub = self._backend.hub
         at = self._backend.runtime.clock()
         with hub.mutex:

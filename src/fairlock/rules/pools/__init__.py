@@ -1,44 +1,6 @@
 """The rules of pools, as pure functions: lease any free item, with its body. Start with the essay in step.py."""
 
 from ..wakeup import Wakeup as Wakeup
-from .messages import Absent as Absent
-from .messages import Add as Add
-from .messages import Added as Added
-from .messages import Answered as Answered
-from .messages import Busy as Busy
-from .messages import Command as Command
-from .messages import Exists as Exists
-from .messages import Finish as Finish
-from .messages import Finished as Finished
-from .messages import Give as Give
-from .messages import Given as Given
-from .messages import Look as Look
-from .messages import Looked as Looked
-from .messages import Lost as Lost
-from .messages import Nothing as Nothing
-from .messages import On as On
-from .messages import Order as Order
-from .messages import Put as Put
-from .messages import Queued as Queued
-from .messages import Quit as Quit
-from .messages import Remove as Remove
-from .messages import Removed as Removed
-from .messages import Reply as Reply
-from .messages import Revoked as Revoked
-from .messages import Seek as Seek
-from .messages import Take as Take
-from .messages import Taken as Taken
-from .messages import Touch as Touch
-from .messages import Touched as Touched
-from .state import AGO as AGO
-from .state import BROKEN as BROKEN
-from .state import CONFIRM_WINDOW as CONFIRM_WINDOW
-from .state import DAMAGED as DAMAGED
-from .state import DONE as DONE
-from .state import NOBODY as NOBODY
-from .state import STATES as STATES
-from .state import ItemState as ItemState
-from .state import Worker as Worker
-from .state import WorkerQueue as WorkerQueue
-from .state import count_states as count_states
+from .messages import *  # noqa: F403
+from .state import *  # noqa: F403
 from .step import apply as apply
