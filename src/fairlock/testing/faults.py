@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import StoreError
@@ -200,9 +200,6 @@ class FaultyBackend(_Faulty, Backend):
     async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         return await self.inner.looks(pattern, idle, namespaces)
 
-    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
-        await self.inner.list_names(locks, pools)
-
     async def repair(self, name: str) -> list[str]:
         return await self.inner.repair(name)
 
@@ -237,17 +234,8 @@ class FaultyPools(_Faulty, Pools):
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         return await self.inner.all(pool)
 
-    async def count(self, pool: str) -> dict[str, int]:
-        return await self.inner.count(pool)
-
     async def queue(self, pool: str) -> WorkerQueue:
         return await self.inner.queue(pool)
-
-    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
-        return await self.inner.names(pattern, idle)
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        return await self.inner.taken(pool)
 
 
 class FaultyStore(_Faulty, ScoredStore):

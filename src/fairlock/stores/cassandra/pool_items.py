@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ...errors import RecordDamaged
-from ...rules.pools import BROKEN, Add, ItemState, Take, apply, count_states
+from ...rules.pools import BROKEN, Add, ItemState, apply, count_states
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
@@ -132,30 +132,20 @@ class CassandraItemStore(SwappedItems):
                 return True
         return False
 
-    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
-        if await self._has_waiters(queue):
-            return None
-        crowded = self._crowded(queue) and self._clock() < self._store.crowded
-        for turn in range(TRIES):
-            one = await self._oldest_in_a_bucket(pool) if crowded else None
-            if one is None:
-                key = await self._next(pool, at_random=queue != "" and turn > 0)
-                if key is None:
-                    return None
-                one = await self._tried(pool, key)
-                if one is None:
-                    continue
-            took = await self._take(pool, one, take)
-            if took is not None:
-                return took
+    async def _candidate(self, pool: str, queue: str, lost: int) -> ItemSnapshot | None:
+        if lost:
             self._store.ahead.pop(pool, None)
             self._store.crowded = self._clock() + CROWDED
-            crowded = self._crowded(queue)
+        if queue and self.buckets > 1 and self._clock() < self._store.crowded:  # in a queue only the first one takes
+            one = await self._oldest_in_a_bucket(pool)
+            if one is not None:
+                return one
+        for _ in range(TRIES):  # what is damaged is set apart
+            key = await self._next(pool, at_random=bool(queue and lost))
+            one = await self._tried(pool, key) if key is not None else None
+            if key is None or one is not None:
+                return one
         return None
-
-    def _crowded(self, queue: str) -> bool:
-        """Return whether others may be in our way: in a queue only the first one takes."""
-        return queue != "" and self.buckets > 1
 
     async def _oldest_in_a_bucket(self, pool: str) -> ItemSnapshot | None:
         """Return what has been due for longest in a random bucket. Few are read at once; of many the nodes find it."""

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from ...errors import ConfigError, StoreError
 from . import clock, errors, root_acts_as_file_owner
 from .location import Place, prepare
 
@@ -109,7 +110,10 @@ class Connection:
             if self.cursor is not None:
                 return
             if self._leaked:
-                raise errors.forked_while_open(self.path)
+                raise StoreError(
+                    f"This process was forked while {self.path} was in use, in a way that Python could not prepare "
+                    "for; SQLite would lose writes. Connect after the fork."
+                )
             self.place = place = prepare(self.path)
             self.real = place.real
             self.version = _versions()
@@ -141,11 +145,15 @@ class Connection:
         application = execute("PRAGMA application_id").fetchone()[0]  # in this order: both appear at once
         if application != APPLICATION:
             if application or tables:
-                raise errors.foreign(self.real, application)
+                whose = f"another application (id {application})" if application else "another application"
+                raise ConfigError(f"{self.real} is a database of {whose}. Give the locks a file of their own.")
             self._make(execute)
         found = execute("PRAGMA user_version").fetchone()[0]
         if found > SCHEMA:
-            raise errors.newer(self.real, found, SCHEMA)
+            raise ConfigError(
+                f"{self.real} was made by a newer fairlock (schema {found}; this one knows {SCHEMA}). "
+                "Upgrade fairlock here, or use another file."
+            )
         use_wal(execute, self.real)
         for setting in SETTINGS:
             execute(setting)
@@ -242,7 +250,10 @@ def connect(path: str) -> sqlite3.Connection:
 def use_wal(execute: Callable[..., sqlite3.Cursor], path: str) -> None:
     mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
     if mode != "wal":
-        raise errors.not_wal(path, mode)
+        raise ConfigError(
+            f"{path} cannot be used with a write-ahead log (SQLite stays with '{mode}'), which fairlock needs. "
+            "Put it on a local file system."
+        )
 
 
 _leaked: list[sqlite3.Cursor] = []

@@ -67,32 +67,6 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
     return StoreError(f"{path} does not work: {error} ({name}). 'fairlock doctor' looks closer.")
 
 
-def foreign(path: str, application: int) -> ConfigError:
-    whose = f"another application (id {application})" if application else "another application"
-    return ConfigError(f"{path} is a database of {whose}. Give the locks a file of their own.")
-
-
-def newer(path: str, found: int, known: int) -> ConfigError:
-    return ConfigError(
-        f"{path} was made by a newer fairlock (schema {found}; this one knows {known}). "
-        "Upgrade fairlock here, or use another file."
-    )
-
-
-def not_wal(path: str, mode: str) -> ConfigError:
-    return ConfigError(
-        f"{path} cannot be used with a write-ahead log (SQLite stays with '{mode}'), which fairlock needs. "
-        "Put it on a local file system."
-    )
-
-
-def forked_while_open(path: str) -> StoreError:
-    return StoreError(
-        f"This process was forked while {path} was in use, in a way that Python could not prepare for; SQLite would "
-        "lose writes. Connect after the fork."
-    )
-
-
 def stuck(path: str, seconds: float) -> StoreError:
     """Return the error for a database that another process keeps locked."""
     found = writer(path)
@@ -174,10 +148,6 @@ def exchangeable(path: str, database: os.stat_result, step: str, there: os.stat_
         f"{path} {owned} {user(database.st_uid)}, and {mover} can exchange {what}: root might read one database "
         f"with the log of another. {cure}."
     )
-
-
-def too_many_files(path: str) -> StoreError:
-    return StoreError(f"{path} cannot be opened: there are too many files open, in this process (ulimit -n) or at all.")
 
 
 def exchanged(path: str) -> StoreError:

@@ -64,7 +64,7 @@ async def _lock(
         raise _meaning(error) from error
     if not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: BEGIN IMMEDIATE.")
-    return rows, store.store_clock(), at
+    return rows, store._db.now(), at
 
 
 def _same(file: str, store: SqliteStore) -> bool:
@@ -72,7 +72,7 @@ def _same(file: str, store: SqliteStore) -> bool:
         there = os.stat(file)
     except OSError:
         return False
-    return (there.st_dev, there.st_ino) == store.file
+    return (there.st_dev, there.st_ino) == store._db.file
 
 
 def _elsewhere(store: SqliteStore) -> ConfigError:

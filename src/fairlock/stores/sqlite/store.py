@@ -107,7 +107,7 @@ class SqliteStore(PollingStore):
         self._closed = False
         self._wrote_at = 0.0
         self._lost: dict[str, int] = {}  # races for a row, lost in a row
-        self._on_reset: Callable[[], None] | None = None
+        self._on_reset: Callable[[], None] = lambda: None
         fork_hooks.register(self)
 
     @property
@@ -373,15 +373,7 @@ class SqliteStore(PollingStore):
         self._db.open()
         self._check_at = self._clock() + CHECK
         if before is not None and self._db.file != before:
-            self._reset()  # replaced while it was closed for a fork or after an error
-
-    def store_clock(self) -> int:
-        return self._db.now()
-
-    @property
-    def file(self) -> tuple[int, int] | None:
-        """Device and inode of the database."""
-        return self._db.file
+            self._on_reset()  # replaced while it was closed for a fork or after an error
 
     async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
         from .lock_in_user_transaction import lock_row
@@ -413,7 +405,7 @@ class SqliteStore(PollingStore):
         self._check_at = at + CHECK
         if replaced := self._db.replaced():
             self._db.close()
-            self._reset()  # first: another client may open another file although we cannot
+            self._on_reset()  # first: another client may open another file although we cannot
             await self._run(lambda: None)
         with self._opening:  # or a close in between would leave the new socket open
             self._listeners.heal()
@@ -429,10 +421,6 @@ class SqliteStore(PollingStore):
 
     def notify_reset(self, call: Callable[[], None]) -> None:
         self._on_reset = call
-
-    def _reset(self) -> None:
-        if self._on_reset is not None:
-            self._on_reset()
 
     # -- waiting
 
