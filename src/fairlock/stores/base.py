@@ -23,7 +23,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import ConfigError, LockError, RecordDamaged, StoreError
@@ -293,14 +292,6 @@ class StoreClient(ABC):
     def schema(self) -> str:
         """Return the DDL, rights and settings that it needs, as text. Runs nothing."""
         return f"-- {self.where} needs nothing.\n"
-
-
-def pass_on(wrapper: type, names: Iterable[str], inner: str) -> None:
-    """Let these public members of a wrapper be those of the object in its attribute `inner`, except the ones that it
-    defines itself."""
-    for name in names:
-        if not name.startswith("_") and name not in vars(wrapper):
-            setattr(wrapper, name, property(attrgetter(f"{inner}.{name}")))
 
 
 class Store(StoreClient):

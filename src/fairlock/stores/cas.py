@@ -16,6 +16,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..errors import LockError, RecordDamaged, StoreError
@@ -53,7 +54,6 @@ from .base import (
     Written,
     crowded,
     fill_gaps,
-    pass_on,
     replied,
 )
 from .damaged_records import damaged, fence_after
@@ -211,7 +211,7 @@ class CasBackend(Backend):
         """Make the steps of these, and of those that join them meanwhile, with one write; each has its answer then."""
         store, turns = self.store, self._turns
         settle = key in self._doubts
-        alone = turns is None or settle or not turns.has_waiters(key)
+        alone = turns is None or settle or key not in turns.waiters
         if not alone and store.backs_off and not store.shows_conflicts:
             await self._wait_for_company(key, batch)
         start = self._recall(key)
@@ -685,7 +685,10 @@ class CasBackend(Backend):
         return f"{text.rstrip()}\n{shared} Use a database, schema, keyspace or file of its own.\n"
 
 
-pass_on(CasBackend, [name for name, member in vars(StoreClient).items() if callable(member)], "store")
+# What a Store and a Backend share, and CasBackend does not do itself, is done by its store.
+for name, member in vars(StoreClient).items():
+    if callable(member) and not name.startswith("_") and name not in vars(CasBackend):
+        setattr(CasBackend, name, property(attrgetter(f"store.{name}")))
 
 
 def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import StoreError
@@ -43,7 +44,6 @@ from ..stores.base import (
     SeenLock,
     Store,
     Written,
-    pass_on,
 )
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ class _Faulty:
 
     def __init_subclass__(cls) -> None:
         contract = next(base for base in cls.__mro__ if base.__module__ == Store.__module__)
-        pass_on(cls, dir(contract), "inner")
+        for name in dir(contract):
+            if not name.startswith("_") and name not in cls.__dict__:
+                setattr(cls, name, property(attrgetter(f"inner.{name}")))
 
     def __init__(self, inner: Any, faults: Faults, runtime: Runtime) -> None:
         self.inner = inner
@@ -194,11 +196,17 @@ class FaultyBackend(_Faulty, Backend):
         await self._runtime.sleep(timeout)  # as if nothing had come
         return None
 
+    def wake_here(self, tickets: Collection[str]) -> None:
+        self.inner.wake_here(tickets)
+
     async def look(self, name: str) -> tuple[LockState, int]:
         return await self.inner.look(name)
 
     async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         return await self.inner.looks(pattern, idle, namespaces)
+
+    async def list_names(self, locks: Mapping[str, float], pools: Mapping[str, float]) -> None:
+        await self.inner.list_names(locks, pools)
 
     async def repair(self, name: str) -> list[str]:
         return await self.inner.repair(name)
@@ -234,8 +242,17 @@ class FaultyPools(_Faulty, Pools):
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         return await self.inner.all(pool)
 
+    async def count(self, pool: str) -> dict[str, int]:
+        return await self.inner.count(pool)
+
     async def queue(self, pool: str) -> WorkerQueue:
         return await self.inner.queue(pool)
+
+    async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
+        return await self.inner.names(pattern, idle)
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        return await self.inner.taken(pool)
 
 
 class FaultyStore(_Faulty, ScoredStore):

@@ -69,7 +69,7 @@ class CassandraItemStore(SwappedItems):
         now = self._store.note(found[0].now, at)
         kept = _kept(found[0])
         try:
-            item = _sound(pool, kept)
+            item = sound(pool, kept)
         except ValueError as bad:
             raise item_damaged(pool, key, self._store.where, bad) from None
         return ItemSnapshot(item if item.score != REMOVED else None, item, now, at)
@@ -161,7 +161,7 @@ class CassandraItemStore(SwappedItems):
 
     async def _checked(self, pool: str, kept: ItemState, now: int, at: float) -> ItemSnapshot | None:
         try:
-            item = _sound(pool, kept)
+            item = sound(pool, kept)
         except ValueError:
             return await self._tried(pool, kept.key)
         return ItemSnapshot(item, item, now, at)
@@ -210,7 +210,7 @@ class CassandraItemStore(SwappedItems):
         return (score - now) / 1e6 if score >= 0 else LONGEST
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        found = [_shown(pool, kept) for kept in await self._kept(pool)]
+        found = [shown(pool, kept) for kept in await self._kept(pool)]
         return sorted(item for item in found if item.score != REMOVED), await self._store.time()
 
     async def _kept(self, pool: str) -> list[ItemState]:
@@ -220,7 +220,7 @@ class CassandraItemStore(SwappedItems):
         """Set the damaged items of this pool aside; their keys."""
         done = []
         for kept in await self._kept(pool):
-            if _shown(pool, kept).score == BROKEN:
+            if shown(pool, kept).score == BROKEN:
                 item = aside(kept.key, kept.fence, kept.body, await self._store.time())
                 new = (item.score, item.fence, encode_body(item.body, pool, item.key))
                 if await self._mend(pool, kept, new):
@@ -240,13 +240,3 @@ class CassandraItemStore(SwappedItems):
 def _kept(row: Any) -> ItemState:
     """Return the row as it is, with the text of its body; what was never written is None."""
     return ItemState._make([getattr(row, name) for name in ITEM])
-
-
-def _sound(pool: str, kept: ItemState) -> ItemState:
-    if None in kept:
-        raise ValueError("a column has no value")
-    return sound(pool, kept)
-
-
-def _shown(pool: str, kept: ItemState) -> ItemState:
-    return shown(pool, kept) if None not in kept else ItemState(kept.key, BROKEN)

@@ -33,11 +33,6 @@ INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 nanoseconds: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
-def since_boot() -> int:
-    """Return whole microseconds since boot, as this time namespace counts them."""
-    return nanoseconds() // 1000
-
-
 def boot_id() -> str:
     return _text("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN
 

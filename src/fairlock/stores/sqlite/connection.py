@@ -57,7 +57,7 @@ class Connection:
         self.path = path
         self.real = path  # without symbolic links, once it is open
         self.place: Place | None = None  # once it is open, and until the next opening
-        self.shift = 0  # microseconds; the store's now = since_boot() + shift
+        self.shift = 0  # microseconds; the store's now = microseconds since boot + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of `maintenance`
         self._boot = boot
@@ -125,7 +125,7 @@ class Connection:
         cursor = connection.cursor()
         try:
             self._check(cursor.execute)
-            elapsed = clock.since_boot() - clock.namespace_offset()
+            elapsed = clock.nanoseconds() // 1000 - clock.namespace_offset()
             base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
             self.shift = base - clock.namespace_offset()
             self._files = self._inodes()

@@ -174,22 +174,15 @@ def closed(path: str) -> StoreError:
         line = f"chgrp GROUP '{path}', chmod {2770 if folder else 660} '{path}'"
         line += "" if folder else f", rm -r '{path}.wakeups', and the same group and chmod 2770 for its directory"
         cure = f"Ask its owner to open it to a group of both of you, while no process uses it: {line}"
+    owner = "" if there.st_uid == os.geteuid() else f"; it belongs to {user(there.st_uid)}"
     return refused(
-        f"{path} may not be {what} by {_me()}{_owner(path)}. {cure}; or name another store: "
+        f"{path} may not be {what} by {_me()}{owner}. {cure}; or name another store: "
         "FAIRLOCK_URL=sqlite:////absolute/path.db."
     )
 
 
 def _me() -> str:
     return user(os.geteuid())
-
-
-def _owner(path: str) -> str:
-    try:
-        owner = os.stat(path).st_uid
-    except OSError:
-        return ""
-    return "" if owner == os.geteuid() else f"; it belongs to {user(owner)}"
 
 
 def user(uid: int) -> str:

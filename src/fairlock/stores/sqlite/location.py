@@ -6,6 +6,7 @@ both exist in name only, so such a location is refused.
 
 import errno
 import os
+import re
 import stat
 from typing import NamedTuple
 
@@ -228,11 +229,6 @@ def find_mount(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
 def _mount(line: str) -> tuple[str, Mount]:
     fields, _, rest = line.partition(" - ")
     parts = fields.split(" ")
-    return parts[2], Mount(rest.split(" ", 1)[0], _plain(parts[4]))
-
-
-def _plain(text: str) -> str:
-    """mountinfo writes space, tab, newline and backslash as octal."""
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text
+    # mountinfo writes space, tab, newline and backslash as octal
+    point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), parts[4])
+    return parts[2], Mount(rest.split(" ", 1)[0], point)
