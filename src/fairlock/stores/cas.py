@@ -16,6 +16,7 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -111,19 +112,15 @@ class CasBackend(Backend):
         self._rows = store.row_cache
         self._doubts: set[str] = set()  # keys with a write of ours whose outcome is unknown
         self.conflicts = 0
-        self._pools: CasPools | None = None
         self._turns = Turns(runtime) if store.shares_steps else None
 
-    @property
+    @cached_property
     def pools(self) -> "CasPools | None":
         """None if this store keeps none."""
-        if self._pools is None:
-            from .cas_pools import CasPools
+        from .cas_pools import CasPools
 
-            item_store = self.store.items
-            if item_store is not None:
-                self._pools = CasPools(self.store, item_store, self.runtime, self.prefix)
-        return self._pools
+        items = self.store.items
+        return CasPools(self.store, items, self.runtime, self.prefix) if items is not None else None
 
     # -- one step
 
@@ -636,8 +633,12 @@ class CasBackend(Backend):
             self._decode_all(name, seen)
         except RecordDamaged:
             fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
-            record = EMPTY._replace(fence=fence, seen=seen.now)
-            await self._replace(Row(key, fence, "", codec.encode(record)), seen)
+            row = Row(key, fence, "", codec.encode(EMPTY._replace(fence=fence, seen=seen.now)))
+            self._doubt(key)
+            written = await replied(self.where, self.store.replace(row, seen.version, seen.now, ()))
+            if not isinstance(written, Written):
+                changed = f"{self.where}: it has changed meanwhile. Look again whether it is still damaged."
+                raise StoreError(changed) from None
             done.append(f"The record of {name!r} was reset; its next fence is above {fence}.")
         return done + await self.pools.repair(name) if self.pools is not None else done
 
@@ -648,13 +649,6 @@ class CasBackend(Backend):
             return state._replace(queue=tuple(state.queue))
         except ValueError as bad:
             raise damaged(name, self.where, bad) from None
-
-    async def _replace(self, row: Row, seen: RowSnapshot) -> None:
-        """Put this in the place of what was seen and cannot be read. Another client cannot write it, but may repair
-        it."""
-        self._doubt(row.key)
-        if not isinstance(await replied(self.where, self.store.replace(row, seen.version, seen.now, ())), Written):
-            raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
 
     def _living(self, record: LockState, now: int) -> LockState:
         """Return the state with the leases of processes that are gone as ended, and without their waiters: the next
