@@ -627,6 +627,10 @@ class PoolAnswer(NamedTuple):
 class PoolReader(ABC):
     """What Pools and ItemStore share: reading a pool changes nothing."""
 
+    batch_size: int = 1
+    """How many renewals of items the keeper gives to one `call_many`, and how many `get_many` and `put_many` handle in
+    one request; 1: that would gain nothing."""
+
     @abstractmethod
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
         """Read every item, by key, and the store's time."""
@@ -645,9 +649,6 @@ class PoolReader(ABC):
 
 class Pools(PoolReader):
     """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
-
-    batch_size: int = 1
-    """As in Backend, for the items."""
 
     @abstractmethod
     async def call(self, pool: str, order: Order) -> PoolAnswer:
@@ -712,8 +713,6 @@ class ItemStore(PoolReader):
     """`put` compares the item, not a version: an item that was taken is written again without a read."""
     skips_locked: bool = False
     """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
-    batch_size: int = 1
-    """How many items `get_many` and `put_many` handle in one request; 1: no more than `get` and `put`."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:

@@ -161,17 +161,12 @@ class Connection:
     def _make(self, execute: Callable[..., sqlite3.Cursor]) -> None:
         execute("PRAGMA page_size=2048")
         use_wal(execute, self.real)
-        execute("BEGIN IMMEDIATE")
-        try:
+        with clock.transaction(execute):
             if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:  # else another client was faster
                 for table in TABLES:
                     execute(table)
                 execute(f"PRAGMA application_id={APPLICATION}")
                 execute(f"PRAGMA user_version={SCHEMA}")
-            execute("COMMIT")
-        except BaseException:
-            clock.roll_back(execute)
-            raise
 
     def close(self) -> None:
         with self.guard:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import LockError
 from . import clock, errors, file_permissions, location
-from .maintenance import COMMIT, SMALL, TRUNCATE, free_space
+from .maintenance import COMMIT, SMALL, TRUNCATE, file_size, free_space
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -52,7 +52,7 @@ def _version() -> Finding:
 
 
 def _file(path: str) -> Iterator[Finding]:
-    size, log = os.stat(path).st_size, _size(path + "-wal")
+    size, log = os.stat(path).st_size, file_size(path + "-wal")
     yield "ok", f"{path} has {_amount(size)}, its log {_amount(log)}."
     if log > 4 * TRUNCATE:
         yield "warning", f"The log has grown to {_amount(log)}: a process reads without end, or none may cut it."
@@ -180,7 +180,7 @@ async def _speed(store: "SqliteStore") -> list[Finding]:
 async def _health(store: "SqliteStore") -> list[Finding]:
     count = (await store._run(store._db.rows, "SELECT count(*) FROM fairlock_locks"))[0][0]
     found = [("ok", f"{count} name{'s' * (count != 1)} on record. Those that are not used for a day are deleted.")]
-    if _size(store._db.real) > CHECKABLE:
+    if file_size(store._db.real) > CHECKABLE:
         return [*found, ("note", "The file is too large for a quick look at its integrity: PRAGMA integrity_check.")]
     result = (await store._run(store._db.rows, "PRAGMA quick_check(1)"))[0][0]
     if result != "ok":
@@ -200,13 +200,6 @@ def _losses(store: "SqliteStore") -> Iterator[Finding]:
         "without a process (fairlock acquire) can be affected.",
     )
     yield "note", "These locks work on this machine only. For several machines use a store with a server."
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _amount(size: int) -> str:

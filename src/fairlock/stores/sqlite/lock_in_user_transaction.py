@@ -31,23 +31,17 @@ READ_ITEM = """SELECT key, score, fence, ticket, lease, owner, note, body FROM {
 async def lock_row(store: SqliteStore, key: str, transaction: UserTransaction) -> RowSnapshot:
     """Take the write lock until the transaction ends; return the row. StoreError if that fails, ConfigError if it
     would protect nothing."""
-    rows, now, at = await _lock(store, READ, {"v_key": key}, transaction)
+    rows, now, at = await lock(store, READ, {"v_key": key}, transaction)
     if not rows:
         return RowSnapshot(None, None, now, at)
     score, owner, body, version = rows[0]
     return RowSnapshot(Row(key, score, owner, body.decode() if type(body) is bytes else body), version, now, at)
 
 
-async def lock_item(
-    store: SqliteStore, pool: str, key: str, transaction: UserTransaction
-) -> tuple[list[tuple[Any, ...]], int, float]:
-    """Do the same with an item. Return its row, if there is one, the time, and the client's clock before."""
-    return await _lock(store, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction)
-
-
-async def _lock(
+async def lock(
     store: SqliteStore, read: str, values: dict[str, str], transaction: UserTransaction
 ) -> tuple[list[tuple[Any, ...]], int, float]:
+    """Do the same for whatever is read. Return the row, if there is one, the time, and the client's clock before."""
     if await transaction.open() != SQLITE:
         raise _elsewhere(store)
     await store.ping()  # opens it again if it was closed for a fork, and notices if it was replaced

@@ -107,10 +107,7 @@ class Maintenance:
         self.tidy()
 
     def _log(self) -> int:
-        try:
-            return os.stat(self._db.real + "-wal").st_size
-        except OSError:
-            return 0
+        return file_size(self._db.real + "-wal")
 
     def checkpoint(self) -> bool:
         """Move the log into the database, unless another client is doing it. True if it was done."""
@@ -171,6 +168,13 @@ class Maintenance:
             if is_unused(Row(key, 0, "", body), now, IDLE):
                 gone += self._db.change(DELETE, (key, version))
         return gone
+
+
+def file_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def free_space(path: str) -> int:

@@ -381,10 +381,9 @@ class SqliteStore(PollingStore):
         return await lock_row(self, key, transaction)
 
     async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
-        from .lock_in_user_transaction import lock_item
+        from .lock_in_user_transaction import READ_ITEM, lock
 
-        rows, now, at = await lock_item(self, pool, key, transaction)
-        return self.items._seen(pool, rows, now, at)
+        return self.items._seen(pool, *await lock(self, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction))
 
     async def statement(self, run: Callable[[Connection], T]) -> T:
         """Run one statement of the item store, as all others are run."""
