@@ -357,17 +357,13 @@ class CasBackend(Backend):
             all_woken += woken
         await send_wakeups(self.store, all_woken)
         if missed and self.skips_locked:
-            for key in await self._sealed(missed):
-                for number in by_key[key]:
-                    outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
-
-    async def _sealed(self, missed: list[RowWrite]) -> list[str]:
-        """Return those of the rows not written that have not changed: a transaction has locked them. A row that was
-        read too long ago is refused for its time, and left to `call`."""
-        rows = await self.store.read_many([write.row.key for write in missed])
-        both = zip(missed, rows, strict=True)
-        same = [(write, seen) for write, seen in both if isinstance(seen, RowSnapshot)]
-        return [w.row.key for w, seen in same if seen.version == w.expected and seen.now - w.now < SOON]
+            # What has not changed is locked by a transaction, or was read so long ago that it is refused for its time.
+            rows = await self.store.read_many([write.row.key for write in missed])
+            for write, seen in zip(missed, rows, strict=True):
+                if isinstance(seen, RowSnapshot) and seen.version == write.expected and seen.now - write.now < SOON:
+                    key = write.row.key
+                    for number in by_key[key]:
+                        outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
 
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""

@@ -139,21 +139,15 @@ class CasPools(Pools):
                 else:
                     pool, key = names[number]
                     await self._wake_after_change(pool, {key}, isinstance(calls[number][1].command, Give))
-            for number, pool in await self._sealed(missed) if missed and self.skips_locked else ():
-                outcomes[number] = RowLocked(f"A transaction has sealed {names[number][1]!r} of {pool!r}.")
+            if missed and self.skips_locked:  # what has not changed is locked
+                found = await self.item_store.get_many([names[number] for number, _ in missed])
+                for (number, write), now in zip(missed, found, strict=True):
+                    if isinstance(now, ItemSnapshot) and now.item == write.seen.item:
+                        sealed = f"{write.item.key!r} of {calls[number][0]!r}"
+                        outcomes[number] = RowLocked(f"A transaction has sealed {sealed}.")
         except (OutcomeUnknown, LockError) as error:
             return [error if outcome is None else outcome for outcome in outcomes]
         return await fill_gaps(self.call, calls, outcomes)
-
-    async def _sealed(self, missed: Sequence[tuple[int, ItemWrite]]) -> list[tuple[int, str]]:
-        """Return those of the items not written that have not changed: a transaction has locked them."""
-        seen = await self.item_store.get_many([(write.pool, write.item.key) for _, write in missed])
-        both = [(number, write, now) for (number, write), now in zip(missed, seen, strict=True)]
-        return [
-            (number, write.pool.removeprefix(self.prefix))
-            for number, write, now in both
-            if isinstance(now, ItemSnapshot) and now.item == write.seen.item
-        ]
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         if not self.item_store.by_content or not self.runtime.blocking:

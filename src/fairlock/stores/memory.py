@@ -28,7 +28,6 @@ def _microseconds() -> int:
 _BASE = (time.time_ns() - time.monotonic_ns()) // 1000
 
 _shared: dict[str, "Hub"] = {}
-_shared_mutex = threading.Lock()
 _numbers = count(1)
 
 
@@ -52,8 +51,7 @@ class Hub:
 
     @classmethod
     def named(cls, name: str) -> "Hub":
-        with _shared_mutex:
-            return _shared.setdefault(name, cls())
+        return _shared.setdefault(name, cls())
 
 
 class MemoryBackend(Backend):

@@ -156,10 +156,11 @@ def exchanged(path: str) -> StoreError:
 
 def closed(path: str) -> StoreError:
     """Return the error for a directory or file that this user may not enter or write, with the cure."""
+    me = user(os.geteuid())
     try:
         there = os.stat(path)
     except OSError:  # the one above it is closed
-        return closed(os.path.dirname(path)) if path != "/" else refused(f"{path} is closed to {_me()}.")
+        return closed(os.path.dirname(path)) if path != "/" else refused(f"{path} is closed to {me}.")
     folder = stat.S_ISDIR(there.st_mode)
     what = "written" if os.access(path, os.X_OK) or not folder else "entered"
     needs = 0o030 if folder else 0o020
@@ -169,20 +170,16 @@ def closed(path: str) -> StoreError:
         cure = f"Give yourself the right: chmod u+rw{'x' * folder} '{path}'"
     elif there.st_mode & needs == needs and there.st_gid not in (os.getegid(), *os.getgroups()):
         which = group(there.st_gid)
-        cure = f"Join its {which} (usermod -aG {which.removeprefix('group ')} {_me().removeprefix('user ')}) and log in"
+        cure = f"Join its {which} (usermod -aG {which.removeprefix('group ')} {me.removeprefix('user ')}) and log in"
     else:
         line = f"chgrp GROUP '{path}', chmod {2770 if folder else 660} '{path}'"
         line += "" if folder else f", rm -r '{path}.wakeups', and the same group and chmod 2770 for its directory"
         cure = f"Ask its owner to open it to a group of both of you, while no process uses it: {line}"
     owner = "" if there.st_uid == os.geteuid() else f"; it belongs to {user(there.st_uid)}"
     return refused(
-        f"{path} may not be {what} by {_me()}{owner}. {cure}; or name another store: "
+        f"{path} may not be {what} by {me}{owner}. {cure}; or name another store: "
         "FAIRLOCK_URL=sqlite:////absolute/path.db."
     )
-
-
-def _me() -> str:
-    return user(os.geteuid())
 
 
 def user(uid: int) -> str:
