@@ -80,13 +80,12 @@ class CassandraStore(PollingStore):
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
         at = self._clock()
-        return await self._snapshot(key, await self.sender.read(cql.READ, (key,), settle), at)
-
-    async def _snapshot(self, key: str, found: list[Any], at: float) -> RowSnapshot:
+        found = await self.sender.read(cql.READ, (key,), settle)
         if not found:
-            return RowSnapshot(None, None, *await self.sample())
+            return RowSnapshot(None, None, self.note((await self.sender.read(cql.CLOCK))[0].now, at), at)
         (row,) = found
-        return RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, self.note(row.now, at), at)
+        now = self.note(row.now, at)
+        return RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at)
 
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
@@ -108,10 +107,17 @@ class CassandraStore(PollingStore):
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
         at = self._clock()
-        all_rows = zip(keys, await self.sender.read_many(cql.READ, [(key,) for key in keys]), strict=True)
-        return [
-            found if isinstance(found, LockError) else await self._snapshot(key, found, at) for key, found in all_rows
-        ]
+        found: list[RowSnapshot | OutcomeUnknown | LockError] = []
+        for key, rows in zip(keys, await self.sender.read_many(cql.READ, [(key,) for key in keys]), strict=True):
+            if isinstance(rows, LockError):
+                found.append(rows)
+            elif rows:
+                row = rows[0]
+                now = self.note(row.now, at)
+                found.append(RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at))
+            else:
+                found.append(RowSnapshot(None, None, *await self.sample()))
+        return found
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
         versions = [int.from_bytes(os.urandom(8)) >> 1 for _ in writes]

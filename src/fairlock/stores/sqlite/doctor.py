@@ -18,6 +18,13 @@ Finding = tuple[str, str]  # ok, note, warning or error; a sentence
 BUG = ((3, 7, 0), (3, 51, 3))  # from, and before: two connections may both think that the log was reset by the other
 SAMPLES = 30
 CHECKABLE = 64 << 20  # bytes; reading more than this takes too long
+LOSSES = (
+    "Could a lock be lost here? Yes: when the files are deleted or overwritten while they are in use, and when a "
+    "holder is stopped for longer than its lease (the fence shows it, if the resource checks the fence).",
+    "A crash of the machine may undo the last writes. It ends every process that held a lock here, so only leases "
+    "without a process (fairlock acquire) can be affected.",
+    "These locks work on this machine only. For several machines use a store with a server.",
+)
 
 
 async def examine(store: "SqliteStore") -> list[Finding]:
@@ -36,8 +43,7 @@ async def examine(store: "SqliteStore") -> list[Finding]:
         found += await _health(store)
     except LockError as bad:
         found.append(("error", str(bad)))
-    found += _losses(store)
-    return found
+    return found + [("note", loss) for loss in LOSSES]
 
 
 def _version() -> Finding:
@@ -186,20 +192,6 @@ async def _health(store: "SqliteStore") -> list[Finding]:
     if result != "ok":
         return [*found, ("error", f"The file is damaged ({result}). Move it away, and its -wal and -shm with it.")]
     return [*found, ("ok", "The file is whole.")]
-
-
-def _losses(store: "SqliteStore") -> Iterator[Finding]:
-    yield (
-        "note",
-        "Could a lock be lost here? Yes: when the files are deleted or overwritten while they are in use, and when a "
-        "holder is stopped for longer than its lease (the fence shows it, if the resource checks the fence).",
-    )
-    yield (
-        "note",
-        "A crash of the machine may undo the last writes. It ends every process that held a lock here, so only leases "
-        "without a process (fairlock acquire) can be affected.",
-    )
-    yield "note", "These locks work on this machine only. For several machines use a store with a server."
 
 
 def _amount(size: int) -> str:
