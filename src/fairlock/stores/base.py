@@ -223,7 +223,7 @@ class StoreClient(ABC):
     keeper_key: Hashable | None = None
     """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
     batch_size: int = 1
-    """How many rows `read_many` and `write_many` handle in one request, and how many renewals the keeper gives to one
+    """How many rows `read_many` and `write_many` handle together, and how many renewals the keeper gives to one
     `call_many`; 1: that would gain nothing."""
 
     # -- wake-ups
@@ -628,8 +628,8 @@ class PoolReader(ABC):
     """What Pools and ItemStore share: reading a pool changes nothing."""
 
     batch_size: int = 1
-    """How many renewals of items the keeper gives to one `call_many`, and how many `get_many` and `put_many` handle in
-    one request; 1: that would gain nothing."""
+    """How many renewals of items the keeper gives to one `call_many`, and how many items `get_many` and `put_many`
+    handle together; 1: that would gain nothing."""
 
     @abstractmethod
     async def all(self, pool: str) -> tuple[list[ItemState], int]:

@@ -17,7 +17,7 @@ class SwappedItems(ItemStore):
 
     async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
         waiting = (await self._store.read(queue)).row if queue else None
-        if waiting is not None and waiting.score > 0:
+        if waiting is not None and waiting.score > 0:  # a newcomer must not take an item before others
             return None
         for lost in range(TRIES):
             one = await self._candidate(pool, queue, lost)
