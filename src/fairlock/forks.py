@@ -37,5 +37,4 @@ def _forked() -> None:
     notice()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forked)

@@ -66,12 +66,11 @@ def test_parent_and_child_do_not_hold_the_same_lock(url: str) -> None:
 
 
 def test_a_lease_stays_the_parents(url: str) -> None:
-    child = ["inherited False forked"]
+    child = ["inherited False forked", "the child has None", "fence True"]
     if url.startswith("sqlite"):
-        child.append(
-            f"This process was forked while {url.removeprefix('sqlite:///')} was in use, in a way that Python could not "
-            "prepare for; SQLite would lose writes. Connect after the fork."
-        )
-    else:
-        child += ["the child has None", "fence True"]
+        path = url.removeprefix("sqlite:///")
+        child[1:] = [
+            f"This process was forked while {path} was in use, in a way that Python could not prepare for; SQLite would "
+            "lose writes. Connect after the fork."
+        ]
     assert lines(url, "used") == [*child, "the parent goes on"]

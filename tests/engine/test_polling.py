@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from fairlock.engine.run_sync import run
-from fairlock.stores.base import Event, Pushed, Runtime
-from fairlock.stores.polling import Ahead, poll
-from fairlock.stores.wakeups import WakeupInbox
+from fairlock.stores.base import Event, Pushed
+from fairlock.stores.polling import Ahead, PollingStore
 
 FIRST = 0.01
 PLACES = 20
@@ -16,7 +15,11 @@ PLACES = 20
 class Queue:
     """A queue with this many seconds for each place, a clock, and an inbox that never has a wake-up."""
 
+    first_pause = FIRST
+    longest_pauses = 0.1, 0.5
+
     def __init__(self, pace: float) -> None:
+        self.runtime = self
         self.pace = pace
         self.now = 0.0
         self.looks = 0
@@ -30,7 +33,7 @@ class Queue:
     async def wait(self, ticket: str, event: Event, timeout: float) -> None:
         self.now += timeout
 
-    async def look(self, age: float) -> Pushed | Ahead:
+    async def look_for_grant(self, key: str, ticket: str, age: float) -> Pushed | Ahead:
         self.looks += 1
         ahead = PLACES - int(self.now / self.pace)
         return Ahead(ahead) if ahead >= 0 else Pushed("mine")
@@ -38,7 +41,7 @@ class Queue:
 
 def wait_in(pace: float) -> Queue:
     queue: Any = Queue(pace)
-    found = run(poll(cast("WakeupInbox", queue), cast("Runtime", queue), "mine", 60.0, queue.look, FIRST, 0.1, 0.5))
+    found = run(PollingStore.poll(queue, "key", "mine", 60.0, queue))
     assert found == Pushed("mine")
     return cast("Queue", queue)
 

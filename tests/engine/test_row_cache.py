@@ -70,7 +70,7 @@ def test_a_later_row_is_not_replaced_by_an_earlier_one() -> None:
     known = cache.get("k")
     assert known is not None and known.version == 2
     cache.put("k", KnownRow(EMPTY, 3, 20.0))
-    known = cache.take("k")
+    known = cache.pop("k", None)
     assert known is not None and known.version == 3 and cache.get("k") is None
 
 
@@ -96,7 +96,7 @@ def test_it_is_bounded() -> None:
     cache = RowCache()
     for number in range(CAPACITY + 1):
         cache.put(f"k{number}", KnownRow(EMPTY, number, 1.0))
-    assert len(cache.known) <= CAPACITY and cache.get(f"k{CAPACITY}") is not None
+    assert len(cache) <= CAPACITY and cache.get(f"k{CAPACITY}") is not None
 
 
 def test_a_waiter_learns_how_many_are_ahead() -> None:

@@ -159,6 +159,6 @@ def test_an_engine_that_does_not_look_again_after_joining_is_noticed(monkeypatch
     broken = text.replace(words, "                    if True:\n")
     names: dict[str, Any] = {"__name__": "fairlock.stores.cas_pools", "__package__": "fairlock.stores"}
     exec(compile(broken, source, "exec"), names)
-    monkeypatch.setattr(cas_pools, "make_pools", names["make_pools"])
+    monkeypatch.setattr(cas_pools, "CasPools", names["CasPools"])
     with pytest.raises(AssertionError, match="sleeps"):
         test_nothing_is_added_past_one_who_comes_to_wait()

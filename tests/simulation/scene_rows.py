@@ -96,7 +96,7 @@ def a_release_without_waiting_tells_of_a_loss(engine: EngineUnderTest) -> None:
         stage.witness.evicted = True
         stay = stage.holding(a, 0.1)
         stage.store.step("x", engine.locks.Evict(None, "ops", "stuck", False))
-        a.backend._rows.known["x"] = (*_as_it_is(stage), a.process.clock(), 0)  # a keeper's step would have brought it
+        a.backend._rows["x"] = (*_as_it_is(stage), a.process.clock(), 0)  # a keeper's step would have brought it
         told: list[bool] = []
 
         async def release(stay: Any = stay, a: Any = a, told: list[bool] = told) -> None:

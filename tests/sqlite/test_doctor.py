@@ -197,7 +197,7 @@ def test_no_listener(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_log_that_grows(client: Client, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = client()
     put(store, "k")
-    monkeypatch.setattr(doctor, "_size", lambda path: 100 << 20 if path.endswith("-wal") else 1)
+    monkeypatch.setattr(doctor, "file_size", lambda path: 100 << 20 if path.endswith("-wal") else 1)
     assert "warning: The log has grown to 100.0 MB" in said(store)
 
 

@@ -77,7 +77,7 @@ Start = Callable[..., Process]
 
 def listener_file(store: SqliteStore) -> str:
     name = store.open_listener()
-    return os.path.join(store._listeners.directory, name)
+    return os.path.join(store._db.real + ".wakeups", name)
 
 
 def test_a_living_client_is_not_silent_and_a_closed_one_is_dead(client: Client, path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_copy_of_the_liveness_fd_keeps_the_client_alive_and_its_end_is_seen_so
 def test_no_right_to_knock_counts_as_alive(client: Client, public: Path) -> None:
     one, two = client(path=public), client(path=public)
     os.chmod(listener_file(two), 0)
-    os.chmod(two._listeners.directory, 0o755)
+    os.chmod(two._db.real + ".wakeups", 0o755)
     listener = two.open_listener()
     assert one.open_listener()
     os.seteuid(65534)
@@ -254,7 +254,7 @@ def test_a_missing_listener_is_dead_only_if_its_process_is_gone_too(client: Clie
     assert store.open_listener()
     holder = start(HOLDER, path)
     _, listener = holder.read_line().split()
-    os.unlink(os.path.join(store._listeners.directory, listener))
+    os.unlink(os.path.join(store._db.real + ".wakeups", listener))
     assert store.liveness([listener])[1] == NOBODY, "somebody tidied up too much"
     holder.kill()
     assert store.liveness([listener])[1] == {listener}
@@ -267,12 +267,12 @@ def test_taking_away_all_listeners_makes_nobody_dead_and_they_come_back(client: 
     run(two.ping())
     gone = f"{2**22 + 1}-x-1"  # no such process
     assert one.liveness([gone])[1] == {gone}
-    shutil.rmtree(one._listeners.directory)
+    shutil.rmtree(one._db.real + ".wakeups")
     assert one.liveness([two.open_listener(), gone]) == (NOBODY, NOBODY), "this directory proves nothing any more"
     for store in (one, two):
         store._check_at = 0.0  # 200 ms later
         run(store.read("k"))
-    assert set(os.listdir(one._listeners.directory)) == listeners
+    assert set(os.listdir(one._db.real + ".wakeups")) == listeners
     assert {one.open_listener(), two.open_listener()} == listeners
     one._listeners.send(two.open_listener(), "hello")
     assert two._listeners.receive() == ["hello"]
@@ -284,19 +284,19 @@ def test_files_of_the_dead_are_removed_after_an_hour(client: Client, path: Path,
     holder = start(HOLDER, path)
     _, listener = holder.read_line().split()
     holder.kill()
-    file = Path(store._listeners.directory, listener)
+    file = Path(store._db.real + ".wakeups", listener)
     store._listeners.clean()
     assert file.exists()
     old = time.time() - 3700
     os.utime(file, (old, old))
-    os.utime(os.path.join(store._listeners.directory, store.open_listener()), (old, old))
-    stranger = Path(store._listeners.directory, "1-a-b")
+    os.utime(os.path.join(store._db.real + ".wakeups", store.open_listener()), (old, old))
+    stranger = Path(store._db.real + ".wakeups", "1-a-b")
     stranger.touch()
     os.utime(stranger, (old, old))
     store._listeners.clean()
     assert not file.exists()
     assert stranger.exists(), "not a socket: not ours"
-    assert Path(store._listeners.directory, store.open_listener()).exists()
+    assert Path(store._db.real + ".wakeups", store.open_listener()).exists()
 
 
 def test_watching_many_processes_does_not_use_up_file_descriptors(
@@ -307,7 +307,7 @@ def test_watching_many_processes_does_not_use_up_file_descriptors(
     listeners = []
     for i in range(200):
         listeners.append(f"{os.getppid()}-x-{i:x}")
-        Path(store._listeners.directory, listeners[-1]).touch()
+        Path(store._db.real + ".wakeups", listeners[-1]).touch()
     monkeypatch.setattr(store._listeners, "is_dead", lambda listener: False)
     before = len(os.listdir("/proc/self/fd"))
     for listener in listeners:
@@ -359,7 +359,7 @@ def test_the_pid_of_an_listener_from_another_namespace_may_be_anybodys(
     one, two = client(), client()
     stranger = subprocess.Popen(["sleep", "60"])
     fake = f"{stranger.pid}-x-1"
-    os.link(listener_file(two), os.path.join(two._listeners.directory, fake))
+    os.link(listener_file(two), os.path.join(two._db.real + ".wakeups", fake))
     threading.Timer(0.05, stranger.kill).start()
     began = time.monotonic()
     assert run(one.wait_for_wakeup("k", "B", 0.5, [fake])) is None

@@ -274,7 +274,7 @@ def test_clients_that_live_for_a_moment_sweep_rows_and_sockets_of_the_dead(
 ) -> None:
     store = client()
     unused_rows(store, 300)
-    directory = Path(store._listeners.directory)
+    directory = Path(store._db.real + ".wakeups")
     for i in range(20):
         dead_socket(directory / "dead")
         dead_listener = directory / f"{2**22 + i}-x-{(directory / 'dead').stat().st_ino:x}"

@@ -275,7 +275,7 @@ def test_a_directory_that_an_outsider_owns_is_not_used_by_a_client_that_runs(mad
     one, two = store_at(place / "locks.db"), store_at(place / "locks.db")
     listener = one.open_listener()
     assert two.open_listener()
-    directory = Path(one._listeners.directory)
+    directory = Path(one._db.real + ".wakeups")
     directory.rename(place / "elsewhere")
     directory.mkdir(0o777)
     os.chown(directory, uid(made.mallory), gid(made.mallory))
@@ -354,7 +354,7 @@ def test_another_file_of_that_name_proves_no_death(client: Client, what: str) ->
     one, two = client(), client()
     assert one.open_listener()
     listener = two.open_listener()
-    file = Path(two._listeners.directory, listener)
+    file = Path(two._db.real + ".wakeups", listener)
     file.unlink()
     if what == "a dead socket":
         dead_socket(file)
@@ -370,7 +370,7 @@ def test_a_wakeup_is_not_sent_along_a_link(client: Client, monkeypatch: pytest.M
     one, two = client(), client()
     assert one.open_listener()
     listener = two.open_listener()
-    file = Path(two._listeners.directory, listener)
+    file = Path(two._db.real + ".wakeups", listener)
     monkeypatch.chdir(file.parent)  # a socket's path must be short
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as victim:
         victim.bind("elsewhere")

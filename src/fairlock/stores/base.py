@@ -40,6 +40,7 @@ C = TypeVar("C")
 
 NEVER = float("inf")
 NOBODY: frozenset[str] = frozenset()
+CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 
 
 class OutcomeUnknown(Exception):
@@ -58,6 +59,22 @@ def unanswered(where: str, doubt: OutcomeUnknown) -> StoreError:
     if isinstance(doubt.__cause__, StoreError):
         return StoreError(str(doubt.__cause__))
     return StoreError(f"{where} does not reply: {doubt}. Is it running, and can it be reached?")
+
+
+async def replied(where: str, reading: Awaitable[T]) -> T:
+    """Return the result of a read. Its outcome cannot be in doubt: without a reply it raises StoreError."""
+    try:
+        return await reading
+    except OutcomeUnknown as doubt:
+        raise unanswered(where, doubt) from None
+
+
+def crowded(what: str, names: str) -> StoreError:
+    """Return the error for a step whose writes were refused again and again."""
+    return StoreError(
+        f"{what} changed {CONFLICTS} times while one step was tried. "
+        f"Spread the work over more {names}, or use a store with a server."
+    )
 
 
 async def one_by_one(
@@ -186,11 +203,63 @@ class Sample(NamedTuple):
     at: float
 
 
-class StoreMaintenance(ABC):
-    """What Store and Backend share: maintenance, the end of a client, forks, and what the doctor reports."""
+class StoreClient(ABC):
+    """What Store and Backend share: what a client may know of its store, its wake-ups, maintenance, forks, its end."""
 
     where: str
     """Names the store to people, without credentials."""
+    scope: str
+    """How far its locks reach: 'process', 'machine' or 'machines'."""
+    skew: float = 0.0
+    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
+    pushes_grants: bool = False
+    """Its wake-ups are sent in or after the write that made a grant: a row that is read then shows it, and one with a
+    fence proves it."""
+    poll_interval: float = 1.0
+    """Seconds between two reads of what is held, while `attend` returns NEVER."""
+    skips_locked: bool = False
+    """Renewals of many (`write_many`, `call_many`) do not wait for a row that a transaction of a user has locked
+    (`lock_row`): they do not write it, and return RowLocked."""
+    keeper_key: Hashable | None = None
+    """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
+    batch_size: int = 1
+    """How many rows `read_many` and `write_many` handle together, and how many renewals the keeper gives to one
+    `call_many`; 1: that would gain nothing."""
+
+    # -- wake-ups
+
+    listener: str = ""
+    """Where this client is notified, as far as that is known without a call of `open_listener`; '' before it, and if
+    the client cannot be notified. Reading it does no I/O."""
+
+    def open_listener(self) -> str:
+        """Start to listen if this client does not yet; return where it is notified, '' if it cannot be. May do I/O."""
+        return self.listener
+
+    def wake_here(self, tickets: Collection[str]) -> None:
+        """End `wait_for_wakeup` of these tickets in this client, of locks and of pools, now or when it begins. From any
+        thread: a client that closes ends its waiters by it."""
+        return None
+
+    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
+        """Return those of these tickets with a wake-up that nothing waited for: their holders were evicted. Does not
+        wait."""
+        return ()
+
+    def notify_reset(self, call: Callable[[], None]) -> None:
+        """Call this, from any thread but never from `take_wakeups`, when the store may have lost its data."""
+        return None
+
+    def liveness_fd(self) -> int | None:
+        """Return a file descriptor that shows others that this client is alive while any process holds a
+        copy."""
+        return None
+
+    # -- maintenance
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Raise if the store does not reply."""
 
     async def tidy(self) -> None:
         """Do maintenance. Called by the keeper about once a second while leases are held, and at close."""
@@ -225,7 +294,7 @@ class StoreMaintenance(ABC):
         return f"-- {self.where} needs nothing.\n"
 
 
-class Store(StoreMaintenance):
+class Store(StoreClient):
     """A place for rows with compare-and-swap: what a new store implements. See docs/adding-a-store.md.
 
     Keys are complete (namespace included), and nothing is truncated. A store raises `OutcomeUnknown` if a request was
@@ -233,21 +302,13 @@ class Store(StoreMaintenance):
     the data make no sense.
     """
 
-    scope: str
-    """How far its locks reach: 'process', 'machine' or 'machines'."""
-    listener: str = ""
-    """Where this client is notified; '' before `open_listener` and if it cannot be notified. Reading it does no I/O."""
     cache_ttl: float = 0.0
     """For how many seconds a cached row may be the start of an optimistic write."""
     reads_queues: bool = False
     """True: a cached row that has waiters is not the start of a write. For stores where a read takes less than a
     refused write: others change such a row all the time."""
-    skew: float = 0.0
-    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
     has_nowait: bool = False
     """`read_nowait` and `write_nowait` are implemented."""
-    pushes_grants: bool = False
-    """Its wake-ups are sent in or after the write that made a grant: a row that is read then shows it."""
     checks_time: bool = True
     """`write` refuses a `now` ahead of its clock. If False, no entry is dropped by a time from `now`."""
     backs_off: bool = False
@@ -258,15 +319,6 @@ class Store(StoreMaintenance):
     """A step takes more than microseconds: threads or tasks of one client that want the same row share a write."""
     wakes_holder: bool = False
     """The first waiter also notifies the only holder, by a wake-up without a ticket: that one reads the row."""
-    poll_interval: float = 1.0
-    """Seconds between two reads of the rows that are held, while `attend` returns NEVER."""
-    skips_locked: bool = False
-    """`write_many` does not write a row that a transaction of a user has locked (`lock_row`), and does not wait for it.
-    """
-    keeper_key: Hashable | None = None
-    """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
-    batch_size: int = 1
-    """How many rows `read_many` and `write_many` handle together; 1: they do no more than `read` and `write`."""
     count_statements: Callable[[], int] | None = None
     """Returns how many statements were sent by all clients that share the connections; None: they are not counted."""
 
@@ -314,6 +366,10 @@ class Store(StoreMaintenance):
         `at` is the client's clock. Raises OutcomeUnknown if no reply came.
         """
         return None
+
+    async def ping(self) -> None:
+        """Read a row."""
+        await self.read("")
 
     async def replace(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
@@ -366,22 +422,9 @@ class Store(StoreMaintenance):
         Return None after `timeout` seconds. A wake-up between the last step and this call must not be lost.
         """
 
-    def open_listener(self) -> str:
-        """Start to listen if this client does not yet; return `listener`. May open files and sockets."""
-        return self.listener
-
     async def wake(self, woken: Sequence[Wakeup]) -> None:
         """Send these wake-ups, of locks or of pools. A store without notifications does nothing: its waiters poll."""
         return None
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        """End `wait_for_wakeup` of these tickets in this client, now or when it begins. From any thread."""
-        return None
-
-    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        """Return those of these tickets with a wake-up that nothing waited for: their holders were evicted. Does not
-        wait."""
-        return ()
 
     async def attend(self) -> float:
         """Start to receive wake-ups for holders; return the client's clock since when none is missed.
@@ -398,27 +441,12 @@ class Store(StoreMaintenance):
         """
         return NOBODY, NOBODY
 
-    def liveness_fd(self) -> int | None:
-        """Return a file descriptor that shows others that this client is alive while any process holds a
-        copy."""
-        return None
-
-    def notify_reset(self, call: Callable[[], None]) -> None:
-        """Call this, from any thread but never from `take_wakeups`, when the store may have lost its data."""
-        return None
-
     # -- pools
 
     @property
     def items(self) -> ItemStore | None:
         """Return the store of its pools' items; None: this store keeps no pools. See also `ScoredStore`."""
         return None
-
-    # -- the rest
-
-    async def ping(self) -> None:
-        """Raise if the store does not reply."""
-        await self.read("")
 
 
 class ScoredStore(Store):
@@ -456,30 +484,16 @@ class Answer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out: Released(False) then proves nothing
 
 
-class Backend(StoreMaintenance):
+class Backend(StoreClient):
     """What the engine calls."""
 
-    scope: str
-    """How far its locks reach: 'process', 'machine' or 'machines'."""
     namespace: str = ""
     """The namespace of its names."""
-    skew: float = 0.0
-    """By how many seconds the clocks behind this store may differ; added to the client's margin."""
-    pushes_grants: bool = False
-    """Wake-ups with a fence are sent in or after the step that made the grant, never before: they prove it."""
     open_blocking: Callable[[Runtime], Backend] | None = None
     """Of a backend for tasks: opens the same one for threads. Then a wake-up may prove a grant to a task, too: if the
     loop is blocked, a thread confirms it (aio/confirm_by_thread.py). None: a task confirms before it goes on."""
     may_duplicate: bool = False
     """A request may arrive a second time after its reply (proxies, HTTP), so every Release leaves a tombstone."""
-    skips_locked: bool = False
-    """`call_many` returns RowLocked for a lock that a transaction has sealed, instead of waiting for its end."""
-    poll_interval: float = 1.0
-    """Seconds between two reads of the locks that are held, while `attend` returns NEVER."""
-    keeper_key: Hashable | None = None
-    """Clients with the same key may have their leases renewed by the same threads: if one hangs, so do the others."""
-    batch_size: int = 1
-    """How many renewals of locks, or of items, the keeper gives to one `call_many`. 1: that would gain nothing."""
     has_index: bool = False
     """Busy names are found by an index that the steps do not write: the keeper does, by `list_names`."""
 
@@ -548,33 +562,12 @@ class Backend(StoreMaintenance):
     """Wait for a wake-up for this ticket, for at most this long, which must be a moment: `wait_for_wakeup` for threads
     as a plain call. None: there is only the coroutine."""
 
-    @abstractmethod
-    def wake_here(self, tickets: Collection[str]) -> None:
-        """End `wait_for_wakeup` of these tickets in this client, of locks and of pools, now or when it begins. From any
-        thread: a client that closes ends its waiters by it."""
-
-    listener: str = ""
-    """What `open_listener` returns, where that is known without a call of it."""
-
-    def open_listener(self) -> str:
-        """Start to listen if this client does not yet; return where it is notified, '' if it cannot be. May do I/O."""
-        return self.listener
-
-    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        """Return those of these tickets with a wake-up that nothing waited for: their holders were evicted. Does not
-        wait."""
-        return ()
-
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         """Start to receive wake-ups for the holders of these locks (and of items of these pools).
 
         Return the client's clock since when none is missed; NEVER if none comes: then the keeper reads the locks.
         """
         return NEVER
-
-    def notify_reset(self, call: Callable[[], None]) -> None:
-        """Call this, from any thread but never from `take_wakeups`, when the store may have lost its data."""
-        return None
 
     # -- administration
 
@@ -622,15 +615,6 @@ class Backend(StoreMaintenance):
         microseconds and than 30 days."""
         return None
 
-    @abstractmethod
-    async def ping(self) -> None:
-        """Raise if the store does not reply."""
-
-    def liveness_fd(self) -> int | None:
-        """Return a file descriptor that shows others that this client is alive while any process holds a
-        copy."""
-        return None
-
 
 # -- pools
 
@@ -641,11 +625,31 @@ class PoolAnswer(NamedTuple):
     again: bool = False  # an earlier try may have been carried out
 
 
-class Pools(ABC):
-    """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
+class PoolReader(ABC):
+    """What Pools and ItemStore share: reading a pool changes nothing."""
 
     batch_size: int = 1
-    """As in Backend, for the items."""
+    """How many renewals of items the keeper gives to one `call_many`, and how many items `get_many` and `put_many`
+    handle together; 1: that would gain nothing."""
+
+    @abstractmethod
+    async def all(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read every item, by key, and the store's time."""
+
+    async def count(self, pool: str) -> dict[str, int]:
+        """Count the items of each state, without the damaged ones."""
+        from ..rules.pools import count_states
+
+        return count_states(*await self.all(pool))
+
+    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
+        """Read the items that are taken now, of very many only some, and the store's time."""
+        items, now = await self.all(pool)
+        return [item for item in items if item.state(now) == "taken"], now
+
+
+class Pools(PoolReader):
+    """The pools of a backend. Each order is one step, and one round trip where the store can make it one."""
 
     @abstractmethod
     async def call(self, pool: str, order: Order) -> PoolAnswer:
@@ -673,14 +677,6 @@ class Pools(ABC):
         """
 
     @abstractmethod
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read every item, by key, and the store's time. Changes nothing."""
-
-    @abstractmethod
-    async def count(self, pool: str) -> dict[str, int]:
-        """Count the items of each state."""
-
-    @abstractmethod
     async def queue(self, pool: str) -> WorkerQueue:
         """Read the queue of workers. Changes nothing."""
 
@@ -688,11 +684,6 @@ class Pools(ABC):
         """Return namespace and name of the pools, of all namespaces, whose name matches this pattern. Without `idle`,
         those of which no item is taken and for which no worker waits may be left out."""
         return []
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read the items that are taken now, of very many only some, and the store's time."""
-        items, now = await self.all(pool)
-        return [item for item in items if item.state(now) == "taken"], now
 
     def in_namespace(self, namespace: str) -> Pools:
         """Return the pools of another namespace, to look at them."""
@@ -716,15 +707,13 @@ class ItemWrite(NamedTuple):
     seen: ItemSnapshot
 
 
-class ItemStore(ABC):
+class ItemStore(PoolReader):
     """Where a store keeps the items of its pools. `pool` is complete (namespace included). Raises as `Store` does."""
 
     by_content: bool = False
     """`put` compares the item, not a version: an item that was taken is written again without a read."""
     skips_locked: bool = False
     """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
-    batch_size: int = 1
-    """How many items `get_many` and `put_many` handle together; 1: they do no more than `get` and `put`."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
@@ -781,22 +770,9 @@ class ItemStore(ABC):
     async def coming(self, pool: str, span: int) -> int | None:
         """Return in how many microseconds the next item is due, if that is within `span`."""
 
-    @abstractmethod
-    async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read every item and the store's time."""
-
-    @abstractmethod
-    async def count(self, pool: str) -> dict[str, int]:
-        """Count the items of each state."""
-
     async def pools(self) -> list[str]:
         """Return the complete names of all pools that have items. []: they are not listed."""
         return []
-
-    async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        """Read the items that are taken now, of very many only some, and the store's time."""
-        items, now = await self.all(pool)
-        return [item for item in items if item.state(now) == "taken"], now
 
     async def repair(self, pool: str) -> list[str]:
         """Set aside, as done, the items of this pool that cannot be decoded; return their keys."""

@@ -15,8 +15,10 @@ from that. Nothing else is needed for atomicity: no transaction, no session, no 
   those that it would wait for.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ..errors import LockError, RecordDamaged, StoreError
 from ..rules.locks import (
@@ -35,6 +37,8 @@ from ..rules.locks import (
 )
 from ..rules.locks.encoded_queue import is_in
 from .base import (
+    CONFLICTS,
+    NOBODY,
     Answer,
     Backend,
     OutcomeUnknown,
@@ -47,16 +51,18 @@ from .base import (
     Runtime,
     SeenLock,
     Store,
+    StoreClient,
     Written,
+    crowded,
     fill_gaps,
-    unanswered,
+    replied,
 )
 from .damaged_records import damaged, fence_after
 from .deadline import over
 from .jitter import jitter
 from .keys import SEPARATOR, audit_key, glob, split_key
 from .merge_concurrent_steps import Turn, Turns, served
-from .row_cache import CAPACITY, KnownRow
+from .row_cache import CAPACITY, KnownRow, is_unused
 from .wakeups import send_wakeups
 
 if TYPE_CHECKING:
@@ -64,7 +70,6 @@ if TYPE_CHECKING:
     from ..rules.pools import On
     from .cas_pools import CasPools
 
-CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 SETTLES = 3
 AUDIT_TRIES = 5
 TRIES = 3  # of a step that is made at once
@@ -79,9 +84,6 @@ LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the
 # Where it does, the row that a newcomer has just written as it released is worth more: a sixth fewer without the wait.
 COMPANY, PASSES = 0.06, 0.002
 
-T = TypeVar("T")
-
-_NOBODY: frozenset[str] = frozenset()
 _RESTS_ON_OTHERS = frozenset((Queued, Refused))
 _Outcome = tuple[LockState, Reply, tuple[Wakeup, ...]]
 _new = tuple.__new__  # makes a named tuple in half the time of its own constructor; every field must be given
@@ -110,22 +112,20 @@ class CasBackend(Backend):
         self._rows = store.row_cache
         self._doubts: set[str] = set()  # keys with a write of ours whose outcome is unknown
         self.conflicts = 0
-        self._pools: CasPools | None = None
         self._turns = Turns(runtime) if store.shares_steps else None
 
-    @property
+    @cached_property
     def pools(self) -> "CasPools | None":
         """None if this store keeps none."""
-        if self._pools is None:
-            from .cas_pools import make_pools
+        from .cas_pools import CasPools
 
-            self._pools = make_pools(self.store, self.runtime, self.prefix)
-        return self._pools
+        items = self.store.items
+        return CasPools(self.store, items, self.runtime, self.prefix) if items is not None else None
 
     # -- one step
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
-        store, turns, rows = self.store, self._turns, self._rows.known
+        store, turns, rows = self.store, self._turns, self._rows
         if not store.has_nowait:
             return None
         key = self.prefix + name
@@ -208,7 +208,7 @@ class CasBackend(Backend):
         """Make the steps of these, and of those that join them meanwhile, with one write; each has its answer then."""
         store, turns = self.store, self._turns
         settle = key in self._doubts
-        alone = turns is None or settle or not turns.has_waiters(key)
+        alone = turns is None or settle or key not in turns.waiters
         if not alone and store.backs_off and not store.shows_conflicts:
             await self._wait_for_company(key, batch)
         start = self._recall(key)
@@ -257,10 +257,7 @@ class CasBackend(Backend):
             conflicts += 1
             self.conflicts += 1
             if conflicts > CONFLICTS:
-                raise StoreError(
-                    f"{key.removeprefix(self.prefix)!r} changed {CONFLICTS} times while one step was tried. "
-                    "Spread the work over more names, or use a store with a server."
-                )
+                raise crowded(repr(key.removeprefix(self.prefix)), "names")
             stale = result.version == version  # refused for its time, or an old row shown: read again
             start = self._start(key, result)
             there = start[0]
@@ -333,7 +330,7 @@ class CasBackend(Backend):
     ) -> None:
         if not writes:
             return
-        known = [self._rows.take(write.row.key) is not None for write, *_ in writes]
+        known = [self._rows.pop(write.row.key, None) is not None for write, *_ in writes]
         try:
             versions = await self.store.write_many([write for write, *_ in writes])
         except BaseException:
@@ -360,17 +357,13 @@ class CasBackend(Backend):
             all_woken += woken
         await send_wakeups(self.store, all_woken)
         if missed and self.skips_locked:
-            for key in await self._sealed(missed):
-                for number in by_key[key]:
-                    outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
-
-    async def _sealed(self, missed: list[RowWrite]) -> list[str]:
-        """Return those of the rows not written that have not changed: a transaction has locked them. A row that was
-        read too long ago is refused for its time, and left to `call`."""
-        rows = await self.store.read_many([write.row.key for write in missed])
-        both = zip(missed, rows, strict=True)
-        same = [(write, seen) for write, seen in both if isinstance(seen, RowSnapshot)]
-        return [w.row.key for w, seen in same if seen.version == w.expected and seen.now - w.now < SOON]
+            # What has not changed is locked by a transaction, or was read so long ago that it is refused for its time.
+            rows = await self.store.read_many([write.row.key for write in missed])
+            for write, seen in zip(missed, rows, strict=True):
+                if isinstance(seen, RowSnapshot) and seen.version == write.expected and seen.now - write.now < SOON:
+                    key = write.row.key
+                    for number in by_key[key]:
+                        outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
 
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""
@@ -400,7 +393,7 @@ class CasBackend(Backend):
 
         The record leaves the cache: however the step goes, only its end shows the current row.
         """
-        known = self._rows.known.pop(key, None)
+        known = self._rows.pop(key, None)
         if known is None or key in self._doubts:
             return None
         store = self.store
@@ -437,7 +430,7 @@ class CasBackend(Backend):
                     return outcome  # the usual hand-off, to one that is alive
         elif not woken and type(outcome[1]) is Queued and outcome[0].places != record.places:
             return outcome  # it has just come, and now watches those ahead
-        unreachable = dead = _NOBODY
+        unreachable = dead = NOBODY
         asked: set[str] = {"", self.store.listener}
         while True:
             listeners = {e for e in _decisive(*outcome) if e not in asked}
@@ -471,7 +464,7 @@ class CasBackend(Backend):
             raise damaged(key.removeprefix(self.prefix), self.where, bad) from None
 
     def _doubt(self, key: str) -> None:
-        self._rows.take(key)
+        self._rows.pop(key, None)
         self._doubts.add(key)
 
     async def _wake_unconfirmed(self, record: LockState) -> None:
@@ -485,7 +478,7 @@ class CasBackend(Backend):
 
         key = self.prefix + name
         given = UserTransaction(transaction, self.runtime.blocking)
-        seen = await self._shown(self.store.lock_row(key, given, lease))
+        seen = await replied(self.where, self.store.lock_row(key, given, lease))
         state = self._decode(key, seen)
         return Answer(self._step(name, state, command, max(seen.now, state.seen))[1], seen.at)
 
@@ -494,7 +487,7 @@ class CasBackend(Backend):
         from .user_transaction import UserTransaction
 
         given = UserTransaction(transaction, self.runtime.blocking)
-        seen = await self._shown(self.store.lock_item(self.prefix + pool, order.key, given, lease))
+        seen = await replied(self.where, self.store.lock_item(self.prefix + pool, order.key, given, lease))
         return PoolAnswer(apply_to_item(seen.item, order.command, seen.now, order.key)[1], seen.at)
 
     # -- waiting and looking
@@ -547,30 +540,18 @@ class CasBackend(Backend):
             return Pushed(ticket)
         return Pushed(ticket, grant.place, grant.fence, seen.at + (grant.expires - seen.now) / 1e6)
 
-    def notify_reset(self, call: Callable[[], None]) -> None:
-        self.store.notify_reset(call)
-
-    def open_listener(self) -> str:
-        return self.store.open_listener()
-
-    def wake_here(self, tickets: Collection[str]) -> None:
-        self.store.wake_here(tickets)
-
-    def take_wakeups(self, tickets: Iterable[str]) -> Collection[str]:
-        return self.store.take_wakeups(tickets)
-
     async def attend(self, locks: Collection[str], pools: Collection[str]) -> float:
         return await self.store.attend()
 
     async def look(self, name: str) -> tuple[LockState, int]:
-        seen = await self._shown(self.store.read(self.prefix + name))
+        seen = await replied(self.where, self.store.read(self.prefix + name))
         return self._living(self._decode_all(name, seen), seen.now), seen.now
 
     async def looks(self, pattern: str, idle: bool = False, namespaces: bool = False) -> tuple[list[SeenLock], int]:
         matches = glob(pattern)
         found: list[SeenLock] = []
         prefix = "" if namespaces else self.prefix
-        rows = await self._shown(self.store.scan(prefix) if idle else self.store.scan_busy(prefix))
+        rows = await replied(self.where, self.store.scan(prefix) if idle else self.store.scan_busy(prefix))
         for seen in rows:
             namespace, name = split_key(seen.row.key) or ("", "") if seen.row is not None else ("", "")
             if name and matches(name) and (namespaces or namespace == self.namespace):
@@ -588,50 +569,39 @@ class CasBackend(Backend):
 
     async def _time(self) -> int:
         sample = self.store.now()
-        return sample[0] if sample is not None else (await self._shown(self.store.read(self.prefix + "?"))).now
+        return sample[0] if sample is not None else (await replied(self.where, self.store.read(self.prefix + "?"))).now
 
     async def prune(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
-        def is_idle(body: str, now: int) -> bool:
-            try:
-                return codec.decode(body).is_idle(now, age)
-            except ValueError:
-                return False  # damaged: `repair` is for that
-
-        return await self._prune(self.prefix, pattern, is_idle, delete)
+        return await self._prune(self.prefix, pattern, age, delete)
 
     async def prune_audit(self, pattern: str, age: int, delete: bool) -> tuple[int, int] | None:
         """Prune audit lines as `prune` does rows. A row that cannot be read has no lines and is deleted, too."""
-        from ..rules.locks.audit_lines import are_old, decode
+        return await self._prune(audit_key(self.prefix), pattern, age, delete)
 
-        start = audit_key(self.prefix)
-        return await self._prune(start, pattern, lambda body, now: are_old(decode(body), now, age), delete)
-
-    async def _prune(
-        self, start: str, pattern: str, unused: Callable[[str, int], bool], delete: bool
-    ) -> tuple[int, int]:
+    async def _prune(self, start: str, pattern: str, age: int, delete: bool) -> tuple[int, int]:
         """Delete the rows of the names under this start of their key that match and are unused. Each is deleted by a
         statement of its own, if it is still the one that was read."""
         matches = glob(pattern)
         found = deleted = 0
-        for seen in await self._shown(self.store.scan(start)):
+        for seen in await replied(self.where, self.store.scan(start)):
             row = seen.row
             name = row.key[len(start) :] if row is not None else SEPARATOR
-            if row is None or SEPARATOR in name or not matches(name) or not unused(row.body, seen.now):
+            if row is None or SEPARATOR in name or not matches(name) or not is_unused(row, seen.now, age):
                 continue
             found += 1
             if delete and seen.version is None:  # a scan of this store shows no versions
-                seen = await self._shown(self.store.read(row.key))
-                if seen.row is None or not unused(seen.row.body, seen.now):
+                seen = await replied(self.where, self.store.read(row.key))
+                if seen.row is None or not is_unused(seen.row, seen.now, age):
                     continue
-            if delete and seen.version is not None and await self._shown(self.store.delete(row.key, seen.version)):
-                deleted += 1
-                self._rows.take(row.key)
+            if delete and seen.version is not None:
+                deleted += await replied(self.where, self.store.delete(row.key, seen.version))
+                self._rows.pop(row.key, None)
         return found, deleted
 
     async def audit(self, name: str) -> list["AuditLine"]:
         from ..rules.locks.audit_lines import decode
 
-        seen = await self._shown(self.store.read(audit_key(self.prefix + name)))
+        seen = await replied(self.where, self.store.read(audit_key(self.prefix + name)))
         return decode(seen.row.body if seen.row is not None else None)
 
     async def add_audit(self, name: str, line: "AuditLine") -> None:
@@ -654,13 +624,17 @@ class CasBackend(Backend):
     async def repair(self, name: str) -> list[str]:
         key = self.prefix + name
         done: list[str] = []
-        seen = await self._shown(self.store.read(key))
+        seen = await replied(self.where, self.store.read(key))
         try:
             self._decode_all(name, seen)
         except RecordDamaged:
             fence = fence_after(seen.row.score if seen.row is not None else 0, seen.now)
-            record = EMPTY._replace(fence=fence, seen=seen.now)
-            await self._replace(Row(key, fence, "", codec.encode(record)), seen)
+            row = Row(key, fence, "", codec.encode(EMPTY._replace(fence=fence, seen=seen.now)))
+            self._doubt(key)
+            written = await replied(self.where, self.store.replace(row, seen.version, seen.now, ()))
+            if not isinstance(written, Written):
+                changed = f"{self.where}: it has changed meanwhile. Look again whether it is still damaged."
+                raise StoreError(changed) from None
             done.append(f"The record of {name!r} was reset; its next fence is above {fence}.")
         return done + await self.pools.repair(name) if self.pools is not None else done
 
@@ -672,48 +646,19 @@ class CasBackend(Backend):
         except ValueError as bad:
             raise damaged(name, self.where, bad) from None
 
-    async def _replace(self, row: Row, seen: RowSnapshot) -> None:
-        """Put this in the place of what was seen and cannot be read. Another client cannot write it, but may repair
-        it."""
-        self._doubt(row.key)
-        if not isinstance(await self._shown(self.store.replace(row, seen.version, seen.now, ())), Written):
-            raise StoreError(f"{self.where}: it has changed meanwhile. Look again whether it is still damaged.")
-
-    async def _shown(self, reading: Awaitable[T]) -> T:
-        """Return the result of a read. Its outcome cannot be in doubt: without a reply it raises StoreError."""
-        try:
-            return await reading
-        except OutcomeUnknown as doubt:
-            raise unanswered(self.where, doubt) from None
-
     def _living(self, record: LockState, now: int) -> LockState:
         """Return the state with the leases of processes that are gone as ended, and without their waiters: the next
         step of any client drops both, so they are not shown as holders. But a lease that was not released is not
         forgotten before."""
         listeners = {e.listener for e in (*record.holders, *record.queue)} - {"", self.store.listener}
-        gone = self.store.liveness(listeners)[1] if listeners else _NOBODY
+        gone = self.store.liveness(listeners)[1] if listeners else NOBODY
         if not gone:
             return record
         holders = tuple(e._replace(expires=min(e.expires, now)) if e.listener in gone else e for e in record.holders)
         return record._replace(holders=holders, queue=tuple(e for e in record.queue if e.listener not in gone))
 
-    async def tidy(self) -> None:
-        await self.store.tidy()
-
     async def ping(self) -> None:
         await self.store.ping()
-
-    async def close(self) -> None:
-        await self.store.close()
-
-    def abandon(self) -> bool:
-        return self.store.abandon()
-
-    def before_fork(self) -> bool:
-        return self.store.before_fork()
-
-    def after_fork(self) -> None:
-        self.store.after_fork()
 
     def forked(self) -> None:
         self._rows.clear()
@@ -722,18 +667,18 @@ class CasBackend(Backend):
             self._turns.reset()
         self.store.forked()
 
-    def liveness_fd(self) -> int | None:
-        return self.store.liveness_fd()
-
-    async def doctor(self) -> list[tuple[str, str]]:
-        return await self.store.doctor()
-
     def schema(self) -> str:
         text = self.store.schema()
         if not self.namespace:
             return text
         shared = f"-- All namespaces share this, so no rights can be limited to {self.namespace!r}."
         return f"{text.rstrip()}\n{shared} Use a database, schema, keyspace or file of its own.\n"
+
+
+# What a Store and a Backend share, and CasBackend does not do itself, is done by its store.
+for name, member in vars(StoreClient).items():
+    if callable(member) and not name.startswith("_") and name not in vars(CasBackend):
+        setattr(CasBackend, name, property(attrgetter(f"store.{name}")))
 
 
 def _answer(batch: list[Turn], replies: list[Reply], at: float) -> None:

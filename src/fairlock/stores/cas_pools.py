@@ -14,7 +14,7 @@ little:
 The items are in an `ItemStore`: `pool_items_as_rows` has one for every store that can find rows by their score.
 """
 
-from collections.abc import Awaitable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..errors import LockError, RecordDamaged, StoreError
@@ -49,6 +49,7 @@ from ..rules.pools import (
 from ..rules.pools import queue as queues
 from ..rules.pools.codec import decode_queue, encode_queue
 from .base import (
+    CONFLICTS,
     ItemSnapshot,
     ItemStore,
     ItemWrite,
@@ -61,25 +62,19 @@ from .base import (
     Runtime,
     Store,
     Written,
+    crowded,
     fill_gaps,
-    unanswered,
+    replied,
 )
 from .damaged_records import damaged
 from .jitter import jitter
 from .keys import SEPARATOR, glob, queue_key, split_key
 from .wakeups import send_wakeups
 
-CONFLICTS = 400  # more in a row than any real crowd causes: something else is wrong
 T = TypeVar("T")
 
 REMEMBERED = 1024  # items that were taken
 SERVED = 16  # the first in the queue serves this many of those behind it in one step
-
-
-def make_pools(store: Store, runtime: Runtime, prefix: str) -> "CasPools | None":
-    """Return the pools of this store; None if it keeps none."""
-    item_store = store.items
-    return CasPools(store, item_store, runtime, prefix) if item_store is not None else None
 
 
 class CasPools(Pools):
@@ -147,21 +142,15 @@ class CasPools(Pools):
                 else:
                     pool, key = names[number]
                     await self._wake_after_change(pool, {key}, isinstance(calls[number][1].command, Give))
-            for number, pool in await self._sealed(missed) if missed and self.skips_locked else ():
-                outcomes[number] = RowLocked(f"A transaction has sealed {names[number][1]!r} of {pool!r}.")
+            if missed and self.skips_locked:  # what has not changed is locked
+                found = await self.item_store.get_many([names[number] for number, _ in missed])
+                for (number, write), now in zip(missed, found, strict=True):
+                    if isinstance(now, ItemSnapshot) and now.item == write.seen.item:
+                        sealed = f"{write.item.key!r} of {calls[number][0]!r}"
+                        outcomes[number] = RowLocked(f"A transaction has sealed {sealed}.")
         except (OutcomeUnknown, LockError) as error:
             return [error if outcome is None else outcome for outcome in outcomes]
         return await fill_gaps(self.call, calls, outcomes)
-
-    async def _sealed(self, missed: Sequence[tuple[int, ItemWrite]]) -> list[tuple[int, str]]:
-        """Return those of the items not written that have not changed: a transaction has locked them."""
-        seen = await self.item_store.get_many([(write.pool, write.item.key) for _, write in missed])
-        both = [(number, write, now) for (number, write), now in zip(missed, seen, strict=True)]
-        return [
-            (number, write.pool.removeprefix(self.prefix))
-            for number, write, now in both
-            if isinstance(now, ItemSnapshot) and now.item == write.seen.item
-        ]
 
     def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
         if not self.item_store.by_content or not self.runtime.blocking:
@@ -186,21 +175,21 @@ class CasPools(Pools):
         await self.store.wait_for_wakeup(queue_key(self.prefix + pool), ticket, timeout, listeners)
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        return await self._shown(self.item_store.all(self.prefix + pool))
+        return await replied(self.store.where, self.item_store.all(self.prefix + pool))
 
     async def count(self, pool: str) -> dict[str, int]:
-        return await self._shown(self.item_store.count(self.prefix + pool))
+        return await replied(self.store.where, self.item_store.count(self.prefix + pool))
 
     async def queue(self, pool: str) -> WorkerQueue:
-        return (await self._shown(self._line(self.prefix + pool)))[0]
+        return (await replied(self.store.where, self._line(self.prefix + pool)))[0]
 
     async def names(self, pattern: str, idle: bool = False) -> list[tuple[str, str]]:
         matches = glob(pattern)
-        found = [split_key(key) for key in await self._shown(self.item_store.pools())]
+        found = [split_key(key) for key in await replied(self.store.where, self.item_store.pools())]
         return [name for name in found if name is not None and matches(name[1])]
 
     async def taken(self, pool: str) -> tuple[list[ItemState], int]:
-        return await self._shown(self.item_store.taken(self.prefix + pool))
+        return await replied(self.store.where, self.item_store.taken(self.prefix + pool))
 
     def in_namespace(self, namespace: str) -> "CasPools":
         prefix = namespace + SEPARATOR if namespace else ""
@@ -209,22 +198,16 @@ class CasPools(Pools):
     async def repair(self, pool: str) -> list[str]:
         name = self.prefix + pool
         done: list[str] = []
-        seen = await self._shown(self.store.read(queue_key(name)))
+        seen = await replied(self.store.where, self.store.read(queue_key(name)))
         try:
             self._decoded(name, seen.row.body if seen.row is not None else None)
         except RecordDamaged:
             row = Row(queue_key(name), 0, "", encode_queue(WorkerQueue(places=seen.now, seen=seen.now)))
-            await self._shown(self.store.replace(row, seen.version, seen.now, ()))
+            await replied(self.store.where, self.store.replace(row, seen.version, seen.now, ()))
             done.append(f"The queue of the pool {pool!r} was emptied; its workers join again by themselves.")
-        for key in await self._shown(self.item_store.repair(name)):
+        for key in await replied(self.store.where, self.item_store.repair(name)):
             done.append(f"The item {key!r} of the pool {pool!r} was set aside as done, with what is left of its body.")
         return done
-
-    async def _shown(self, reading: Awaitable[T]) -> T:
-        try:
-            return await reading
-        except OutcomeUnknown as doubt:
-            raise unanswered(self.store.where, doubt) from None
 
     # -- items
 
@@ -292,7 +275,7 @@ class CasPools(Pools):
                     raise
                 settle = again = True
             await self._give_way(turn)
-        raise self._crowded(pool, repr(key))
+        raise crowded(f"{key!r} of {pool.removeprefix(self.prefix)!r}", "pools")
 
     async def _take_due(self, pool: str, take: Take, queue: str = "") -> tuple[Taken, float] | None:
         """Take what has been due for longest. With a queue: only if it is empty."""
@@ -406,7 +389,7 @@ class CasPools(Pools):
                     raise
                 settle = doubt = True
             await self._give_way(turn)
-        raise self._crowded(pool, "its queue")
+        raise crowded(f"The queue of {pool.removeprefix(self.prefix)!r}", "pools")
 
     async def _handed(self, pool: str, take: Take) -> PoolAnswer | None:
         """Return the item that this ticket was given while it waited, or by an order whose reply was lost."""
@@ -461,7 +444,7 @@ class CasPools(Pools):
                 watched = True  # and now look again: it may have changed before any client could see it wait
             else:
                 await self._give_way(turn)
-        raise self._crowded(pool, repr(seek.key))
+        raise crowded(f"{seek.key!r} of {pool.removeprefix(self.prefix)!r}", "pools")
 
     async def _quit(self, pool: str, order: Quit) -> Revoked:
         await self._leave_queue(pool, {order.ticket}, order.ticket)
@@ -474,13 +457,6 @@ class CasPools(Pools):
     async def _give_way(self, turn: int) -> None:
         if turn >= 3:
             await self.runtime.sleep(jitter() * min(0.0001 * turn, 0.002))
-
-    def _crowded(self, pool: str, what: str) -> StoreError:
-        name = pool.rpartition(SEPARATOR)[2]
-        return StoreError(
-            f"{what} of {name!r} changed {CONFLICTS} times while one step was tried. "
-            "Spread the work over more pools, or use a store with a server."
-        )
 
 
 def take_for(seek: Seek) -> Take:

@@ -28,6 +28,8 @@ def aside(key: str, fence: Any, left: object, now: int) -> ItemState:
 
 def sound(pool: str, kept: ItemState) -> ItemState:
     """Return an item from a row of columns whose checksum is about pool, key and body. ValueError if it is damaged."""
+    if None in kept:
+        raise ValueError("a column has no value")
     body = decode_body(kept.body, pool, kept.key)
     if kept.score == BROKEN:
         raise ValueError("it was found damaged")

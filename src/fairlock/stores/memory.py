@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ..rules.locks import EMPTY, Command, LockState, Wakeup, apply
-from ..rules.pools import NOBODY, STATES, ItemState, Order, WorkerQueue
+from ..rules.pools import NOBODY, ItemState, Order, WorkerQueue
 from ..rules.pools.step import step
 from .base import Answer, Backend, PoolAnswer, Pools, Pushed, Runtime, SeenLock
 from .keys import SEPARATOR, glob, split_key
@@ -28,7 +28,6 @@ def _microseconds() -> int:
 _BASE = (time.time_ns() - time.monotonic_ns()) // 1000
 
 _shared: dict[str, "Hub"] = {}
-_shared_mutex = threading.Lock()
 _numbers = count(1)
 
 
@@ -52,8 +51,7 @@ class Hub:
 
     @classmethod
     def named(cls, name: str) -> "Hub":
-        with _shared_mutex:
-            return _shared.setdefault(name, cls())
+        return _shared.setdefault(name, cls())
 
 
 class MemoryBackend(Backend):
@@ -224,12 +222,9 @@ class MemoryPools(Pools):
         self._prefix = backend.prefix if prefix is None else prefix
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
-        return self._step(pool, order)
+        return self.call_nowait(pool, order)
 
-    def call_nowait(self, pool: str, order: Order) -> PoolAnswer | None:
-        return self._step(pool, order)
-
-    def _step(self, pool: str, order: Order) -> PoolAnswer:
+    def call_nowait(self, pool: str, order: Order) -> PoolAnswer:
         hub = self._backend.hub
         at = self._backend.runtime.clock()
         with hub.mutex:
@@ -257,13 +252,6 @@ class MemoryPools(Pools):
 
     def in_namespace(self, namespace: str) -> "MemoryPools":
         return MemoryPools(self._backend, namespace + SEPARATOR if namespace else "")
-
-    async def count(self, pool: str) -> dict[str, int]:
-        items, now = await self.all(pool)
-        found = dict.fromkeys(STATES, 0)
-        for item in items:
-            found[item.state(now)] += 1
-        return found
 
     async def queue(self, pool: str) -> WorkerQueue:
         rack = self._backend.hub.racks.get(self._prefix + pool)

@@ -50,7 +50,7 @@ class Turns:
         self._mutex = self._runtime.mutex()
         self._lines: dict[str, list[Turn]] = {}
         self._resting: dict[str, Event] = {}  # leaders that give way to other clients
-        self._waiters: dict[str, int] = {}  # how many of this client wait for a wake-up; they make a step then
+        self.waiters: dict[str, int] = {}  # how many of this client wait for a wake-up; they make a step then
 
     def begin(self, key: str) -> bool:
         """Lead at this row if no other does; then `end` it."""
@@ -109,12 +109,9 @@ class Turns:
     def add_waiter(self, key: str, change: int = 1) -> None:
         """Note that one more, or with -1 one fewer, waits for a wake-up of this row."""
         with self._mutex:
-            number = self._waiters.pop(key, 0) + change
+            number = self.waiters.pop(key, 0) + change
             if number > 0:
-                self._waiters[key] = number
-
-    def has_waiters(self, key: str) -> bool:
-        return key in self._waiters
+                self.waiters[key] = number
 
     async def rest(self, key: str, seconds: float, hurries: Callable[[Turn], bool]) -> None:
         """Pause as the leader of this row, but not while a turn that is in a hurry waits behind it."""

@@ -7,7 +7,7 @@ wake-up that names the grant: it was read after the write that made it, and cont
 the same row share what one of them has read.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -86,11 +86,44 @@ class PollingStore(Store):
         return await self.poll(key, ticket, timeout, self.inbox)
 
     async def poll(self, key: str, ticket: str, timeout: float, inbox: WakeupInbox) -> Pushed | None:
-        look = partial(self.look_for_grant, key, ticket)
-        return await poll(inbox, self.runtime, ticket, timeout, look, self.first_pause, *self.longest_pauses)
+        """Poll until there is a wake-up to return, for at most `timeout` seconds; one in the inbox ends it early.
+
+        A poll that fails is ignored: the next request to the store shows whether it is gone. A row that cannot be
+        decoded ends it: the next request raises that."""
+        clock = self.runtime.clock
+        end = clock() + timeout
+        first, (longest, behind) = self.first_pause, self.longest_pauses
+        pause, found, took = first, Ahead(0), 0.0
+        # Seconds for each place by which the queue moves on; and the last look that showed that it did.
+        pace, looked = first, clock()
+        while (left := end - clock()) > 0:
+            nap = max(pause, took) * (0.75 + jitter() / 2)  # not all at the same instant
+            if await inbox.wait(ticket, self.runtime.event(), min(nap, left, found.due)) is not None:
+                return Pushed(ticket)
+            before, begun = found.number, clock()
+            try:
+                seen = await self.look_for_grant(key, ticket, pause / 2)
+                took = clock() - begun
+            except (OutcomeUnknown, StoreError):
+                pause, found = min(pause * 2, LONGEST), found._replace(due=LONGEST)
+                continue
+            except ValueError:
+                return Pushed(ticket)
+            if seen is None:
+                continue
+            if isinstance(seen, Pushed):
+                return seen
+            found = seen
+            if found.number != before:
+                if found.number < before:
+                    pace = min(max((begun - looked) / (before - found.number), first), first * SLOWEST)
+                looked = begun
+            most = behind if found.number else longest if found.wants is None else min(longest, LONGEST_FOR_ITEMS)
+            pause = min(pause * 2 if found.number == before else pace * found.number * EARLY + first, most)
+        return None
 
     async def look_for_grant(self, key: str, ticket: str, age: float) -> Pushed | Ahead | None:
-        """Read how this ticket stands; None: another waiter is just reading the row."""
+        """Read how this ticket stands, in a row of at most this age; None: another waiter is just reading it."""
         known = await self.row_cache.read(key, age, self._clock, partial(self.read_to_wait, key))
         if known is None:
             return None
@@ -115,49 +148,3 @@ class PollingStore(Store):
 def wait_until_due(ticket: str, found: Ahead, due: float) -> Pushed | Ahead:
     """Return the state of the first in the queue: it waits for `due` seconds more, or is to ask the store now."""
     return found._replace(due=due) if due > 0 else Pushed(ticket)
-
-
-async def poll(
-    inbox: WakeupInbox,
-    runtime: Runtime,
-    ticket: str,
-    timeout: float,
-    look: Callable[[float], Awaitable[Pushed | Ahead | None]],
-    first: float,
-    longest: float = LONGEST,
-    behind: float = LONGEST,
-) -> Pushed | None:
-    """Poll until there is a wake-up to return, for at most `timeout` seconds; one in the inbox ends it early.
-
-    `look` gets the greatest age of the row that it may use. `first`: the shortest pause, `longest`: the longest of the
-    first in the queue, `behind`: that of all others. A poll that fails is ignored: the next request to the store shows
-    whether it is gone. A row that cannot be decoded ends it: the next request raises that."""
-    clock = runtime.clock
-    end = clock() + timeout
-    pause, found, took = first, Ahead(0), 0.0
-    pace, looked = first, clock()  # seconds for each place by which the queue moves on; the last look that showed that
-    while (left := end - clock()) > 0:
-        nap = max(pause, took) * (0.75 + jitter() / 2)  # not all at the same instant
-        if await inbox.wait(ticket, runtime.event(), min(nap, left, found.due)) is not None:
-            return Pushed(ticket)
-        before, begun = found.number, clock()
-        try:
-            seen = await look(pause / 2)
-            took = clock() - begun
-        except (OutcomeUnknown, StoreError):
-            pause, found = min(pause * 2, LONGEST), found._replace(due=LONGEST)
-            continue
-        except ValueError:
-            return Pushed(ticket)
-        if seen is None:
-            continue
-        if isinstance(seen, Pushed):
-            return seen
-        found = seen
-        if found.number != before:
-            if found.number < before:
-                pace = min(max((begun - looked) / (before - found.number), first), first * SLOWEST)
-            looked = begun
-        most = behind if found.number else longest if found.wants is None else min(longest, LONGEST_FOR_ITEMS)
-        pause = min(pause * 2 if found.number == before else pace * found.number * EARLY + first, most)
-    return None

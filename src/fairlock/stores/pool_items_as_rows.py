@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ..errors import LockError, RecordDamaged
-from ..rules.pools import BROKEN, Add, Added, ItemState, Take, apply
+from ..rules.pools import BROKEN, Add, Added, ItemState, apply
 from ..rules.pools.codec import decode_item, encode_item
 from .base import ItemSnapshot, ItemWrite, OutcomeUnknown, Row, RowSnapshot, RowWrite, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
 from .keys import SEPARATOR, is_queue, queue_key
 from .polling import pool_for_queue
-from .take_item_by_cas import TRIES, SwappedItems, count_states
+from .take_item_by_cas import SwappedItems
 
 CANDIDATES = 16  # read at once; a newcomer tries one of them at random
 
@@ -91,19 +91,9 @@ class Rows(SwappedItems):
         sample = self._store.now()
         return sample[0] if sample is not None else (await self._store.read(queue_key(pool))).now
 
-    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
-        if await self._has_waiters(queue):
-            return None
-        for turn in range(TRIES):
-            found = await self._due(pool, 0, await self._now(pool))
-            if not found:
-                return None
-            # A newcomer may take any of them, and two that try the same one only conflict.
-            one = found[os.urandom(1)[0] % len(found) if turn and queue else 0]
-            took = await self._take(pool, one, take)
-            if took is not None:
-                return took
-        return None
+    async def _candidate(self, pool: str, queue: str, lost: int) -> ItemSnapshot | None:
+        found = await self._due(pool, 0, await self._now(pool))
+        return found[os.urandom(1)[0] % len(found) if lost and queue else 0] if found else None
 
     async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
         low = await self._now(pool)
@@ -149,16 +139,11 @@ class Rows(SwappedItems):
                     done.append(each.key)
         return done
 
-    async def count(self, pool: str) -> dict[str, int]:
-        return count_states(*await self.all(pool))
-
 
 class ScoredRows(Rows):
     """The same over a store that finds rows by their score."""
 
-    def __init__(self, store: ScoredStore) -> None:
-        super().__init__(store)
-        self._scored = store
+    _store: ScoredStore
 
     async def _due(self, pool: str, low: int, high: int) -> list[ItemSnapshot]:
-        return self._sound(pool, await self._scored.between(self._prefix(pool), low, high, CANDIDATES))
+        return self._sound(pool, await self._store.between(self._prefix(pool), low, high, CANDIDATES))

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..rules.locks import EMPTY, LockState, codec
-from .base import RowSnapshot
-from .keys import is_queue
+from .base import Row, RowSnapshot
+from .keys import is_audit, is_queue
 
 if TYPE_CHECKING:
     from ..rules.pools import WorkerQueue
@@ -41,29 +41,37 @@ def decode(key: str, body: str | None) -> LockState | WorkerQueue:
     return codec.decode(body) if body is not None else EMPTY
 
 
-class RowCache:
-    """From any thread: each change is one operation on a dict."""
+def is_unused(row: Row, now: int, age: int) -> bool:
+    """Return True if the lock or the audit lines in this row were not used for `age` microseconds. False for what is
+    damaged: `repair` is for that."""
+    if is_audit(row.key):
+        from ..rules.locks import audit_lines
+
+        return audit_lines.are_old(audit_lines.decode(row.body), now, age)
+    try:
+        return codec.decode(row.body).is_idle(now, age)
+    except ValueError:
+        return False
+
+
+class RowCache(dict[str, KnownRow]):
+    """The rows by their keys. From any thread: each change is one operation on a dict.
+
+    A step removes its row (`pop`): while it is under way, only its end shows the current row.
+    """
 
     def __init__(self) -> None:
-        self.known: dict[str, KnownRow] = {}
         self._reading: dict[str, float] = {}
-
-    def get(self, key: str) -> KnownRow | None:
-        return self.known.get(key)
-
-    def take(self, key: str) -> KnownRow | None:
-        """Remove and return it: while a step is under way, only the end of the step shows the current row."""
-        return self.known.pop(key, None)
 
     def put(self, key: str, known: KnownRow) -> None:
         """Keep this row, unless a later one is known."""
-        before = self.known.get(key)
+        before = self.get(key)
         if before is None:
-            if len(self.known) >= CAPACITY:
-                self.known.clear()
+            if len(self) >= CAPACITY:
+                super().clear()
         elif before.at > known.at:
             return
-        self.known[key] = known
+        self[key] = known
 
     def show(self, key: str, seen: RowSnapshot, state: LockState | WorkerQueue) -> KnownRow:
         """Keep a row that was read, with what it contains."""
@@ -74,9 +82,9 @@ class RowCache:
 
     def drop_older(self, key: str, at: float) -> None:
         """Another client has written after this time of the client's clock: what was seen before is of no use."""
-        known = self.known.get(key)
+        known = self.get(key)
         if known is not None and known.at < at:
-            self.known.pop(key, None)
+            self.pop(key, None)
 
     async def read(
         self, key: str, age: float, clock: Callable[[], float], read: Callable[[], Awaitable[RowSnapshot]]
@@ -86,7 +94,7 @@ class RowCache:
         ValueError if it is damaged.
         """
         now = clock()
-        known = self.known.get(key)
+        known = self.get(key)
         if known is not None and now - known.at <= age:
             return known
         if now - self._reading.get(key, -UNDER_WAY) < UNDER_WAY:
@@ -99,5 +107,5 @@ class RowCache:
         return self.show(key, seen, decode(key, seen.row.body if seen.row is not None else None))
 
     def clear(self) -> None:
-        self.known.clear()
+        super().clear()
         self._reading.clear()

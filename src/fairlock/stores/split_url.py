@@ -88,12 +88,9 @@ def _has_login(tail: str, is_file: bool) -> bool:
     """Return True if a password may be in it, or end in it. The URL of a listener may have one."""
     path, _, query = tail.partition("?")
     listens = re.sub(r"(^|&)listen=[^&]*", "", query)
-    return "@" in listens or (looks_like_login(path) if is_file else ":" in path or "@" in path)
-
-
-def looks_like_login(path: str) -> bool:
-    """Return True if this path of a file is rather user:password@host behind a slash too many."""
-    return ":" in unquote(path).rpartition("@")[0]
+    if is_file:  # its path is rather user:password@host behind a slash too many
+        return "@" in listens or ":" in unquote(path).rpartition("@")[0]
+    return "@" in listens or ":" in path or "@" in path
 
 
 def options(

@@ -3,9 +3,9 @@
 A store that finds and takes an item by one statement, as PostgreSQL does, needs none of this.
 """
 
-from collections.abc import Iterable
+from abc import abstractmethod
 
-from ..rules.pools import BROKEN, STATES, ItemState, Take, Taken, apply
+from ..rules.pools import Take, Taken, apply
 from .base import ItemSnapshot, ItemStore, OutcomeUnknown, Store
 
 TRIES = 400  # more in a row than any real crowd causes
@@ -15,12 +15,23 @@ DOUBTS = 3
 class SwappedItems(ItemStore):
     _store: Store
 
-    async def _has_waiters(self, queue: str) -> bool:
-        """Return True if others wait in this queue: a newcomer must not take an item before them. '': do not ask."""
-        if not queue:
-            return False
-        seen = await self._store.read(queue)
-        return seen.row is not None and seen.row.score > 0
+    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
+        waiting = (await self._store.read(queue)).row if queue else None
+        if waiting is not None and waiting.score > 0:  # a newcomer must not take an item before others
+            return None
+        for lost in range(TRIES):
+            one = await self._candidate(pool, queue, lost)
+            if one is None:
+                return None
+            took = await self._take(pool, one, take)
+            if took is not None:
+                return took
+        return None
+
+    @abstractmethod
+    async def _candidate(self, pool: str, queue: str, lost: int) -> ItemSnapshot | None:
+        """Find an item to take: what has been due for longest. But of two newcomers (there is a `queue`) that try the
+        same one, one fails: one that has `lost` a race may take any that is due."""
 
     async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
         """Take this item; None if another client was faster. After an unknown outcome take the same one again and no
@@ -43,12 +54,3 @@ class SwappedItems(ItemStore):
                     raise
             one = await self.get(pool, one.item.key, True)
         return None
-
-
-def count_states(items: Iterable[ItemState], now: int) -> dict[str, int]:
-    """Return how many of these items are in each state, without the damaged ones."""
-    counts = dict.fromkeys(STATES, 0)
-    for item in items:
-        if item.score != BROKEN:
-            counts[item.state(now)] += 1
-    return counts

@@ -98,7 +98,7 @@ MUTANTS = [
       "            item_store.put(in_time(item, now))\n", "            pass\n",
       "nothing_lasts_longer_than_its_span in a clock that goes back"),
     M("one that quits keeps what was handed to it",
-      "        _give_back(item_store, order.ticket, now, changed)\n", "",
+      "            _on(item_store, mine.key, Give(order.ticket, mine.fence), now, changed)\n", "            pass\n",
       "test_one_that_quits_gives_back_what_was_handed_to_it"),
     M("who quits stays in queue",
       "        queue = queues.without(queue, {order.ticket})\n", "",

@@ -12,4 +12,5 @@ from .state import STATES as STATES
 from .state import ItemState as ItemState
 from .state import Worker as Worker
 from .state import WorkerQueue as WorkerQueue
+from .state import count_states as count_states
 from .step import apply as apply

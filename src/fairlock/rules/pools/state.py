@@ -5,6 +5,7 @@ everything: the free items (0 to now, lowest first), the next one, the finished 
 locks.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 CONFIRM_WINDOW = 2_000_000
@@ -42,6 +43,12 @@ class ItemState(NamedTuple):
         if self.score > now:
             return TAKEN if self.ticket else RESTING
         return EXPIRED if self.ticket else FREE
+
+
+def count_states(items: Iterable[ItemState], now: int) -> dict[str, int]:
+    """Return how many of these items are in each state, without the damaged ones."""
+    states = [item.state(now) for item in items]
+    return {state: states.count(state) for state in STATES}
 
 
 class Worker(NamedTuple):

@@ -200,7 +200,9 @@ def step(
         reply = _on(item_store, order.key, order.command, now, changed)
     elif isinstance(order, Quit):
         queue = queues.without(queue, {order.ticket})
-        _give_back(item_store, order.ticket, now, changed)
+        mine = item_store.of(order.ticket)
+        if mine is not None:
+            _on(item_store, mine.key, Give(order.ticket, mine.fence), now, changed)
         reply = Revoked()
     elif order.key:
         queue, reply = _take_named(item_store, queue, order, now)
@@ -232,12 +234,6 @@ def _on(item_store: ItemStore, key: str, command: Command, now: int, changed: se
     if (before and before.ticket) != (item and item.ticket):
         changed.add(key)  # it has no holder now, or no longer exists
     return reply
-
-
-def _give_back(item_store: ItemStore, ticket: str, now: int, changed: set[str]) -> None:
-    item = item_store.of(ticket)
-    if item is not None:
-        _on(item_store, item.key, Give(ticket, item.fence), now, changed)
 
 
 def _take_named(item_store: ItemStore, queue: WorkerQueue, seek: Seek, now: int) -> tuple[WorkerQueue, Answered]:

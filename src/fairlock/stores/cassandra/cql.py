@@ -48,10 +48,11 @@ DELETE_AUDIT = "DELETE FROM {keyspace}.fairlock_locks WHERE key = ? IF version =
 SCAN = "SELECT key, score, owner, body, version FROM {keyspace}.fairlock_locks"
 
 COLUMNS = "key, score, fence, ticket, lease, owner, note, body"
-GET = (
-    f"SELECT {COLUMNS}, toUnixTimestamp(now()) AS now FROM {{keyspace}}.fairlock_items "
-    "WHERE pool = ? AND bucket = ? AND key = ?"
-)
+OF_BUCKET = "FROM {keyspace}.fairlock_items WHERE pool = ? AND bucket = ?"
+OF_BUCKETS = "FROM {keyspace}.fairlock_items WHERE pool = ? AND bucket IN ?"
+DUE_BETWEEN = "AND score >= ? AND score <= ?"
+
+GET = f"SELECT {COLUMNS}, toUnixTimestamp(now()) AS now {OF_BUCKET} AND key = ?"
 ADD = (
     "INSERT INTO {keyspace}.fairlock_items (pool, bucket, key, score, fence, ticket, lease, owner, note, body, zero) "
     "VALUES (?, ?, ?, ?, 0, '', 0, '', '', ?, 0) IF NOT EXISTS"
@@ -65,32 +66,15 @@ MEND = (
     "UPDATE {keyspace}.fairlock_items SET score = ?, fence = ?, ticket = '', lease = 0, owner = '', note = '', "
     "body = ?, zero = 0 WHERE pool = ? AND bucket = ? AND key = ? IF score = ? AND fence = ? AND ticket = ?"
 )
-DUE_IN_BUCKET = (
-    f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items "
-    "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? LIMIT 64 ALLOW FILTERING"
-)
-LEAST = (
-    "SELECT min(score) AS score FROM {keyspace}.fairlock_items "
-    "WHERE pool = ? AND bucket = ? AND score >= ? AND score <= ? ALLOW FILTERING"
-)
-WITH_SCORE = (
-    f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items "
-    "WHERE pool = ? AND bucket = ? AND score = ? LIMIT 1 ALLOW FILTERING"
-)
-DUE = (
-    "SELECT key, score FROM {keyspace}.fairlock_items "
-    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? ALLOW FILTERING"
-)
-OF = (
-    f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items "
-    "WHERE pool = ? AND bucket IN ? AND score > ? AND score <= ? AND ticket = ? ALLOW FILTERING"
-)
-SOON = (  # not min(score): over several partitions that makes the server log a warning for every client
-    "SELECT score FROM {keyspace}.fairlock_items "
-    "WHERE pool = ? AND bucket IN ? AND score >= ? AND score <= ? LIMIT 256 ALLOW FILTERING"
-)
-ALL = f"SELECT {COLUMNS} FROM {{keyspace}}.fairlock_items WHERE pool = ? AND bucket IN ?"
-SCORES = "SELECT key, score, ticket FROM {keyspace}.fairlock_items WHERE pool = ? AND bucket IN ?"
+DUE_IN_BUCKET = f"SELECT {COLUMNS} {OF_BUCKET} {DUE_BETWEEN} LIMIT 64 ALLOW FILTERING"
+LEAST = f"SELECT min(score) AS score {OF_BUCKET} {DUE_BETWEEN} ALLOW FILTERING"
+WITH_SCORE = f"SELECT {COLUMNS} {OF_BUCKET} AND score = ? LIMIT 1 ALLOW FILTERING"
+DUE = f"SELECT key, score {OF_BUCKETS} {DUE_BETWEEN} ALLOW FILTERING"
+OF = f"SELECT {COLUMNS} {OF_BUCKETS} AND score > ? AND score <= ? AND ticket = ? ALLOW FILTERING"
+# Not min(score): over several partitions that makes the server log a warning for every client.
+SOON = f"SELECT score {OF_BUCKETS} {DUE_BETWEEN} LIMIT 256 ALLOW FILTERING"
+ALL = f"SELECT {COLUMNS} {OF_BUCKETS}"
+SCORES = f"SELECT key, score, ticket {OF_BUCKETS}"
 
 POOLS = "SELECT DISTINCT pool, bucket FROM {keyspace}.fairlock_items"
 

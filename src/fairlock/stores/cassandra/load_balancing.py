@@ -27,15 +27,8 @@ class SameReplica(TokenAwarePolicy):  # type: ignore[misc]
 
     def make_query_plan(self, working_keyspace: Any = None, query: Any = None) -> Iterator[Any]:
         plan = super().make_query_plan(working_keyspace, query)
-        if not self._suspects:
-            yield from plan
-            return
-        now = time.monotonic()
-        self._suspects = {address: until for address, until in self._suspects.items() if until > now}
-        late = []
-        for host in plan:
-            if host.endpoint in self._suspects:
-                late.append(host)
-            else:
-                yield host
-        yield from late
+        if self._suspects:
+            now = time.monotonic()
+            self._suspects = {address: until for address, until in self._suspects.items() if until > now}
+            plan = sorted(plan, key=lambda host: host.endpoint in self._suspects)
+        yield from plan

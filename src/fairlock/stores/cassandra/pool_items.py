@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ...errors import LockError, RecordDamaged
-from ...rules.pools import BROKEN, Add, ItemState, Take, apply
+from ...rules.pools import BROKEN, Add, ItemState, apply, count_states
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemWrite, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
 from ..polling import LONGEST
-from ..take_item_by_cas import TRIES, SwappedItems, count_states
+from ..take_item_by_cas import TRIES, SwappedItems
 from . import cql
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class CassandraItemStore(SwappedItems):
         now = self._store.note(rows[0].now, at)
         kept = _kept(rows[0])
         try:
-            item = _sound(pool, kept)
+            item = sound(pool, kept)
         except ValueError as bad:
             raise item_damaged(pool, key, self._store.where, bad) from None
         return ItemSnapshot(item if item.score != REMOVED else None, item, now, at)
@@ -163,30 +163,20 @@ class CassandraItemStore(SwappedItems):
                 return True
         return False
 
-    async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
-        if await self._has_waiters(queue):
-            return None
-        crowded = self._crowded(queue) and self._clock() < self._store.crowded
-        for turn in range(TRIES):
-            one = await self._oldest_in_a_bucket(pool) if crowded else None
-            if one is None:
-                key = await self._next(pool, at_random=queue != "" and turn > 0)
-                if key is None:
-                    return None
-                one = await self._tried(pool, key)
-                if one is None:
-                    continue
-            took = await self._take(pool, one, take)
-            if took is not None:
-                return took
+    async def _candidate(self, pool: str, queue: str, lost: int) -> ItemSnapshot | None:
+        if lost:
             self._store.ahead.pop(pool, None)
             self._store.crowded = self._clock() + CROWDED
-            crowded = self._crowded(queue)
+        if queue and self.buckets > 1 and self._clock() < self._store.crowded:  # in a queue only the first one takes
+            one = await self._oldest_in_a_bucket(pool)
+            if one is not None:
+                return one
+        for _ in range(TRIES):  # what is damaged is set apart
+            key = await self._next(pool, at_random=bool(queue and lost))
+            one = await self._tried(pool, key) if key is not None else None
+            if key is None or one is not None:
+                return one
         return None
-
-    def _crowded(self, queue: str) -> bool:
-        """Return whether others may be in our way: in a queue only the first one takes."""
-        return queue != "" and self.buckets > 1
 
     async def _oldest_in_a_bucket(self, pool: str) -> ItemSnapshot | None:
         """Return what has been due for longest in a random bucket. Few are read at once; of many the nodes find it."""
@@ -202,7 +192,7 @@ class CassandraItemStore(SwappedItems):
 
     async def _checked(self, pool: str, kept: ItemState, now: int, at: float) -> ItemSnapshot | None:
         try:
-            item = _sound(pool, kept)
+            item = sound(pool, kept)
         except ValueError:
             return await self._tried(pool, kept.key)
         return ItemSnapshot(item, item, now, at)
@@ -251,7 +241,7 @@ class CassandraItemStore(SwappedItems):
         return (score - now) / 1e6 if score >= 0 else LONGEST
 
     async def all(self, pool: str) -> tuple[list[ItemState], int]:
-        found = [_shown(pool, kept) for kept in await self._kept(pool)]
+        found = [shown(pool, kept) for kept in await self._kept(pool)]
         return sorted(item for item in found if item.score != REMOVED), await self._store.time()
 
     async def _kept(self, pool: str) -> list[ItemState]:
@@ -261,7 +251,7 @@ class CassandraItemStore(SwappedItems):
         """Set the damaged items of this pool aside; their keys."""
         done = []
         for kept in await self._kept(pool):
-            if _shown(pool, kept).score == BROKEN:
+            if shown(pool, kept).score == BROKEN:
                 item = aside(kept.key, kept.fence, kept.body, await self._store.time())
                 new = (item.score, item.fence, encode_body(item.body, pool, item.key))
                 if await self._mend(pool, kept, new):
@@ -281,13 +271,3 @@ class CassandraItemStore(SwappedItems):
 def _kept(row: Any) -> ItemState:
     """Return the row as it is, with the text of its body; what was never written is None."""
     return ItemState._make([getattr(row, name) for name in ITEM])
-
-
-def _sound(pool: str, kept: ItemState) -> ItemState:
-    if None in kept:
-        raise ValueError("a column has no value")
-    return sound(pool, kept)
-
-
-def _shown(pool: str, kept: ItemState) -> ItemState:
-    return shown(pool, kept) if None not in kept else ItemState(kept.key, BROKEN)

@@ -123,7 +123,7 @@ class StatementSender:
 
     async def simple(self, text: str) -> list[Any]:
         """Query the server's own tables: the statement is not prepared, and any node may reply."""
-        await self._open()
+        await self.open()
         try:
             return await self._send(SimpleStatement(text, is_idempotent=True))
         except errors.DRIVERS as error:
@@ -132,16 +132,14 @@ class StatementSender:
     async def _bound(self, text: str, values: Sequence[Any]) -> Any:
         prepared: Any = self._driver.prepared.get(text)
         if prepared is None:
-            await self._open()
+            await self.open()
             prepared = await self.runtime.call(self._prepare, text)
         statement = prepared.bind(values)
         statement.retry_policy = RETHROW
         return statement
 
     def _prepare(self, text: str) -> Any:
-        session = self._driver.session
-        if session is None:
-            raise self._was_closed()
+        session = self._session()
         try:
             prepared = session.prepare(text.format(keyspace=self.keyspace))
         except errors.DRIVERS as error:
@@ -160,7 +158,7 @@ class StatementSender:
             statement.serial_consistency_level = self._serial
             self.sent += 1
             try:
-                begun.append(self._begin(statement))
+                begun.append(self._begin(statement, self._address.timeout))
             except errors.DRIVERS as error:
                 begun.append(error)
         found: list[dict[str, Any] | OutcomeUnknown | LockError] = []
@@ -183,7 +181,7 @@ class StatementSender:
             statement = await self._bound(text, each)
             statement.consistency_level = self._quorum
             statement.is_idempotent = True
-            begun.append(self._begin(statement))
+            begun.append(self._begin(statement, self._address.timeout))
         found: list[list[Any] | LockError] = []
         for pending in begun:
             try:
@@ -193,16 +191,14 @@ class StatementSender:
         return found
 
     async def _send(self, statement: Any) -> list[Any]:
-        return await self._finish(*self._begin(statement))
+        return await self._finish(*self._begin(statement, self._address.timeout))
 
-    def _begin(self, statement: Any) -> tuple[Any, list[Any], list[Any], Any]:
+    def _begin(self, statement: Any, timeout: float, host: Any = None) -> tuple[Any, list[Any], list[Any], Any]:
         """Send it. Return what `_finish` waits for."""
-        session = self._driver.session
-        if session is None or self._closed:
-            raise self._was_closed()
+        session = self._session()
         event = self.runtime.event()
         outcomes: list[Any] = []
-        future = session.execute_async(statement, timeout=self._address.timeout)
+        future = session.execute_async(statement, timeout=timeout, host=host)
         rows: list[Any] = []
 
         def came(page: Any) -> None:
@@ -236,46 +232,26 @@ class StatementSender:
     async def _lives(self, host: Any) -> bool:
         """Return whether a node that is slow to answer answers at all. One that hangs would cost every client its whole
         timeout, and a holder that was granted the lock by a row it has read has less time than that."""
-        session = self._driver.session
-        if host is None or session is None:
+        if host is None or self._driver.session is None or self._closed:
             return True
-        event = self.runtime.event()
         statement = SimpleStatement(cql.CLOCK, is_idempotent=True, retry_policy=RETHROW)
-        future = session.execute_async(statement, timeout=ALIVE, host=host)
-        replies: list[bool] = []
-
-        def came(page: Any) -> None:
-            replies.append(True)
-            event.set()
-
-        def failed(error: Any) -> None:
-            replies.append(not isinstance(error, OperationTimedOut))
-            event.set()
-
-        future.add_callbacks(came, failed)
+        _, outcomes, _, event = self._begin(statement, ALIVE, host)
         await event.wait(min(ALIVE, left(inf) + HURRIED))
-        return bool(replies) and replies[0]
+        return bool(outcomes) and not isinstance(outcomes[0], OperationTimedOut)
 
     # -- beginning and end
 
-    async def _open(self) -> None:
+    async def open(self) -> Session:
         if self._closed:
             raise ConfigError(f"{self.where} was closed. Connect again.")
         if self._driver.session is None:
             await self.runtime.call(self._driver.connect)
+        return self._session()
 
-    def _was_closed(self) -> StoreError:
-        return StoreError(f"{self.where} was closed while it was asked. Connect again.")
-
-    @property
-    def session(self) -> Session | None:
-        return None if self._closed else self._driver.session
-
-    async def open(self) -> Session:
-        await self._open()
+    def _session(self) -> Session:
         session = self._driver.session
-        if session is None:
-            raise self._was_closed()
+        if session is None or self._closed:
+            raise StoreError(f"{self.where} was closed while it was asked. Connect again.")
         return session
 
     def forked(self) -> None:

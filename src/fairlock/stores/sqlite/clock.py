@@ -17,7 +17,8 @@ length from then on. That is safe, only slower.
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -30,14 +31,7 @@ UNKNOWN = "unknown"
 SANE = 2**53  # microseconds: the year 2255
 INITIAL_TIME_NAMESPACE = "time:[4026531834]"
 
-nanoseconds: Callable[[], int] = time.monotonic_ns
-if hasattr(time, "CLOCK_BOOTTIME"):
-    nanoseconds = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
-
-
-def since_boot() -> int:
-    """Return whole microseconds since boot, as this time namespace counts them."""
-    return nanoseconds() // 1000
+nanoseconds: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
@@ -106,29 +100,27 @@ def settle(
         highest = _highest(execute, "SELECT max(score) FROM fairlock_locks WHERE typeof(score)='integer' AND score<?")
         if base + elapsed >= highest and another_boot_lives():
             return base
-    execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(execute):
         known = _known(execute)
         # Only here: before the transaction another client may have made the time, and a row, between two reads.
         if known is None and execute("SELECT 1 FROM fairlock_locks LIMIT 1").fetchall():
             raise corrupt("the time is missing")
         if known is not None and known[0] == boot:
-            base = known[1]
-        else:
-            base = _first_of_boot(execute, boot, elapsed, version)
-        execute("COMMIT")
-        return base
-    except BaseException:
-        roll_back(execute)
-        raise
+            return known[1]
+        return _first_of_boot(execute, boot, elapsed, version)
 
 
-def roll_back(execute: Callable[..., sqlite3.Cursor]) -> None:
-    """End a transaction that has failed. On a full disk SQLite has done so: its complaint must not hide that reason."""
+@contextmanager
+def transaction(execute: Callable[..., sqlite3.Cursor]) -> Iterator[None]:
+    """Begin one that writes, and commit it; or roll it back."""
+    execute("BEGIN IMMEDIATE")
     try:
-        execute("ROLLBACK")
-    except sqlite3.OperationalError:
-        pass
+        yield
+        execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.OperationalError):  # on a full disk SQLite has done so, and must not hide that reason
+            execute("ROLLBACK")
+        raise
 
 
 def _known(execute: Callable[..., sqlite3.Cursor]) -> tuple[str, int] | None:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from ...errors import ConfigError, StoreError
 from . import clock, errors, root_acts_as_file_owner
 from .location import Place, prepare
 
@@ -58,7 +59,7 @@ class Connection:
         self.path = path
         self.real = path  # without symbolic links, once it is open
         self.place: Place | None = None  # once it is open, and until the next opening
-        self.shift = 0  # microseconds; the store's now = since_boot() + shift
+        self.shift = 0  # microseconds; the store's now = microseconds since boot + shift
         self.guard = threading.Lock()
         self.aside = threading.Lock()  # guards the second, short-lived connection of `maintenance`
         self._boot = boot
@@ -154,24 +155,22 @@ class Connection:
             if self.cursor is not None:
                 return
             if self._leaked:
-                raise errors.forked_while_open(self.path)
+                raise StoreError(
+                    f"This process was forked while {self.path} was in use, in a way that Python could not prepare "
+                    "for; SQLite would lose writes. Connect after the fork."
+                )
             self.place = place = prepare(self.path)
             self.real = place.real
             self.version = _versions()
             with root_acts_as_file_owner.use_rights(place.owner):
                 self.cursor = self._open(place)
 
-    @property
-    def owner(self) -> root_acts_as_file_owner.Owner | None:
-        """The user whose rights root uses."""
-        return self.place.owner if self.place is not None else None
-
     def _open(self, place: Place) -> sqlite3.Cursor:
         connection = connect(self.real)
         cursor = connection.cursor()
         try:
             self._check(cursor.execute)
-            elapsed = clock.since_boot() - clock.namespace_offset()
+            elapsed = clock.nanoseconds() // 1000 - clock.namespace_offset()
             base = clock.settle(cursor.execute, self._boot(), elapsed, self.version, self._another_boot_lives)
             self.shift = base - clock.namespace_offset()
             self._files = self._inodes()
@@ -191,11 +190,15 @@ class Connection:
         application = execute("PRAGMA application_id").fetchone()[0]  # in this order: both appear at once
         if application != APPLICATION:
             if application or tables:
-                raise errors.foreign(self.real, application)
+                whose = f"another application (id {application})" if application else "another application"
+                raise ConfigError(f"{self.real} is a database of {whose}. Give the locks a file of their own.")
             self._make(execute)
         found = execute("PRAGMA user_version").fetchone()[0]
         if found > SCHEMA:
-            raise errors.newer(self.real, found, SCHEMA)
+            raise ConfigError(
+                f"{self.real} was made by a newer fairlock (schema {found}; this one knows {SCHEMA}). "
+                "Upgrade fairlock here, or use another file."
+            )
         use_wal(execute, self.real)
         for setting in SETTINGS:
             execute(setting)
@@ -203,17 +206,12 @@ class Connection:
     def _make(self, execute: Callable[..., sqlite3.Cursor]) -> None:
         execute("PRAGMA page_size=2048")
         use_wal(execute, self.real)
-        execute("BEGIN IMMEDIATE")
-        try:
+        with clock.transaction(execute):
             if execute("PRAGMA application_id").fetchone()[0] != APPLICATION:  # else another client was faster
                 for table in TABLES:
                     execute(table)
                 execute(f"PRAGMA application_id={APPLICATION}")
                 execute(f"PRAGMA user_version={SCHEMA}")
-            execute("COMMIT")
-        except BaseException:
-            clock.roll_back(execute)
-            raise
 
     def close(self) -> None:
         with self.guard:
@@ -228,7 +226,8 @@ class Connection:
         self.end_snapshot()  # first: it would keep the database open
         cursor, self.cursor = self.cursor, None
         if cursor is not None:
-            with root_acts_as_file_owner.use_rights(self.owner):  # the last one removes the log, by its path
+            owner = self.place.owner if self.place is not None else None
+            with root_acts_as_file_owner.use_rights(owner):  # the last one removes the log, by its path
                 cursor.connection.close()
 
     @property
@@ -292,7 +291,10 @@ def connect(path: str) -> sqlite3.Connection:
 def use_wal(execute: Callable[..., sqlite3.Cursor], path: str) -> None:
     mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
     if mode != "wal":
-        raise errors.not_wal(path, mode)
+        raise ConfigError(
+            f"{path} cannot be used with a write-ahead log (SQLite stays with '{mode}'), which fairlock needs. "
+            "Put it on a local file system."
+        )
 
 
 _leaked: list[sqlite3.Cursor | None] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import LockError
 from . import clock, errors, file_permissions, location
-from .maintenance import COMMIT, SMALL, TRUNCATE, free_space
+from .maintenance import COMMIT, SMALL, TRUNCATE, file_size, free_space
 
 if TYPE_CHECKING:
     from .store import SqliteStore
@@ -18,6 +18,13 @@ Finding = tuple[str, str]  # ok, note, warning or error; a sentence
 BUG = ((3, 7, 0), (3, 51, 3))  # from, and before: two connections may both think that the log was reset by the other
 SAMPLES = 30
 CHECKABLE = 64 << 20  # bytes; reading more than this takes too long
+LOSSES = (
+    "Could a lock be lost here? Yes: when the files are deleted or overwritten while they are in use, and when a "
+    "holder is stopped for longer than its lease (the fence shows it, if the resource checks the fence).",
+    "A crash of the machine may undo the last writes. It ends every process that held a lock here, so only leases "
+    "without a process (fairlock acquire) can be affected.",
+    "These locks work on this machine only. For several machines use a store with a server.",
+)
 
 
 async def examine(store: "SqliteStore") -> list[Finding]:
@@ -36,8 +43,7 @@ async def examine(store: "SqliteStore") -> list[Finding]:
         found += await _health(store)
     except LockError as bad:
         found.append(("error", str(bad)))
-    found += _losses(store)
-    return found
+    return found + [("note", loss) for loss in LOSSES]
 
 
 def _version() -> Finding:
@@ -52,7 +58,7 @@ def _version() -> Finding:
 
 
 def _file(path: str) -> Iterator[Finding]:
-    size, log = os.stat(path).st_size, _size(path + "-wal")
+    size, log = os.stat(path).st_size, file_size(path + "-wal")
     yield "ok", f"{path} has {_amount(size)}, its log {_amount(log)}."
     if log > 4 * TRUNCATE:
         yield "warning", f"The log has grown to {_amount(log)}: a process reads without end, or none may cut it."
@@ -180,33 +186,12 @@ async def _speed(store: "SqliteStore") -> list[Finding]:
 async def _health(store: "SqliteStore") -> list[Finding]:
     count = (await store._run(store._db.rows, "SELECT count(*) FROM fairlock_locks"))[0][0]
     found = [("ok", f"{count} name{'s' * (count != 1)} on record. Those that are not used for a day are deleted.")]
-    if _size(store._db.real) > CHECKABLE:
+    if file_size(store._db.real) > CHECKABLE:
         return [*found, ("note", "The file is too large for a quick look at its integrity: PRAGMA integrity_check.")]
     result = (await store._run(store._db.rows, "PRAGMA quick_check(1)"))[0][0]
     if result != "ok":
         return [*found, ("error", f"The file is damaged ({result}). Move it away, and its -wal and -shm with it.")]
     return [*found, ("ok", "The file is whole.")]
-
-
-def _losses(store: "SqliteStore") -> Iterator[Finding]:
-    yield (
-        "note",
-        "Could a lock be lost here? Yes: when the files are deleted or overwritten while they are in use, and when a "
-        "holder is stopped for longer than its lease (the fence shows it, if the resource checks the fence).",
-    )
-    yield (
-        "note",
-        "A crash of the machine may undo the last writes. It ends every process that held a lock here, so only leases "
-        "without a process (fairlock acquire) can be affected.",
-    )
-    yield "note", "These locks work on this machine only. For several machines use a store with a server."
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _amount(size: int) -> str:

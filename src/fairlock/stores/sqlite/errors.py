@@ -67,32 +67,6 @@ def explain(error: sqlite3.Error, path: str) -> LockError:
     return StoreError(f"{path} does not work: {error} ({name}). 'fairlock doctor' looks closer.")
 
 
-def foreign(path: str, application: int) -> ConfigError:
-    whose = f"another application (id {application})" if application else "another application"
-    return ConfigError(f"{path} is a database of {whose}. Give the locks a file of their own.")
-
-
-def newer(path: str, found: int, known: int) -> ConfigError:
-    return ConfigError(
-        f"{path} was made by a newer fairlock (schema {found}; this one knows {known}). "
-        "Upgrade fairlock here, or use another file."
-    )
-
-
-def not_wal(path: str, mode: str) -> ConfigError:
-    return ConfigError(
-        f"{path} cannot be used with a write-ahead log (SQLite stays with '{mode}'), which fairlock needs. "
-        "Put it on a local file system."
-    )
-
-
-def forked_while_open(path: str) -> StoreError:
-    return StoreError(
-        f"This process was forked while {path} was in use, in a way that Python could not prepare for; SQLite would "
-        "lose writes. Connect after the fork."
-    )
-
-
 def stuck(path: str, seconds: float) -> StoreError:
     """Return the error for a database that another process keeps locked."""
     found = writer(path)
@@ -176,20 +150,17 @@ def exchangeable(path: str, database: os.stat_result, step: str, there: os.stat_
     )
 
 
-def too_many_files(path: str) -> StoreError:
-    return StoreError(f"{path} cannot be opened: there are too many files open, in this process (ulimit -n) or at all.")
-
-
 def exchanged(path: str) -> StoreError:
     return refused(f"A directory or link on the way to {path} is exchanged while it is opened. Try again.")
 
 
 def closed(path: str) -> StoreError:
     """Return the error for a directory or file that this user may not enter or write, with the cure."""
+    me = user(os.geteuid())
     try:
         there = os.stat(path)
     except OSError:  # the one above it is closed
-        return closed(os.path.dirname(path)) if path != "/" else refused(f"{path} is closed to {_me()}.")
+        return closed(os.path.dirname(path)) if path != "/" else refused(f"{path} is closed to {me}.")
     folder = stat.S_ISDIR(there.st_mode)
     what = "written" if os.access(path, os.X_OK) or not folder else "entered"
     needs = 0o030 if folder else 0o020
@@ -199,27 +170,16 @@ def closed(path: str) -> StoreError:
         cure = f"Give yourself the right: chmod u+rw{'x' * folder} '{path}'"
     elif there.st_mode & needs == needs and there.st_gid not in (os.getegid(), *os.getgroups()):
         which = group(there.st_gid)
-        cure = f"Join its {which} (usermod -aG {which.removeprefix('group ')} {_me().removeprefix('user ')}) and log in"
+        cure = f"Join its {which} (usermod -aG {which.removeprefix('group ')} {me.removeprefix('user ')}) and log in"
     else:
         line = f"chgrp GROUP '{path}', chmod {2770 if folder else 660} '{path}'"
         line += "" if folder else f", rm -r '{path}.wakeups', and the same group and chmod 2770 for its directory"
         cure = f"Ask its owner to open it to a group of both of you, while no process uses it: {line}"
+    owner = "" if there.st_uid == os.geteuid() else f"; it belongs to {user(there.st_uid)}"
     return refused(
-        f"{path} may not be {what} by {_me()}{_owner(path)}. {cure}; or name another store: "
+        f"{path} may not be {what} by {me}{owner}. {cure}; or name another store: "
         "FAIRLOCK_URL=sqlite:////absolute/path.db."
     )
-
-
-def _me() -> str:
-    return user(os.geteuid())
-
-
-def _owner(path: str) -> str:
-    try:
-        owner = os.stat(path).st_uid
-    except OSError:
-        return ""
-    return "" if owner == os.geteuid() else f"; it belongs to {user(owner)}"
 
 
 def user(uid: int) -> str:

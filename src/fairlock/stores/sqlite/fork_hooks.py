@@ -8,27 +8,15 @@ opens it in between, and opened again by its next use, on either side.
 import os
 import threading
 import weakref
-from typing import Protocol
 
 from ...forks import reset_in_child
+from ..base import StoreClient
+
+_stores: "weakref.WeakSet[StoreClient]" = weakref.WeakSet()
+_paused: dict[int, list[StoreClient]] = {}  # by the thread that forks: two may do so at once
 
 
-class Forking(Protocol):
-    def before_fork(self) -> bool:
-        """Close what must not be inherited, and let no thread open it. False: not possible, and nothing was done."""
-
-    def after_fork(self) -> None:
-        """In the parent: go on. Only called if before_fork returned True."""
-
-    def forked(self) -> None:
-        """In the child: forget what belongs to the parent."""
-
-
-_stores: "weakref.WeakSet[Forking]" = weakref.WeakSet()
-_paused: dict[int, list[Forking]] = {}  # by the thread that forks: two may do so at once
-
-
-def register(one: Forking) -> None:
+def register(one: StoreClient) -> None:
     _stores.add(one)
 
 
@@ -47,6 +35,5 @@ def _in_child() -> None:
     _paused.clear()  # only now: this may be the last that holds one of them, and its end needs what forked() has mended
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent)
+os.register_at_fork(before=_before, after_in_parent=_in_parent)
 reset_in_child(_in_child)

@@ -58,11 +58,6 @@ class WakeupSockets(ProcessDeaths):
         self._inode = 0
         self._guard = threading.Lock()
 
-    @property
-    def directory(self) -> str:
-        """The path of the directory of the sockets, for people."""
-        return self._database().real + SOCKETS
-
     def _database(self) -> Place:
         place = self._place()
         if place is None:

@@ -6,10 +6,11 @@ both exist in name only, so such a location is refused.
 
 import errno
 import os
+import re
 import stat
 from typing import NamedTuple
 
-from ...errors import ConfigError, refused
+from ...errors import ConfigError, StoreError, refused
 from . import errors, file_permissions, root_acts_as_file_owner
 from .walked_path import walk
 
@@ -141,7 +142,8 @@ def prepare(path: str) -> Place:
         raise errors.closed(parent) from None
     except OSError as bad:
         if bad.errno in (errno.EMFILE, errno.ENFILE):
-            raise errors.too_many_files(path) from None
+            many = "there are too many files open, in this process (ulimit -n) or at all"
+            raise StoreError(f"{path} cannot be opened: {many}.") from None
         raise ConfigError(f"{path} cannot be a database: {bad.strerror}. Name another path.") from None
     if not os.path.samestat(above, way.directory()):
         raise errors.exchanged(path)
@@ -185,7 +187,7 @@ def _database(place: Place) -> os.stat_result | None:
 def _check_mount(real: str) -> None:
     """ConfigError if this path lies where no database can be used."""
     mount = find_mount(real)
-    if mount and is_remote(mount.kind):
+    if mount and (mount.kind in NETWORK or (mount.kind.startswith("fuse.") and mount.kind not in LOCAL_FUSE)):
         raise ConfigError(
             f"{real} lies on a network file system ({mount.kind} at {mount.point}), where SQLite cannot keep two "
             "processes apart. Use a local disk for one machine, or a store with a server for several."
@@ -195,10 +197,6 @@ def _check_mount(real: str) -> None:
             f"{real} is mounted as a single file, so its log would lie in another directory for each process that sees "
             "it elsewhere. Mount the directory that contains it."
         )
-
-
-def is_remote(kind: str) -> bool:
-    return kind in NETWORK or (kind.startswith("fuse.") and kind not in LOCAL_FUSE)
 
 
 def find_mount(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
@@ -231,11 +229,6 @@ def find_mount(path: str, table: str = "/proc/self/mountinfo") -> Mount | None:
 def _mount(line: str) -> tuple[str, Mount]:
     fields, _, rest = line.partition(" - ")
     parts = fields.split(" ")
-    return parts[2], Mount(rest.split(" ", 1)[0], _plain(parts[4]))
-
-
-def _plain(text: str) -> str:
-    """mountinfo writes space, tab, newline and backslash as octal."""
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text
+    # mountinfo writes space, tab, newline and backslash as octal
+    point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), parts[4])
+    return parts[2], Mount(rest.split(" ", 1)[0], point)

@@ -31,23 +31,17 @@ READ_ITEM = """SELECT key, score, fence, ticket, lease, owner, note, body FROM {
 async def lock_row(store: SqliteStore, key: str, transaction: UserTransaction) -> RowSnapshot:
     """Take the write lock until the transaction ends; return the row. StoreError if that fails, ConfigError if it
     would protect nothing."""
-    rows, now, at = await _lock(store, READ, {"v_key": key}, transaction)
+    rows, now, at = await lock(store, READ, {"v_key": key}, transaction)
     if not rows:
         return RowSnapshot(None, None, now, at)
     score, owner, body, version = rows[0]
     return RowSnapshot(Row(key, score, owner, body.decode() if type(body) is bytes else body), version, now, at)
 
 
-async def lock_item(
-    store: SqliteStore, pool: str, key: str, transaction: UserTransaction
-) -> tuple[list[tuple[Any, ...]], int, float]:
-    """Do the same with an item. Return its row, if there is one, the time, and the client's clock before."""
-    return await _lock(store, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction)
-
-
-async def _lock(
+async def lock(
     store: SqliteStore, read: str, values: dict[str, str], transaction: UserTransaction
 ) -> tuple[list[tuple[Any, ...]], int, float]:
+    """Do the same for whatever is read. Return the row, if there is one, the time, and the client's clock before."""
     if await transaction.open() != SQLITE:
         raise _elsewhere(store)
     await store.ping()  # opens it again if it was closed for a fork, and notices if it was replaced
@@ -64,7 +58,7 @@ async def _lock(
         raise _meaning(error) from error
     if not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: BEGIN IMMEDIATE.")
-    return rows, store.store_clock(), at
+    return rows, store._db.now(), at
 
 
 def _same(file: str, store: SqliteStore) -> bool:
@@ -72,7 +66,7 @@ def _same(file: str, store: SqliteStore) -> bool:
         there = os.stat(file)
     except OSError:
         return False
-    return (there.st_dev, there.st_ino) == store.file
+    return (there.st_dev, there.st_ino) == store._db.file
 
 
 def _elsewhere(store: SqliteStore) -> ConfigError:

@@ -12,22 +12,18 @@ and one of sixteen sweeps some rows and sockets. A client leaves at most one row
 clients alone keep the file small, beside a holder that does nothing for hours as well.
 """
 
+import fcntl
 import os
 import sqlite3
 import threading
 import time
 
-from ...rules.locks import codec
-from ..keys import is_audit
+from ..base import Row
+from ..row_cache import is_unused
 from . import errors
 from .connection import SETTINGS, Closed, Connection, connect
 from .listener_sockets import WakeupSockets
 from .root_acts_as_file_owner import use_rights
-
-try:
-    import fcntl
-except ImportError:  # no POSIX system: SQLite's own lock must do
-    fcntl = None  # type: ignore[assignment]
 
 DUE = 250  # commits of our own since our last checkpoint
 TRUNCATE = 4 << 20  # bytes; a longer log is cut, not only emptied, and by any writer if no other client does it
@@ -112,10 +108,7 @@ class Maintenance:
         self.tidy()
 
     def _log(self) -> int:
-        try:
-            return os.stat(self._db.real + "-wal").st_size
-        except OSError:
-            return 0
+        return file_size(self._db.real + "-wal")
 
     def checkpoint(self) -> bool:
         """Move the log into the database, unless another client is doing it. True if it was done."""
@@ -174,19 +167,16 @@ class Maintenance:
         now = self._db.now()
         gone = 0
         for _, key, body, version in rows:
-            if is_audit(key):
-                from ...rules.locks import audit_lines
-
-                if audit_lines.are_old(audit_lines.decode(body), now):
-                    gone += self._db.change(DELETE, (key, version))
-                continue
-            try:
-                record = codec.decode(body)
-            except ValueError:
-                continue
-            if record.is_idle(now, IDLE):
+            if is_unused(Row(key, 0, "", body), now, IDLE):
                 gone += self._db.change(DELETE, (key, version))
         return gone
+
+
+def file_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def free_space(path: str) -> int:
@@ -203,8 +193,7 @@ def _elect(directory: int) -> int | None:
     if directory < 0:
         return directory  # there is no such directory: SQLite's own lock on checkpoints must do
     try:
-        if fcntl is not None:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(directory)
         return None

@@ -108,7 +108,7 @@ class SqliteStore(PollingStore):
         self._wrote_at = 0.0
         self._blocking = runtime.blocking  # a task that blocks its loop stops the keeper, which ends snapshots
         self._lost: dict[str, int] = {}  # races for a row, lost in a row
-        self._on_reset: Callable[[], None] | None = None
+        self._on_reset: Callable[[], None] = lambda: None
         fork_hooks.register(self)
 
     @property
@@ -382,15 +382,7 @@ class SqliteStore(PollingStore):
         self._db.open()
         self._check_at = self._clock() + CHECK
         if before is not None and self._db.file != before:
-            self._reset()  # replaced while it was closed for a fork or after an error
-
-    def store_clock(self) -> int:
-        return self._db.now()
-
-    @property
-    def file(self) -> tuple[int, int] | None:
-        """Device and inode of the database."""
-        return self._db.file
+            self._on_reset()  # replaced while it was closed for a fork or after an error
 
     async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
         from .lock_in_user_transaction import lock_row
@@ -398,10 +390,9 @@ class SqliteStore(PollingStore):
         return await lock_row(self, key, transaction)
 
     async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
-        from .lock_in_user_transaction import lock_item
+        from .lock_in_user_transaction import READ_ITEM, lock
 
-        rows, now, at = await lock_item(self, pool, key, transaction)
-        return self.items._seen(pool, rows, now, at)
+        return self.items._seen(pool, *await lock(self, READ_ITEM, {"v_pool": pool, "v_key": key}, transaction))
 
     async def statement(self, run: Callable[[Connection], T]) -> T:
         """Run one statement of the item store, as all others are run."""
@@ -422,7 +413,7 @@ class SqliteStore(PollingStore):
         self._check_at = at + CHECK
         if replaced := self._db.replaced():
             self._db.close()
-            self._reset()  # first: another client may open another file although we cannot
+            self._on_reset()  # first: another client may open another file although we cannot
             await self._run(lambda: None)
         with self._opening:  # or a close in between would leave the new socket open
             self._listeners.heal()
@@ -438,10 +429,6 @@ class SqliteStore(PollingStore):
 
     def notify_reset(self, call: Callable[[], None]) -> None:
         self._on_reset = call
-
-    def _reset(self) -> None:
-        if self._on_reset is not None:
-            self._on_reset()
 
     # -- waiting
 
