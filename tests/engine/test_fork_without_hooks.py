@@ -70,7 +70,7 @@ def test_a_lease_stays_the_parents(url: str) -> None:
     if url.startswith("sqlite"):
         path = url.removeprefix("sqlite:///")
         child[1:] = [
-            f"This process was forked while {path} was in use, in a way that Python could not prepare for; SQLite would "
-            "lose writes. Connect after the fork."
+            f"This process was forked while {path} was in use, in a way that Python could not prepare for; "
+            "SQLite would lose writes. Connect after the fork."
         ]
     assert lines(url, "used") == [*child, "the parent goes on"]
