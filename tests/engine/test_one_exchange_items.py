@@ -37,7 +37,11 @@ class Counted:
 
         async def counted_call(pool: str, order: Any) -> Any:
             self.called.append(said(order))
-            return await call(pool, order)
+            pools.call_nowait = call_nowait  # a store may use it itself
+            try:
+                return await call(pool, order)
+            finally:
+                pools.call_nowait = counted_call_nowait
 
         pools.call_nowait, pools.call = counted_call_nowait, counted_call
 

@@ -22,13 +22,14 @@ ASYNC_BASE = {"async_deadline", "task_futures"}
 
 BOTH = {"rules.checksum", "rules.json_text", "rules.other_format", "rules.wakeup"}  # of locks and of pools
 RULES = {"rules", "rules.locks", "rules.pools"} | BOTH
-CONTRACT = RULES | {"stores.base", "errors"}
+CONTRACT = RULES | {"stores.base", "errors", "forks"}
 FACE = CONTRACT | {"engine"}
 ONE_STORE = "one of the stores"
 
 # Each part of the library, and the parts that it may import besides itself.
 LAW: dict[str, set[str]] = {
     "errors": set(),
+    "forks": set(),
     "rules": set(),
     "rules.json_text": set(),
     "rules.other_format": set(),

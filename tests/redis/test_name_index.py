@@ -11,6 +11,7 @@ import pytest
 
 import fairlock
 from fairlock import aio
+from fairlock.engine.renewal import Keeper
 from fairlock.engine.run_sync import run
 from fairlock.stores.redis.busy_name_index import BUSY
 from tests.servers.groups import Cluster
@@ -34,6 +35,22 @@ def test_others_see_a_hold_within_about_a_second(redis_alone: Server) -> None:
         assert time.monotonic()
         lease.release()
         assert names(other) == []
+        until(lambda: members(redis_alone) == [], "it leaves the index")
+
+
+def test_a_release_just_after_the_round_that_listed_it(redis_alone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper has nothing more to do, and would end before the name may be taken off."""
+    plan = Keeper.plan
+    with fairlock.connect(redis_alone.url) as locks:
+        lease = locks.lock("x").acquire()
+
+        def plan_after_release(keeper: Keeper) -> float | None:
+            if lease.held and members(redis_alone):
+                lease.release()
+            return plan(keeper)
+
+        monkeypatch.setattr(Keeper, "plan", plan_after_release)
+        until(lambda: not lease.held, "it was listed, and released")
         until(lambda: members(redis_alone) == [], "it leaves the index")
 
 

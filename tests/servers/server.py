@@ -225,6 +225,11 @@ class Server:
         self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(SOON)
+        until(self._port_is_closed, "nothing listens")  # processes of its own may have the port for another moment
+
+    def _port_is_closed(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) != 0
 
     def restart(self) -> None:
         """Up again, on the same port and with the data that it has kept; a running one is killed first."""

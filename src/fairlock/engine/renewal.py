@@ -12,9 +12,9 @@ ended, and notices deadlines that have passed while it was busy. It notices an e
 within about a second: by a wake-up where the store sends them, by reading the state where it does not. Because a store
 that hangs also hangs the keeper, the watch reads the clock for holds with a callback; it never calls the store.
 
-Both end after a second without work and are started again when needed: a client that holds nothing costs no thread, and
-can be dropped without being closed. Clients of threads that share connections also share the threads of their keepers:
-see keeper_threads.py.
+Both end after a second or two without work and are started again when needed: a client that holds nothing costs no
+thread, and can be dropped without being closed. Clients of threads that share connections also share the threads of
+their keepers: see keeper_threads.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from .release import flush_release
 from .renewal_messages import pause_after_failure, renew_all
 from .session import SOON, Session
 
-LINGER = 1.0
+LINGER = 1.0  # seconds
+IDLE = 2.2  # seconds for which a keeper goes on: a store takes a name off its index two seconds after its last hold
 TIDY = 1.0
 BRIEF = 0.3  # seconds: a hold that may be over in a moment has no wake-ups before the next round
 MESSAGES = 16  # of one round; then comes what has been acquired meanwhile, and may have less time
@@ -63,7 +64,7 @@ class Keeper:
             due = NEVER if session.closed else _next_due(session)
             if due == NEVER:
                 idle_since = self._idle_since = clock if self._idle_since is None else self._idle_since
-                due = idle_since + LINGER
+                due = idle_since + IDLE
                 if session.closed or clock >= due:
                     session.keeping = False
                     return None
