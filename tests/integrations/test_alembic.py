@@ -49,6 +49,7 @@ def test_without_the_lock_more_than_one_migrates(shop: Project) -> None:
     alone = env.replace("sqlite:///locks.db", "memory://")  # a lock that reaches no other process
     shop.write("migrations/env.py", alone)
     others = "while len(open('log').readlines()) < 2 and time.monotonic() < begun + 20: time.sleep(0.05)"
-    shop.write("migrations/versions/first.py", FIRST.replace("time.sleep(0.5)", f"begun = time.monotonic()\n    {others}"))
+    together = FIRST.replace("time.sleep(0.5)", f"begun = time.monotonic()\n    {others}")
+    shop.write("migrations/versions/first.py", together)
     assert migrate(shop)[-1] != 0
     assert shop.read("log").count("\n") > 1
