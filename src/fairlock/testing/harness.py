@@ -146,6 +146,18 @@ class Harness:
 
         await self.until(check, f"{number} in the queue for {'named items of ' * named}the pool {pool!r}")
 
+    async def queue_up(self, work: Awaitable[T], number: int = 1) -> Running[T]:
+        """Start this beside the test, and wait until that many waiters are in the queue for 'x'."""
+        running = self.go(work)
+        await self.in_queue("x", number)
+        return running
+
+    async def queue_up_for_item(self, work: Awaitable[T], number: int = 1, named: bool = False) -> Running[T]:
+        """Start this beside the test, and wait until that many workers are in the queue of the pool 'jobs'."""
+        running = self.go(work)
+        await self.workers("jobs", number, named)
+        return running
+
     async def rest(self) -> None:
         """Give other threads or tasks the chance to do something wrong."""
         raise NotImplementedError

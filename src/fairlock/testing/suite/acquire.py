@@ -45,8 +45,7 @@ class TestAcquiring(Behaviours):
 
     async def test_a_waiter_gets_the_lock_when_the_holder_releases(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         assert not waiting.done
         begun = harness.time()
         await lease.release()
@@ -167,13 +166,11 @@ class TestTimeouts(Behaviours):
     async def test_a_timeout_is_one_deadline_whatever_happens_meanwhile(self, harness: Harness, kind: Kind) -> None:
         """Others come and go before it: none of that starts its time again."""
         first = await take(kind.mine(harness.connect(), "x"))
-        rival = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        rival = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         begun = harness.time()
         poll_ttl = 0.4 if harness.manual_clock else 1.0  # or it gives up before it is seen
         late = harness.connect()
-        waiting = harness.go(kind.mine(late, "x").acquire(timeout=poll_ttl))
-        await harness.in_queue("x", 2)
+        waiting = await harness.queue_up(kind.mine(late, "x").acquire(timeout=poll_ttl), 2)
         await harness.pass_time(0.2)
         await first.release()
         await rival.result()
@@ -194,8 +191,7 @@ class TestTimeouts(Behaviours):
     @pytest.mark.parametrize("for_ever", [None, -1])
     async def test_none_and_minus_one_wait_forever(self, harness: Harness, kind: Kind, for_ever: int | None) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x", timeout=0.05), timeout=for_ever))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x", timeout=0.05), timeout=for_ever))
         await harness.pass_time(0.2)
         assert not waiting.done
         await lease.release()

@@ -18,8 +18,7 @@ class TestCancelEvent(Behaviours):
     ) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, cancel = harness.connect(), threading.Event()
-        waiting = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.mine(client, "x").acquire(cancel=cancel))
         cancel.set()
         assert await waiting.result(within=WITHIN) is None
         assert (await harness.resource("x")).queue == ()
@@ -59,8 +58,7 @@ class TestBadCancelEvent(Behaviours):
 class TestCancelEventOfItems(PoolBehaviours):
     async def test_a_wait_for_an_item_can_be_called_off(self, harness: Harness) -> None:
         client, cancel = harness.connect(), threading.Event()
-        waiting = harness.go(client.pool("jobs").acquire(cancel=cancel))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(client.pool("jobs").acquire(cancel=cancel))
         cancel.set()
         assert await waiting.result(within=WITHIN) is None
         await harness.workers("jobs", 0)

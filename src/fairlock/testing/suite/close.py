@@ -26,10 +26,8 @@ class TestClosing(Behaviours):
     async def test_the_next_waiter_does_not_wait_for_a_closed_client(self, harness: Harness, kind: Kind) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, later = harness.connect(lease=60), harness.connect(lease=60)
-        closed = harness.go(kind.mine(client, "x").acquire())
-        await harness.in_queue("x", 1)
-        next_one = harness.go(kind.mine(later, "x").acquire())
-        await harness.in_queue("x", 2)
+        closed = await harness.queue_up(kind.mine(client, "x").acquire())
+        next_one = await harness.queue_up(kind.mine(later, "x").acquire(), 2)
         await client.close()
         with pytest.raises(ConfigError):
             await closed.result()

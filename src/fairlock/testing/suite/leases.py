@@ -73,8 +73,7 @@ class TestLosing(Behaviours):
             async with kind.rival(harness.connect(), "x"):
                 known.append(lease.lost)
 
-        waiting = harness.go(rival())
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(rival())
         faults.hang = True  # worse than an error: every request waits
         await waiting.result(within=1)
         faults.over()
@@ -292,8 +291,7 @@ class TestEvents(Behaviours):
     async def test_events_come_in_their_order(self, harness: Harness) -> None:
         events: list[Event] = []
         holder = await take(harness.connect().lock("x"))
-        waiting = harness.go(take(harness.connect(on_event=events.append, lease=SHORT).lock("x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(harness.connect(on_event=events.append, lease=SHORT).lock("x")))
         await holder.release()
         lease = await waiting.result()
         await harness.pass_time(0.2)

@@ -132,3 +132,10 @@ async def add_and_get(pool: aio.Pool, body: Any = None, **options: Any) -> aio.I
     """Add the item 'a', and acquire it."""
     await pool.add("a", body)
     return await get(pool, **options)
+
+
+async def pool_with(client: aio.Locks, *keys: str, **options: Any) -> aio.Pool:
+    """Return the pool 'jobs' of this client, after these items have been added."""
+    pool: aio.Pool = client.pool("jobs", **options)
+    await pool.add_many(keys)
+    return pool

@@ -5,7 +5,7 @@ import pytest
 from ...errors import LockTimeout
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, take
+from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, pool_with, take
 
 
 @every_kind
@@ -19,8 +19,7 @@ class TestInspecting(Behaviours):
 
     async def test_asking_changes_nothing(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=5))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.rival(harness.connect(), "x").acquire(timeout=5))
         before = await harness.resource("x")
         for _ in range(3):
             assert await kind.rival(harness.connect(), "x").locked()
@@ -32,8 +31,7 @@ class TestInspecting(Behaviours):
 
     async def test_a_snapshot_shows_holders_and_waiters(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(owner="holder"), "x", note="working"))
-        harness.go(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
-        await harness.in_queue("x", 1)
+        await harness.queue_up(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
         await harness.pass_time(0.1)
         snapshot = await harness.snapshot("x")
         assert snapshot.store == harness.observer.store
@@ -149,13 +147,11 @@ class TestSnapshots(Behaviours):
 class TestPoolsInSnapshots(PoolBehaviours):
     async def test_a_pool_shows_who_has_what_and_who_waits(self, harness: Harness) -> None:
         mine, theirs = harness.connect(owner="mine"), harness.connect(owner="theirs")
-        jobs = mine.pool("jobs")
-        await jobs.add_many(["a", "b", "c"])
+        jobs = await pool_with(mine, "a", "b", "c")
         await (await get(jobs)).done()
         item = await get(jobs)
         await get(jobs)
-        harness.go(theirs.pool("jobs").acquire(timeout=5))
-        await harness.workers("jobs", 1)
+        await harness.queue_up_for_item(theirs.pool("jobs").acquire(timeout=5))
         await harness.pass_time(0.1)
         (resource,) = (await harness.snapshot()).resources
         assert (resource.name, resource.kind, resource.capacity) == ("jobs", "pool", 2)
