@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import fairlock
@@ -52,7 +53,6 @@ class Harness:
         self.short_lease = 0.5 if site.clock is not None else 1.5
         self._clients: list[aio.Locks] = []
         self._faults: list[Faults] = []
-        self._eye: aio.Locks | None = None
 
     # -- clients
 
@@ -75,12 +75,10 @@ class Harness:
     def unwrapped(self, client: aio.Locks) -> Any:
         return unwrap(client)
 
-    @property
+    @cached_property
     def observer(self) -> aio.Locks:
         """Return a client that only reads."""
-        if self._eye is None:
-            self._eye = self.connect(owner="observer")
-        return self._eye
+        return self.connect(owner="observer")
 
     # -- what any client sees
 

@@ -27,14 +27,12 @@ class TestClosing(Behaviours):
         held = await take(kind.rival(harness.connect(), "x"))
         client, later = harness.connect(lease=60), harness.connect(lease=60)
         closed = await harness.queue_up(kind.mine(client, "x").acquire())
-        next_one = await harness.queue_up(kind.mine(later, "x").acquire(), 2)
+        next_one = await harness.queue_up(take(kind.mine(later, "x")), 2)
         await client.close()
         with pytest.raises(ConfigError):
             await closed.result()
         await held.release()
-        lease = await next_one.result()
-        assert lease is not None
-        assert lease.held
+        assert (await next_one.result()).held
 
 
 class TestClosingDuringFaults(Behaviours):

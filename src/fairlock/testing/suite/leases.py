@@ -6,7 +6,7 @@ from ... import Event, aio
 from ...errors import LeaseLost, StoreError
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, every_kind, every_mutex, no_logging, take
+from .parametrize import Behaviours, Kind, enter_and_leave, every_kind, every_mutex, no_logging, take
 
 SHORT = 0.5  # the shortest lease there is
 
@@ -31,8 +31,7 @@ class TestRenewing(Behaviours):
 
     async def test_renewing_begins_again_after_a_rest(self, harness: Harness, kind: Kind) -> None:
         lock = kind.mine(harness.connect(lease=harness.short_lease), "x")
-        async with lock:
-            pass
+        await enter_and_leave(lock)
         await harness.pass_time(5 if harness.manual_clock else 1.2)
         lease = await take(lock)
         await harness.pass_time(20 if harness.manual_clock else 2.2)
@@ -276,8 +275,7 @@ class TestMaxHoldAndAtLeast(Behaviours):
 
     async def test_at_least_outlives_its_client(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
-        async with kind.mine(client, "x", at_least=0.4):
-            pass
+        await enter_and_leave(kind.mine(client, "x", at_least=0.4))
         await client.close()
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,6 +119,12 @@ async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     lease: aio.Lease | None = await lock.acquire(**options)
     assert lease is not None, f"{lock.name!r} was refused"
     return lease
+
+
+async def enter_and_leave(block: AbstractAsyncContextManager[object]) -> None:
+    """Enter this block, which may fail or take long, and leave it at once."""
+    async with block:
+        pass
 
 
 async def get(pool: aio.Pool, **options: Any) -> aio.Item:

@@ -8,7 +8,7 @@ import pytest
 
 from ...errors import ConfigError, LeaseLost, LockTimeout, NotHeld
 from ..harness import Harness
-from .parametrize import PoolBehaviours, add_and_get, get, pool_with
+from .parametrize import PoolBehaviours, add_and_get, enter_and_leave, get, pool_with
 from .validation import BAD_NAMES, GOOD_NAMES
 
 BODIES: list[Any] = [None, True, 0, -1.5, "", "ö\n\0\"'🔒", [], {}, {"a": [1, {"b": None}]}, "x" * 65_000, 2**60]
@@ -164,11 +164,9 @@ class TestNamedItems(PoolBehaviours):
         jobs = harness.connect(owner="web-3").pool("jobs")
         await add_and_get(jobs)
         with pytest.raises(LockTimeout, match=r"'a' of 'jobs' could not be acquired \(taken by web-3\)\.$"):
-            async with jobs.hold(key="a", timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(key="a", timeout=0))
         with pytest.raises(LockTimeout, match="it is not there"):
-            async with jobs.hold(key="b", timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(key="b", timeout=0))
 
 
 class TestHoldingItems(PoolBehaviours):
@@ -214,26 +212,18 @@ class TestHoldingItems(PoolBehaviours):
     async def test_a_hold_is_for_one_use(self, harness: Harness) -> None:
         jobs = await pool_with(harness.connect(), "a")
         holding = jobs.hold()
-        async with holding:
-            pass
+        await enter_and_leave(holding)
         with pytest.raises(RuntimeError, match="one use"):
-            async with holding:
-                pass
+            await enter_and_leave(holding)
 
     async def test_a_hold_that_finds_nothing_counts_the_items(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         with pytest.raises(LockTimeout, match=r"No item of 'jobs' is free \(the pool is empty\)\.$"):
-            async with jobs.hold(timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(timeout=0))
         await jobs.add_many(["a", "b"])
         await get(jobs)
         await (await get(jobs)).done()
-
-        async def hold() -> None:
-            async with jobs.hold(timeout=0.2):
-                raise AssertionError("there is nothing")
-
-        waiting = harness.go(hold())
+        waiting = harness.go(enter_and_leave(jobs.hold(timeout=0.2)))
         with pytest.raises(LockTimeout) as caught:
             await waiting.result(within=0.201)
         text = "No item of 'jobs' is free (1 taken, 1 done); you waited 0.2 s, position 1 in the queue."

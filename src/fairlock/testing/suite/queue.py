@@ -210,24 +210,23 @@ class TestFairAndUnfair(Behaviours):
     async def test_a_heavy_one_is_not_passed_by_light_ones(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
-        heavy = await harness.queue_up(harness.connect().semaphore("x", 3).acquire(weight=3))
+        heavy = await harness.queue_up(take(harness.connect().semaphore("x", 3), weight=3))
         assert await slots.acquire(False) is None, "there is room for one, but another request waits"
         for each in light:
             await each.release()
-        lease = await heavy.result()
-        assert lease is not None
+        assert (await heavy.result()).held
         assert await slots.acquire(False) is None
 
     async def test_an_unfair_request_may_pass_the_queue(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
-        heavy = await harness.queue_up(harness.connect().semaphore("x", 3).acquire(weight=3))
+        heavy = await harness.queue_up(take(harness.connect().semaphore("x", 3), weight=3))
         barging = await take(harness.connect().semaphore("x", 3, fair=False), blocking=False)
         for each in light:
             await each.release()
         assert not heavy.done
         await barging.release()
-        assert (await heavy.result()) is not None
+        assert (await heavy.result()).held
 
     async def test_an_unfair_one_that_does_not_fit_waits_like_the_others(self, harness: Harness) -> None:
         lease = await take(LOCK.mine(harness.connect(), "x"))

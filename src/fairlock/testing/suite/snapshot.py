@@ -5,7 +5,7 @@ import pytest
 from ...errors import LockTimeout
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, pool_with, take
+from .parametrize import Behaviours, Kind, PoolBehaviours, enter_and_leave, every_kind, get, pool_with, take
 
 
 @every_kind
@@ -64,15 +64,13 @@ class TestInspecting(Behaviours):
             assert [one.owner for one in (await harness.resource("x")).holders] == ["gone"]
         assert [one.owner for one in (await harness.resource("x")).holders] == [""]
         with pytest.raises(LockTimeout, match=r"^'x' is kept closed for another \d+ s\.$") as late:
-            async with kind.rival(harness.connect(), "x").hold(timeout=0):
-                pass
+            await enter_and_leave(kind.rival(harness.connect(), "x").hold(timeout=0))
         assert late.value.holders == ()
 
 
     async def test_a_lock_that_was_only_kept_closed_is_idle_afterwards(self, harness: Harness, kind: Kind) -> None:
         """It is no stale lease: its holder has released it."""
-        async with kind.mine(harness.connect(owner="gone"), "x", at_least=0.2):
-            pass
+        await enter_and_leave(kind.mine(harness.connect(owner="gone"), "x", at_least=0.2))
         other = harness.connect()
         await harness.pass_time(0.3)
         assert (await other.snapshot()).resources == ()
@@ -92,8 +90,7 @@ class TestSnapshots(Behaviours):
     async def test_only_what_is_busy_is_shown_unless_idle_names_are_asked_for(self, harness: Harness) -> None:
         client = harness.connect()
         for name in ("held", "used", "used too"):
-            async with client.lock(name):
-                pass
+            await enter_and_leave(client.lock(name))
         await client.resize("resized", 3)
         await take(client.lock("held"))
         assert [r.name for r in (await harness.snapshot()).resources] == ["held"]
@@ -105,8 +102,7 @@ class TestSnapshots(Behaviours):
 
     async def test_one_name_is_shown_even_if_it_is_idle(self, harness: Harness) -> None:
         client = harness.connect()
-        async with client.lock("x"):
-            pass
+        await enter_and_leave(client.lock("x"))
         (resource,) = (await harness.observer.snapshot("x")).resources
         assert (resource.name, resource.busy) == ("x", False)
         assert (await harness.observer.snapshot("never used")).resources == ()
