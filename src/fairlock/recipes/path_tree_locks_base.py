@@ -140,7 +140,7 @@ class TreeLeaseBase:
             raise raised
 
     async def _enter(self) -> Self:
-        """From here on a loss of any of them cancels the task, and this thread is known to be inside."""
+        """Return it. From here on a loss of any of them cancels the task, and this thread is known to be inside."""
         self.ensure_held()
         for lease in self._leases:
             await EitherBlock(lease).__aenter__()

@@ -45,6 +45,7 @@ class Harness:
     """The package of this face: `fairlock`, or `fairlock.aio`."""
     _runtimes: tuple[Callable[[], Any], Callable[[ManualClock], Any]]
     """In real time, and with a manual clock."""
+    _running: Callable[[Any, Awaitable[Any], str], Running[Any]]
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -109,7 +110,7 @@ class Harness:
 
     def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
         """Start this beside the test, in another thread or task."""
-        raise NotImplementedError
+        return self._running(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         raise NotImplementedError
@@ -247,6 +248,7 @@ class ThreadHarness(Harness):
     face = "threads"
     _library = fairlock
     _runtimes = ThreadRuntime, ManualThreadRuntime
+    _running = RunningThread
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:
@@ -256,9 +258,6 @@ class ThreadHarness(Harness):
 
     async def rest(self) -> None:
         time.sleep(0.0005)
-
-    def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
-        return RunningThread(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if self.manual_clock is not None:
@@ -282,6 +281,7 @@ class TaskHarness(Harness):
     face = "tasks"
     _library = aio
     _runtimes = TaskRuntime, ManualTaskRuntime
+    _running = RunningTask
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:
@@ -291,9 +291,6 @@ class TaskHarness(Harness):
 
     async def rest(self) -> None:
         await asyncio.sleep(0)
-
-    def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
-        return RunningTask(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(self._to_the_end(work))
