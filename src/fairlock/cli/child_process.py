@@ -11,9 +11,11 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from fairlock.engine.boot_clock import boot_clock as clock
+
 from . import signal_handling
 from .exit_codes import BY_SIGNAL, CANNOT_EXECUTE, NOT_FOUND, Exit
-from .watchdog import KillSchedule, Watchdog, clock
+from .watchdog import KillSchedule, Watchdog
 
 if TYPE_CHECKING:
     from .process_tree import ProcessTree

@@ -11,13 +11,14 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
+from fairlock.engine.boot_clock import boot_clock as clock
 from fairlock.engine.run_sync import run as run_sync
 from fairlock.errors import LeaseLost, StoreError
 
 from . import acquire_lock, child_process, exit_codes, make_client, output, signal_handling, wait_status_line
 from .parse_arguments import Arguments
 from .signals_while_waiting import Called, SignalWaiter
-from .watchdog import STUCK, KillSchedule, Watchdog, clock, start_watchdog
+from .watchdog import STUCK, KillSchedule, Watchdog, start_watchdog
 
 if TYPE_CHECKING:
     from fairlock import Event, Lease, Locks

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 def take_snapshot(locks: "Locks", pattern: str, every: bool) -> "Snapshot":
     """Return a snapshot in which each name occurs once: with `every`, behind its namespace."""
-    seen = locks.snapshot(pattern, namespaces=every)
-    return seen._replace(resources=unique_names(seen.resources, every))
+    return unique_names(locks.snapshot(pattern, namespaces=every), every)
 
 
 class Poller:

@@ -20,6 +20,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
 
+from fairlock.engine.boot_clock import boot_clock as clock
+
 from . import output
 
 if TYPE_CHECKING:
@@ -28,11 +30,6 @@ if TYPE_CHECKING:
 NEVER = float("inf")
 STUCK = 5.0  # how long after the deadline the watchdog tries to kill a process that does not die
 START = 0.1  # after this time the environment of a started command shows its ticket
-
-
-def clock() -> float:
-    """Return seconds that also count while the machine sleeps, as the lease does."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class KillSchedule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import LockError, RecordDamaged
@@ -91,17 +91,17 @@ class Resource(NamedTuple):
         }
 
 
-def unique_names(resources: Iterable[Resource], namespaces: bool) -> tuple[Resource, ...]:
-    """Return them with names that differ, for views that go by the name: with namespaces as 'namespace/name' (a / in
+def unique_names(snapshot: Snapshot, namespaces: bool) -> Snapshot:
+    """Return it with names that differ, for views that go by the name: with namespaces as 'namespace/name' (a / in
     the namespace is written as %2F), and a pool that has the name of a lock as 'name (pool)'."""
     found: dict[str, Resource] = {}
-    for one in sorted(resources, key=lambda one: one.kind == "pool"):
+    for one in sorted(snapshot.resources, key=lambda one: one.kind == "pool"):
         space = one.namespace.replace("%", "%25").replace("/", "%2F")
         name = f"{space}/{one.name}" if namespaces else one.name
         while name in found:
             name += " (pool)"
         found[name] = one._replace(name=name)
-    return tuple(sorted(found.values(), key=lambda one: one.name))
+    return snapshot._replace(resources=tuple(sorted(found.values(), key=lambda one: one.name)))
 
 
 def describe_failure(error: Exception) -> str:

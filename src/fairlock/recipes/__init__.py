@@ -24,31 +24,19 @@ RemoteLocks for asyncio.
     NoSQLTasks     mutexes with a payload in a table of OCI's NoSQL service (`pip install 'fairlock[oci]'`)
 """
 
-from .build_missing_value import build as build
-from .election import Election as Election
-from .election import Leader as Leader
-from .election import elect as elect
-from .election import leader as leader
-from .fair_mutex import FairMutex as FairMutex
-from .idempotent import Idempotent as Idempotent
-from .idempotent import InProgress as InProgress
-from .idempotent import idempotent as idempotent
-from .locks_by_type_and_number import RemoteLocks as RemoteLocks
-from .locks_by_type_and_number import StaleLock as StaleLock
-from .oci_nosql_mutex_table import NoSQLTasks as NoSQLTasks
-from .once_per_tick import Once as Once
-from .once_per_tick import once as once
-from .path_tree_locks import Tree as Tree
-from .path_tree_locks import TreeLease as TreeLease
-from .path_tree_locks import TreeLock as TreeLock
-from .path_tree_locks import tree as tree
-from .redis_py_lock import RedisPyLock as RedisPyLock
-from .redis_set_nx_lock import AlreadyAcquiredLockError as AlreadyAcquiredLockError
-from .redis_set_nx_lock import ExpLock as ExpLock
-from .redis_set_nx_lock import TooManyLockAttemptsError as TooManyLockAttemptsError
-from .redis_sorted_set_mutexes import ZMutexSet as ZMutexSet
-from .throttle import Throttle as Throttle
-from .throttle import throttle as throttle
+from .build_missing_value import build
+from .election import Election, Leader, elect, leader
+from .fair_mutex import FairMutex
+from .idempotent import Idempotent, idempotent
+from .idempotent_base import InProgress
+from .locks_by_type_and_number import RemoteLocks, StaleLock
+from .oci_nosql_mutex_table import NoSQLTasks
+from .once_per_tick import Once, once
+from .path_tree_locks import Tree, TreeLease, TreeLock, tree
+from .redis_py_lock import RedisPyLock
+from .redis_set_nx_lock import AlreadyAcquiredLockError, ExpLock, TooManyLockAttemptsError
+from .redis_sorted_set_mutexes import ZMutexSet
+from .throttle import Throttle, throttle
 
 __all__ = [
     "AlreadyAcquiredLockError", "Election", "ExpLock", "FairMutex", "Idempotent", "InProgress", "Leader", "NoSQLTasks",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..engine import validate
 from ..engine.release import INTERRUPTED
+from ..engine.run_sync import run
 from ..errors import ConfigError, LockError
 from ..stores import deadline
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .. import aio, sync
 
 Client = TypeVar("Client", bound="sync.Locks | aio.Locks")
+Entered = TypeVar("Entered")
 
 
 async def await_if_needed(result: Any) -> Any:
@@ -92,3 +94,32 @@ class EitherBlock:
             block.__exit__(kind, error, at)
         else:
             await block.__aexit__(kind, error, at)
+
+
+class BlockCoroutines(Generic[Entered]):
+    """What enters and leaves the block of a recipe, written once: `_leave` gets the exception of the body, or None."""
+
+    _enter: Callable[[], Coroutine[Any, Any, Entered]]
+    _leave: Callable[[BaseException | None], Coroutine[Any, Any, None]]
+
+
+class WithBlock(BlockCoroutines[Entered]):
+    """`with`, made of these coroutines."""
+
+    def __enter__(self) -> Entered:
+        return run(self._enter())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        run(self._leave(error))
+
+
+class AsyncWithBlock(BlockCoroutines[Entered]):
+    """`async with`, made of these coroutines."""
+
+    async def __aenter__(self) -> Entered:
+        return await self._enter()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self._leave(error)

@@ -9,7 +9,6 @@ from ..engine.run_sync import run
 from ..engine.validate import Seconds
 from ..sync import Lease, Locks
 from .idempotent_base import IdempotentBase
-from .idempotent_base import InProgress as InProgress
 
 R = TypeVar("R")
 DAY = 86400.0

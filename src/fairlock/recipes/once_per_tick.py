@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from ..engine.decorator_names import CallNames
-from ..engine.run_sync import run
 from ..sync import Locks
 from ..sync.pool import Item
+from .await_if_needed import WithBlock
 from .once_per_tick_base import OnceBase
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Once(OnceBase[Locks]):
+class Once(OnceBase[Locks], WithBlock[Item | None]):
     """One execution per tick of the store's clock. A decorator and a context manager.
 
         @locks.once("report", every=3600)
@@ -40,13 +39,6 @@ class Once(OnceBase[Locks]):
                 return function(*args, **kwargs) if turn else None
 
         return wrapper
-
-    def __enter__(self) -> Item | None:
-        item: Item | None = run(self._enter())
-        return item
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        run(self._leave(error))
 
 
 once = Once

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from ..engine.run_sync import run
 from ..engine.validate import OWN, Seconds
 from ..sync import Locks
+from .await_if_needed import WithBlock
 from .path_tree_locks_base import TreeBase, TreeLeaseBase, TreeLockBase
 
 
-class TreeLease(TreeLeaseBase):
+class TreeLease(TreeLeaseBase, WithBlock["TreeLease"]):
     """A path that is held to read or to write it. A context manager: leaving it releases it."""
 
     def release(self) -> None:
         """Release it; a second call does nothing. LeaseLost if it had been lost, StoreError if the store is down."""
         run(self._release())
 
-    def __enter__(self) -> Self:
-        self.ensure_held()
-        run(self._enter())
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        run(self._leave(error))
-
-
-class TreeLock(TreeLockBase):
+class TreeLock(TreeLockBase, WithBlock[TreeLease]):
     """The reader or the writer of a path. `with` enters with a TreeLease, or raises LockTimeout."""
 
     _lease_type = TreeLease
@@ -36,13 +26,6 @@ class TreeLock(TreeLockBase):
         """Return a TreeLease, or None if it could not be acquired in time: None or -1 = wait forever, 0 = only try."""
         got: TreeLease | None = run(self._attempt(self._limit(blocking, timeout)))
         return got
-
-    def __enter__(self) -> TreeLease:
-        got: TreeLease = run(self._enter())
-        return got
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        run(self._leave(error))
 
 
 class Tree(TreeBase[Locks, TreeLock]):

@@ -30,7 +30,7 @@ for the scripts in Redis); one lock for the whole tree (siblings would wait); th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from ..engine import snapshots, validate
 from ..engine.name_from_text import safe_name
@@ -139,10 +139,12 @@ class TreeLeaseBase:
         if raised is not None:
             raise raised
 
-    async def _enter(self) -> None:
-        """From here on a loss of any of them cancels the task, and this thread is known to be inside."""
+    async def _enter(self) -> Self:
+        """Return it. From here on a loss of any of them cancels the task, and this thread is known to be inside."""
+        self.ensure_held()
         for lease in self._leases:
             await EitherBlock(lease).__aenter__()
+        return self
 
     async def _leave(self, error: BaseException | None) -> None:
         """Leave `with`. A loss is raised only if the body was clean, else noted on its exception."""

@@ -10,11 +10,8 @@
 Nothing here is imported by the library itself. `suite` and `fixtures` need pytest: pip install 'fairlock[testing]'.
 """
 
-from .clock import ManualClock as ManualClock
-from .dict_store import DictServer as DictServer
-from .dict_store import DictStore as DictStore
-from .faults import Faults as Faults
-from .faults import FaultyBackend as FaultyBackend
-from .faults import FaultyStore as FaultyStore
+from .clock import ManualClock
+from .dict_store import DictServer, DictStore
+from .faults import Faults, FaultyBackend, FaultyStore
 
 __all__ = ["DictStore", "Faults", "FaultyBackend", "FaultyStore", "ManualClock", "DictServer"]

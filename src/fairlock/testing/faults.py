@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import StoreError
 from ..rules.locks import Command, Wakeup
@@ -47,6 +48,8 @@ from ..stores.base import (
 
 if TYPE_CHECKING:
     from ..engine.session import Session
+
+T = TypeVar("T")
 
 KINDS = ("before", "after", "late", "twice", "slow", "down")
 PAUSE = 0.05  # of a slow one, in seconds of the client's clock
@@ -125,12 +128,12 @@ class _Faulty:
         self.inner = inner
         self.faults = faults
         self._runtime = runtime
-        self._late: list[tuple[str, tuple[Any, ...]]] = []
+        self._late: list[Callable[[], Awaitable[object]]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    async def _do(self, what: str, method: str, *args: Any) -> Any:
+    async def _do(self, what: str, method: Callable[[], Awaitable[T]]) -> T:
         fault = self.faults.next(what)
         while self.faults.hang:
             await self._runtime.sleep(HANG_POLL)
@@ -139,16 +142,16 @@ class _Faulty:
             raise StoreError("the store is down, because a test wants it so")
         if fault in ("before", "late"):
             if fault == "late":
-                self._late.append((method, args))
+                self._late.append(method)
             raise OutcomeUnknown("lost on the way, because a test wants it so")
         if fault == "slow":
             await self._runtime.sleep(PAUSE)
-        result = await getattr(self.inner, method)(*args)
+        result = await method()
         if fault == "twice":
-            await getattr(self.inner, method)(*args)
+            await method()
         late, self._late = self._late, []
-        for one, its_args in late:
-            await getattr(self.inner, one)(*its_args)
+        for one in late:
+            await one()
         if fault == "after":
             raise OutcomeUnknown("the reply was lost, because a test wants it so")
         return result
@@ -164,8 +167,7 @@ class FaultyBackend(_Faulty, Backend):
         )  # fmt: skip
 
     async def call(self, name: str, command: Command) -> Answer:
-        answer: Answer = await self._do(type(command).__name__, "call", name, command)
-        return answer
+        return await self._do(type(command).__name__, partial(self.inner.call, name, command))
 
     def call_nowait(self, name: str, command: Command) -> Answer | None:
         return None  # or it would go past the faults
@@ -201,8 +203,7 @@ class FaultyPools(_Faulty, Pools):
 
     async def call(self, pool: str, order: Order) -> PoolAnswer:
         command = order.command if isinstance(order, On) else order
-        answer: PoolAnswer = await self._do(type(command).__name__, "call", pool, order)
-        return answer
+        return await self._do(type(command).__name__, partial(self.inner.call, pool, order))
 
     batch_size = 1
     call_many = Pools.call_many  # each step by itself, with its own fault
@@ -226,15 +227,13 @@ class FaultyStore(_Faulty, ScoredStore):
         between, wait_for_wakeup = ScoredStore.between, Store.wait_for_wakeup
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
-        seen: RowSnapshot = await self._do("read", "read", key, settle)
-        return seen
+        return await self._do("read", partial(self.inner.read, key, settle))
 
     async def write(
         self, row: Row, expected: int | str | None, now: int, woken: Sequence[Wakeup]
     ) -> Written | RowSnapshot:
         delivered = () if self.faults.unreachable else woken
-        result: Written | RowSnapshot = await self._do("write", "write", row, expected, now, delivered)
-        return result
+        return await self._do("write", partial(self.inner.write, row, expected, now, delivered))
 
     has_nowait = False  # or writes would go past the faults
     read_many = Store.read_many  # each row by itself, with its own fault
@@ -246,16 +245,13 @@ class FaultyStore(_Faulty, ScoredStore):
         return super().items if isinstance(self.inner, ScoredStore) else self.inner.items
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
-        found: list[RowSnapshot] = await self._do("scan", "scan", prefix)
-        return found
+        return await self._do("scan", partial(self.inner.scan, prefix))
 
     async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
-        found: list[RowSnapshot] = await self._do("scan", "scan_busy", prefix)
-        return found
+        return await self._do("scan", partial(self.inner.scan_busy, prefix))
 
     async def delete(self, key: str, expected: int | str) -> bool:
-        done: bool = await self._do("delete", "delete", key, expected)
-        return done
+        return await self._do("delete", partial(self.inner.delete, key, expected))
 
     async def wake(self, woken: Sequence[Wakeup]) -> None:
         if not self.faults.unreachable:

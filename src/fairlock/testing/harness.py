@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import fairlock
@@ -44,6 +45,7 @@ class Harness:
     """The package of this face: `fairlock`, or `fairlock.aio`."""
     _runtimes: tuple[Callable[[], Any], Callable[[ManualClock], Any]]
     """In real time, and with a manual clock."""
+    _running: Callable[[Any, Awaitable[Any], str], Running[Any]]
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -52,7 +54,6 @@ class Harness:
         self.short_lease = 0.5 if site.clock is not None else 1.5
         self._clients: list[aio.Locks] = []
         self._faults: list[Faults] = []
-        self._eye: aio.Locks | None = None
 
     # -- clients
 
@@ -75,12 +76,10 @@ class Harness:
     def unwrapped(self, client: aio.Locks) -> Any:
         return unwrap(client)
 
-    @property
+    @cached_property
     def observer(self) -> aio.Locks:
         """Return a client that only reads."""
-        if self._eye is None:
-            self._eye = self.connect(owner="observer")
-        return self._eye
+        return self.connect(owner="observer")
 
     # -- what any client sees
 
@@ -111,7 +110,7 @@ class Harness:
 
     def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
         """Start this beside the test, in another thread or task."""
-        raise NotImplementedError
+        return self._running(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         raise NotImplementedError
@@ -145,6 +144,18 @@ class Harness:
             return len(queue.watchers if named else queue.workers) == number
 
         await self.until(check, f"{number} in the queue for {'named items of ' * named}the pool {pool!r}")
+
+    async def queue_up(self, work: Awaitable[T], number: int = 1) -> Running[T]:
+        """Start this beside the test, and wait until that many waiters are in the queue for 'x'."""
+        running = self.go(work)
+        await self.in_queue("x", number)
+        return running
+
+    async def queue_up_for_item(self, work: Awaitable[T], number: int = 1, named: bool = False) -> Running[T]:
+        """Start this beside the test, and wait until that many workers are in the queue of the pool 'jobs'."""
+        running = self.go(work)
+        await self.workers("jobs", number, named)
+        return running
 
     async def rest(self) -> None:
         """Give other threads or tasks the chance to do something wrong."""
@@ -237,6 +248,7 @@ class ThreadHarness(Harness):
     face = "threads"
     _library = fairlock
     _runtimes = ThreadRuntime, ManualThreadRuntime
+    _running = RunningThread
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:
@@ -246,9 +258,6 @@ class ThreadHarness(Harness):
 
     async def rest(self) -> None:
         time.sleep(0.0005)
-
-    def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
-        return RunningThread(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if self.manual_clock is not None:
@@ -272,6 +281,7 @@ class TaskHarness(Harness):
     face = "tasks"
     _library = aio
     _runtimes = TaskRuntime, ManualTaskRuntime
+    _running = RunningTask
 
     async def pass_time(self, seconds: float) -> None:
         if self.manual_clock is not None:
@@ -281,9 +291,6 @@ class TaskHarness(Harness):
 
     async def rest(self) -> None:
         await asyncio.sleep(0)
-
-    def go(self, work: Awaitable[T], name: str = "other") -> Running[T]:
-        return RunningTask(self, work, name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(self._to_the_end(work))

@@ -159,8 +159,7 @@ class Poller:
         begun = time.monotonic()
         evicted: dict[tuple[str, str], str] = {}
         try:
-            seen: Snapshot = await call(self.locks.snapshot, namespaces=self._namespaces)
-            snapshot = seen._replace(resources=unique_names(seen.resources, self._namespaces))
+            snapshot = unique_names(await call(self.locks.snapshot, namespaces=self._namespaces), self._namespaces)
             evicted = await self._find_evicted(snapshot)
         except Exception as error:
             problem = self._failure(error)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from ...aio import Item, Locks
 from ...engine.decorator_names import CallNames
+from ..await_if_needed import AsyncWithBlock
 from ..once_per_tick_base import OnceBase
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Once(OnceBase[Locks]):
+class Once(OnceBase[Locks], AsyncWithBlock[Item | None]):
     """One execution per tick of the store's clock. A decorator and a context manager.
 
         @locks.once("report", every=3600)
@@ -41,15 +41,6 @@ class Once(OnceBase[Locks]):
                 return await function(*args, **kwargs) if turn else None
 
         return wrapper
-
-    async def __aenter__(self) -> Item | None:
-        item: Item | None = await self._enter()
-        return item
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)
 
 
 once = Once

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from ...aio import Locks
 from ...engine.validate import OWN, Seconds
+from ..await_if_needed import AsyncWithBlock
 from ..path_tree_locks_base import TreeBase, TreeLeaseBase, TreeLockBase
 
 
-class TreeLease(TreeLeaseBase):
+class TreeLease(TreeLeaseBase, AsyncWithBlock["TreeLease"]):
     """A path that is held to read or to write it. A context manager: leaving it releases it, and a loss inside cancels
     the task that entered."""
 
@@ -18,18 +16,8 @@ class TreeLease(TreeLeaseBase):
         """Release it; a second call does nothing. LeaseLost if it had been lost, StoreError if the store is down."""
         await self._release()
 
-    async def __aenter__(self) -> Self:
-        self.ensure_held()
-        await self._enter()
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)
-
-
-class TreeLock(TreeLockBase):
+class TreeLock(TreeLockBase, AsyncWithBlock[TreeLease]):
     """The reader or the writer of a path. `async with` enters with a TreeLease, or raises LockTimeout."""
 
     _lease_type = TreeLease
@@ -38,15 +26,6 @@ class TreeLock(TreeLockBase):
         """Return a TreeLease, or None if it could not be acquired in time: None or -1 = wait forever, 0 = only try."""
         got: TreeLease | None = await self._attempt(self._limit(blocking, timeout))
         return got
-
-    async def __aenter__(self) -> TreeLease:
-        got: TreeLease = await self._enter()
-        return got
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        await self._leave(error)
 
 
 class Tree(TreeBase[Locks, TreeLock]):

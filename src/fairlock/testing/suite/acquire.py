@@ -6,7 +6,7 @@ import pytest
 
 from ...errors import LockTimeout
 from ..harness import Harness
-from .parametrize import LOCK, SINGLE, Behaviours, Kind, every_kind, take
+from .parametrize import LOCK, SINGLE, Behaviours, Kind, enter_and_leave, every_kind, take
 
 
 @every_kind
@@ -45,8 +45,7 @@ class TestAcquiring(Behaviours):
 
     async def test_a_waiter_gets_the_lock_when_the_holder_releases(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         assert not waiting.done
         begun = harness.time()
         await lease.release()
@@ -82,11 +81,9 @@ class TestAcquiring(Behaviours):
 
     async def test_a_hold_is_for_one_use(self, harness: Harness, kind: Kind) -> None:
         holding = kind.mine(harness.connect(), "x").hold()
-        async with holding:
-            pass
+        await enter_and_leave(holding)
         with pytest.raises(RuntimeError, match="one use"):
-            async with holding:
-                pass
+            await enter_and_leave(holding)
         assert (await harness.resource("x")).holders == ()
 
     async def test_what_the_body_raises_comes_out_and_it_is_free(self, harness: Harness, kind: Kind) -> None:
@@ -102,12 +99,7 @@ class TestAcquiring(Behaviours):
     async def test_a_hold_that_waits_too_long_names_the_holder(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(owner="web-3:4117"), "orders:42", note="ship order"))
         rival = kind.rival(harness.connect(), "orders:42")
-
-        async def hold() -> None:
-            async with rival.hold(timeout=0.2):
-                raise AssertionError("it is held by another")
-
-        waiting = harness.go(hold())
+        waiting = harness.go(enter_and_leave(rival.hold(timeout=0.2)))
         with pytest.raises(LockTimeout) as caught:
             await waiting.result(within=0.201)
         error = caught.value
@@ -119,8 +111,7 @@ class TestAcquiring(Behaviours):
     async def test_a_hold_that_only_tries_names_the_holder(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(owner="web-3:4117"), "x"))
         with pytest.raises(LockTimeout, match="'x' is held by web-3:4117 for"):
-            async with kind.rival(harness.connect(), "x").hold(timeout=0):
-                pass
+            await enter_and_leave(kind.rival(harness.connect(), "x").hold(timeout=0))
 
     async def test_a_note_given_to_hold_is_seen_by_others(self, harness: Harness, kind: Kind) -> None:
         async with kind.mine(harness.connect(), "x", note="in general").hold(note="just now"):
@@ -167,13 +158,11 @@ class TestTimeouts(Behaviours):
     async def test_a_timeout_is_one_deadline_whatever_happens_meanwhile(self, harness: Harness, kind: Kind) -> None:
         """Others come and go before it: none of that starts its time again."""
         first = await take(kind.mine(harness.connect(), "x"))
-        rival = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        rival = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         begun = harness.time()
         poll_ttl = 0.4 if harness.manual_clock else 1.0  # or it gives up before it is seen
         late = harness.connect()
-        waiting = harness.go(kind.mine(late, "x").acquire(timeout=poll_ttl))
-        await harness.in_queue("x", 2)
+        waiting = await harness.queue_up(kind.mine(late, "x").acquire(timeout=poll_ttl), 2)
         await harness.pass_time(0.2)
         await first.release()
         await rival.result()
@@ -194,8 +183,7 @@ class TestTimeouts(Behaviours):
     @pytest.mark.parametrize("for_ever", [None, -1])
     async def test_none_and_minus_one_wait_forever(self, harness: Harness, kind: Kind, for_ever: int | None) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x", timeout=0.05), timeout=for_ever))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x", timeout=0.05), timeout=for_ever))
         await harness.pass_time(0.2)
         assert not waiting.done
         await lease.release()

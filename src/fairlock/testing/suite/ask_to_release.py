@@ -26,8 +26,7 @@ class TestAsking(Behaviours):
         client = harness.connect(lease=90, on_event=events.append)
         lock = client.lock("x", on_asked=lambda lease: called.append((lease.name, lease.asked_to_release)))
         lease = await take(lock)
-        waiting = harness.go(take(harness.connect().lock("x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(harness.connect().lock("x")))
         assert lease.asked_to_release is None
         assert await harness.connect(owner="operator").ask("x", reason="the disk is full") == (lease.ticket,)
         request = ReleaseRequest("operator", "the disk is full")

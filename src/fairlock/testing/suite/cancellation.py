@@ -18,8 +18,7 @@ class TestCancelEvent(Behaviours):
     ) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, cancel = harness.connect(), threading.Event()
-        waiting = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.mine(client, "x").acquire(cancel=cancel))
         cancel.set()
         assert await waiting.result(within=WITHIN) is None
         assert (await harness.resource("x")).queue == ()
@@ -29,18 +28,16 @@ class TestCancelEvent(Behaviours):
     async def test_only_the_one_that_is_called_off_ends(self, harness: Harness, kind: Kind) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, cancel = harness.connect(), threading.Event()
-        stays = [harness.go(kind.mine(client, "x").acquire())]
+        stays = [harness.go(take(kind.mine(client, "x")))]
         await harness.in_queue("x", 1)
         ends = harness.go(kind.mine(client, "x").acquire(cancel=cancel))
-        stays.append(harness.go(kind.mine(client, "x").acquire(cancel=threading.Event())))  # which is never set
+        stays.append(harness.go(take(kind.mine(client, "x"), cancel=threading.Event())))  # which is never set
         await harness.rest()
         cancel.set()
         assert await ends.result(within=WITHIN) is None
         await held.release()
         for one in stays:
-            lease = await one.result()
-            assert lease is not None
-            await lease.release()
+            await (await one.result()).release()
 
     async def test_one_that_was_called_off_before_it_began_does_not_wait(self, harness: Harness, kind: Kind) -> None:
         await take(kind.rival(harness.connect(), "x"))
@@ -59,8 +56,7 @@ class TestBadCancelEvent(Behaviours):
 class TestCancelEventOfItems(PoolBehaviours):
     async def test_a_wait_for_an_item_can_be_called_off(self, harness: Harness) -> None:
         client, cancel = harness.connect(), threading.Event()
-        waiting = harness.go(client.pool("jobs").acquire(cancel=cancel))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(client.pool("jobs").acquire(cancel=cancel))
         cancel.set()
         assert await waiting.result(within=WITHIN) is None
         await harness.workers("jobs", 0)

@@ -26,17 +26,13 @@ class TestClosing(Behaviours):
     async def test_the_next_waiter_does_not_wait_for_a_closed_client(self, harness: Harness, kind: Kind) -> None:
         held = await take(kind.rival(harness.connect(), "x"))
         client, later = harness.connect(lease=60), harness.connect(lease=60)
-        closed = harness.go(kind.mine(client, "x").acquire())
-        await harness.in_queue("x", 1)
-        next_one = harness.go(kind.mine(later, "x").acquire())
-        await harness.in_queue("x", 2)
+        closed = await harness.queue_up(kind.mine(client, "x").acquire())
+        next_one = await harness.queue_up(take(kind.mine(later, "x")), 2)
         await client.close()
         with pytest.raises(ConfigError):
             await closed.result()
         await held.release()
-        lease = await next_one.result()
-        assert lease is not None
-        assert lease.held
+        assert (await next_one.result()).held
 
 
 class TestClosingDuringFaults(Behaviours):

@@ -5,7 +5,7 @@ import pytest
 from ...errors import LeaseLost, RecordDamaged
 from ..damage_records import damage
 from ..harness import Harness
-from .parametrize import Behaviours, PoolBehaviours, get, take
+from .parametrize import Behaviours, PoolBehaviours, get, pool_with, take
 
 
 class TestDamagedRecords(Behaviours):
@@ -67,8 +67,7 @@ class TestDamagedItems(PoolBehaviours):
 
     async def test_a_repaired_item_is_no_longer_in_the_way(self, harness: Harness) -> None:
         locks = harness.connect()
-        jobs = locks.pool("jobs")
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(locks, "a", "b")
         first = await get(jobs, key="a")
         await first.release()
         assert await locks.repair("jobs") == (), "nothing was damaged"

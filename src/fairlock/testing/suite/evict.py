@@ -14,8 +14,7 @@ class TestEvicting(Behaviours):
         events: list[Event] = []
         client = harness.connect(lease=0.5, on_event=events.append)
         lease = await take(kind.mine(client, "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         met = await harness.connect(owner="operator").evict("x", reason="it hangs")
         assert met == (lease.ticket,)
         assert (await waiting.result(within=0.6)).held
@@ -46,8 +45,7 @@ class TestEvicting(Behaviours):
         self, harness: Harness, kind: Kind
     ) -> None:
         lease = await take(kind.mine(harness.connect(lease=60), "x"))
-        waiting = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(), "x")))
         await harness.connect().evict("x", reason="it hangs")
         await harness.until(lambda: lease.lost, "its holder knows", within=4)
         assert not waiting.done, "the holder may be at work"
@@ -64,8 +62,7 @@ class TestEvicting(Behaviours):
 
     async def test_a_waiter_can_be_evicted_by_its_ticket(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=30))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.rival(harness.connect(), "x").acquire(timeout=30))
         (waiter,) = (await harness.resource("x")).queue
         await harness.connect(owner="operator").evict("x", reason="not today", ticket=waiter.ticket)
         with pytest.raises(LeaseLost, match="operator: not today") as caught:

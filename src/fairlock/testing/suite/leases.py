@@ -6,7 +6,7 @@ from ... import Event, aio
 from ...errors import LeaseLost, StoreError
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, every_kind, every_mutex, no_logging, take
+from .parametrize import Behaviours, Kind, enter_and_leave, every_kind, every_mutex, no_logging, take
 
 SHORT = 0.5  # the shortest lease there is
 
@@ -31,8 +31,7 @@ class TestRenewing(Behaviours):
 
     async def test_renewing_begins_again_after_a_rest(self, harness: Harness, kind: Kind) -> None:
         lock = kind.mine(harness.connect(lease=harness.short_lease), "x")
-        async with lock:
-            pass
+        await enter_and_leave(lock)
         await harness.pass_time(5 if harness.manual_clock else 1.2)
         lease = await take(lock)
         await harness.pass_time(20 if harness.manual_clock else 2.2)
@@ -73,8 +72,7 @@ class TestLosing(Behaviours):
             async with kind.rival(harness.connect(), "x"):
                 known.append(lease.lost)
 
-        waiting = harness.go(rival())
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(rival())
         faults.hang = True  # worse than an error: every request waits
         await waiting.result(within=1)
         faults.over()
@@ -277,8 +275,7 @@ class TestMaxHoldAndAtLeast(Behaviours):
 
     async def test_at_least_outlives_its_client(self, harness: Harness, kind: Kind) -> None:
         client = harness.connect()
-        async with kind.mine(client, "x", at_least=0.4):
-            pass
+        await enter_and_leave(kind.mine(client, "x", at_least=0.4))
         await client.close()
         assert await kind.rival(harness.connect(), "x").acquire(False) is None
 
@@ -292,8 +289,7 @@ class TestEvents(Behaviours):
     async def test_events_come_in_their_order(self, harness: Harness) -> None:
         events: list[Event] = []
         holder = await take(harness.connect().lock("x"))
-        waiting = harness.go(take(harness.connect(on_event=events.append, lease=SHORT).lock("x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(harness.connect(on_event=events.append, lease=SHORT).lock("x")))
         await holder.release()
         lease = await waiting.result()
         await harness.pass_time(0.2)

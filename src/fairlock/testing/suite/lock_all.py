@@ -6,7 +6,7 @@ import pytest
 from ... import aio
 from ...errors import ConfigError, LockTimeout
 from ..harness import Harness
-from .parametrize import Behaviours, take
+from .parametrize import Behaviours, enter_and_leave, take
 
 
 class TestLockAll(Behaviours):
@@ -32,23 +32,17 @@ class TestLockAll(Behaviours):
 
     async def test_if_one_is_not_to_be_had_none_is_kept(self, harness: Harness) -> None:
         await take(harness.connect(owner="other").lock("b"))
-        client = harness.connect()
-
-        async def all_of_them() -> None:
-            async with client.lock_all("a", "b", "c", timeout=0.1):
-                raise AssertionError("b is held by another")
-
         begun = harness.time()
+        waiting = harness.go(enter_and_leave(harness.connect().lock_all("a", "b", "c", timeout=0.1)))
         with pytest.raises(LockTimeout, match="'b' is held by other"):
-            await harness.go(all_of_them()).result(within=0.15)
+            await waiting.result(within=0.15)
         assert harness.time() - begun < 1
         assert (await harness.resource("a")).holders == ()
         assert (await harness.resource("c")).holders == ()
 
     async def test_one_name_twice_is_refused(self, harness: Harness) -> None:
         with pytest.raises(ConfigError, match="twice"):
-            async with harness.connect().lock_all("a", "b", "a"):
-                pass
+            await enter_and_leave(harness.connect().lock_all("a", "b", "a"))
         assert (await harness.resource("a")).holders == ()
 
     async def test_what_the_body_raises_leaves_them_all(self, harness: Harness) -> None:

@@ -5,7 +5,7 @@ import pytest
 from ...errors import AlreadyHeld, ConfigError
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, take
+from .parametrize import Behaviours, enter_and_leave, take
 
 
 class TestReadersAndWriters(Behaviours):
@@ -24,17 +24,14 @@ class TestReadersAndWriters(Behaviours):
         async with one.rwlock("x").read():
             assert await two.lock("x").acquire(False) is None
             assert await two.rwlock("x").write().acquire(False) is None
-            async with two.rwlock("x").read():
-                pass
+            await enter_and_leave(two.rwlock("x").read())
 
     @pytest.mark.parametrize("of_one_client", [False, True])
     async def test_a_waiting_writer_is_not_starved_by_readers(self, harness: Harness, of_one_client: bool) -> None:
         client = harness.connect()
         reader = await take(client.rwlock("x").read())
-        writer = harness.go(take(harness.connect().rwlock("x").write()))
-        await harness.in_queue("x", 1)
-        late = harness.go(take((client if of_one_client else harness.connect()).rwlock("x").read()))
-        await harness.in_queue("x", 2)
+        writer = await harness.queue_up(take(harness.connect().rwlock("x").write()))
+        late = await harness.queue_up(take((client if of_one_client else harness.connect()).rwlock("x").read()), 2)
         await reader.release()
         holders = await writer.result()
         assert not late.done
@@ -53,8 +50,7 @@ class TestReadersAndWriters(Behaviours):
 
     async def test_a_writer_becomes_a_reader_without_letting_a_writer_in(self, harness: Harness) -> None:
         lease = await take(harness.connect().rwlock("x").write())
-        writer = harness.go(take(harness.connect().lock("x")))
-        await harness.in_queue("x", 1)
+        writer = await harness.queue_up(take(harness.connect().lock("x")))
         await lease.downgrade()
         assert lease.held
         await harness.pass_time(0.05)
@@ -64,8 +60,7 @@ class TestReadersAndWriters(Behaviours):
 
     async def test_after_a_downgrade_readers_come_in(self, harness: Harness) -> None:
         lease = await take(harness.connect().rwlock("x").write())
-        reader = harness.go(take(harness.connect().rwlock("x").read()))
-        await harness.in_queue("x", 1)
+        reader = await harness.queue_up(take(harness.connect().rwlock("x").read()))
         await lease.downgrade()
         assert (await reader.result()).held
         assert lease.held
@@ -159,8 +154,7 @@ class TestSlots(Behaviours):
     async def test_resize_changes_the_number_while_in_use(self, harness: Harness) -> None:
         client = harness.connect()
         await take(client.semaphore("x", 1))
-        waiting = harness.go(take(harness.connect().semaphore("x", 1)))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(harness.connect().semaphore("x", 1)))
         await client.resize("x", 2)
         assert (await waiting.result()).held
         for number in (1, 2, 3):
@@ -180,8 +174,7 @@ class TestSlots(Behaviours):
     async def test_a_waiter_that_has_become_too_heavy_gets_an_error(self, harness: Harness) -> None:
         client = harness.connect()
         await take(client.semaphore("x", 3))
-        heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
-        await harness.in_queue("x", 1)
+        heavy = await harness.queue_up(harness.connect().semaphore("x", 3).acquire(weight=3))
         await client.resize("x", 2)
         with pytest.raises(ConfigError, match="'x' has 2 slots"):
             await heavy.result()

@@ -93,8 +93,7 @@ class TestStoreDown(Behaviours):
         lease = await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
         client = harness.connect(faults=faults)
-        waiting = harness.go(take(kind.rival(client, "x"), timeout=60))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(client, "x"), timeout=60))
         faults.cut = True
         await harness.pass_time(1.5 if harness.manual_clock else 0.3)
         assert not waiting.done
@@ -106,8 +105,7 @@ class TestStoreDown(Behaviours):
         await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
         poll_ttl = 0.5 if harness.manual_clock else 1.0  # or it gives up before it is seen
-        waiting = harness.go(kind.rival(harness.connect(faults=faults), "x").acquire(timeout=poll_ttl))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.rival(harness.connect(faults=faults), "x").acquire(timeout=poll_ttl))
         begun = harness.time()
         faults.cut = True
         try:

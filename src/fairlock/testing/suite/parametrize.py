@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,6 +121,12 @@ async def take(lock: aio.Lock, **options: Any) -> aio.Lease:
     return lease
 
 
+async def enter_and_leave(block: AbstractAsyncContextManager[object]) -> None:
+    """Enter this block, which may fail or take long, and leave it at once."""
+    async with block:
+        pass
+
+
 async def get(pool: aio.Pool, **options: Any) -> aio.Item:
     """Acquire an item, which must not fail."""
     item: aio.Item | None = await pool.acquire(**options)
@@ -132,3 +138,10 @@ async def add_and_get(pool: aio.Pool, body: Any = None, **options: Any) -> aio.I
     """Add the item 'a', and acquire it."""
     await pool.add("a", body)
     return await get(pool, **options)
+
+
+async def pool_with(client: aio.Locks, *keys: str, **options: Any) -> aio.Pool:
+    """Return the pool 'jobs' of this client, after these items have been added."""
+    pool: aio.Pool = client.pool("jobs", **options)
+    await pool.add_many(keys)
+    return pool

@@ -8,7 +8,7 @@ import pytest
 
 from ...errors import ConfigError, LeaseLost, LockTimeout, NotHeld
 from ..harness import Harness
-from .parametrize import PoolBehaviours, add_and_get, get
+from .parametrize import PoolBehaviours, add_and_get, enter_and_leave, get, pool_with
 from .validation import BAD_NAMES, GOOD_NAMES
 
 BODIES: list[Any] = [None, True, 0, -1.5, "", "ö\n\0\"'🔒", [], {}, {"a": [1, {"b": None}]}, "x" * 65_000, 2**60]
@@ -57,8 +57,7 @@ class TestItems(PoolBehaviours):
         assert await theirs.acquire(False) is None
 
     async def test_what_is_given_back_goes_behind_what_waits(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b")
         item = await get(jobs)
         await item.release(body="tried")
         assert not item.held
@@ -67,8 +66,7 @@ class TestItems(PoolBehaviours):
         assert [i.body for i in await jobs.items()] == ["tried", None]
 
     async def test_every_take_has_a_greater_fence(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         fences = []
         for _ in range(4):
             item = await get(jobs)
@@ -87,8 +85,7 @@ class TestItems(PoolBehaviours):
         assert seen.due_in < 0
 
     async def test_what_rests_is_had_after_that(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         await (await get(jobs)).release(after=30)
         assert await jobs.acquire(False) is None
         (seen,) = await jobs.items("resting")
@@ -106,8 +103,7 @@ class TestItems(PoolBehaviours):
         assert await jobs.add("a") is True
 
     async def test_letting_go_twice_does_nothing_and_no_other_end_takes_its_place(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b")
         item = await get(jobs)
         await item.done()
         await item.done()
@@ -149,8 +145,7 @@ class TestItems(PoolBehaviours):
 
 class TestNamedItems(PoolBehaviours):
     async def test_one_of_many_can_be_had_by_its_name(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b", "c"])
+        jobs = await pool_with(harness.connect(), "a", "b", "c")
         assert (await get(jobs, key="b")).key == "b"
         assert await jobs.acquire(False, key="b") is None
         assert [(await get(jobs)).key for _ in range(2)] == ["a", "c"]
@@ -159,8 +154,7 @@ class TestNamedItems(PoolBehaviours):
         assert await harness.connect().pool("jobs").acquire(False, key="a") is None
 
     async def test_a_done_item_is_an_error(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         await (await get(jobs)).done()
         for limit in (0, None):
             with pytest.raises(ConfigError, match="'a' of 'jobs' is done"):
@@ -170,11 +164,9 @@ class TestNamedItems(PoolBehaviours):
         jobs = harness.connect(owner="web-3").pool("jobs")
         await add_and_get(jobs)
         with pytest.raises(LockTimeout, match=r"'a' of 'jobs' could not be acquired \(taken by web-3\)\.$"):
-            async with jobs.hold(key="a", timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(key="a", timeout=0))
         with pytest.raises(LockTimeout, match="it is not there"):
-            async with jobs.hold(key="b", timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(key="b", timeout=0))
 
 
 class TestHoldingItems(PoolBehaviours):
@@ -197,8 +189,7 @@ class TestHoldingItems(PoolBehaviours):
         assert await gpus.counts() == (1, 0, 0, 0, 0)
 
     async def test_a_body_that_raises_gives_it_back_for_later(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         with pytest.raises(ZeroDivisionError):
             async with jobs.hold(finish=True, back_off=0.3):
                 raise ZeroDivisionError
@@ -211,8 +202,7 @@ class TestHoldingItems(PoolBehaviours):
         assert 4 < seen.due_in <= 5
 
     async def test_an_item_that_the_body_has_released_stays_released(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b")
         async with jobs.hold(finish=True) as item:
             await item.release(after=60)
         async with jobs.hold() as item:
@@ -220,29 +210,20 @@ class TestHoldingItems(PoolBehaviours):
         assert [i.state for i in await jobs.items()] == ["resting", "done"]
 
     async def test_a_hold_is_for_one_use(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         holding = jobs.hold()
-        async with holding:
-            pass
+        await enter_and_leave(holding)
         with pytest.raises(RuntimeError, match="one use"):
-            async with holding:
-                pass
+            await enter_and_leave(holding)
 
     async def test_a_hold_that_finds_nothing_counts_the_items(self, harness: Harness) -> None:
         jobs = harness.connect().pool("jobs")
         with pytest.raises(LockTimeout, match=r"No item of 'jobs' is free \(the pool is empty\)\.$"):
-            async with jobs.hold(timeout=0):
-                pass
+            await enter_and_leave(jobs.hold(timeout=0))
         await jobs.add_many(["a", "b"])
         await get(jobs)
         await (await get(jobs)).done()
-
-        async def hold() -> None:
-            async with jobs.hold(timeout=0.2):
-                raise AssertionError("there is nothing")
-
-        waiting = harness.go(hold())
+        waiting = harness.go(enter_and_leave(jobs.hold(timeout=0.2)))
         with pytest.raises(LockTimeout) as caught:
             await waiting.result(within=0.201)
         text = "No item of 'jobs' is free (1 taken, 1 done); you waited 0.2 s, position 1 in the queue."
@@ -282,8 +263,7 @@ class TestListingItems(PoolBehaviours):
 
 class TestRemovingItems(PoolBehaviours):
     async def test_a_free_item_can_be_removed(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs")
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b")
         await (await get(jobs)).done()
         assert [await jobs.remove(key) for key in ("a", "b", "b", "c")] == [True, True, False, False]
         assert await jobs.items() == []
@@ -349,8 +329,7 @@ class TestBadItems(PoolBehaviours):
         for bad in (0, 0.1, -1, "5", True, math.nan, timedelta(0)):
             with pytest.raises(ConfigError):
                 client.pool("jobs", lease=bad)
-        jobs = client.pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(client, "a")
         item = await get(jobs)
         for bad in (-1, math.nan, "5", True):
             with pytest.raises(ConfigError):

@@ -8,7 +8,7 @@ from ...engine.grant_state import GrantState
 from ...errors import ConfigError, LeaseLost, NotHeld, StoreError
 from ..faults import Faults, everywhere
 from ..harness import Harness
-from .parametrize import PoolBehaviours, add_and_get, get
+from .parametrize import PoolBehaviours, add_and_get, get, pool_with
 
 
 class TestItemLeases(PoolBehaviours):
@@ -34,8 +34,7 @@ class TestItemLeases(PoolBehaviours):
 
     async def test_what_was_given_back_cannot_be_finished_or_removed(self, harness: Harness) -> None:
         client = harness.connect()
-        jobs = client.pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(client, "a")
         item = await get(jobs)
         await item.release()
         await item.release()
@@ -84,8 +83,7 @@ class TestItemLeases(PoolBehaviours):
     async def test_an_extended_item_is_renewed_at_its_new_length_and_never_becomes_shorter(
         self, harness: Harness
     ) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.5)
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b", lease=0.5)
         item = await get(jobs)
         await item.extend(20)
         await item.extend(1)
@@ -97,8 +95,7 @@ class TestItemLeases(PoolBehaviours):
         assert other.remaining() <= 0.5, "each has a lease of its own"
 
     async def test_an_item_that_is_not_held_is_not_extended(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.5)
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b", lease=0.5)
         lost, given = await get(jobs, renew=False), await get(jobs, renew=False)
         for bad in (0, -1, 0.1, "3"):
             with pytest.raises(ConfigError):
@@ -152,8 +149,7 @@ class TestItemLeases(PoolBehaviours):
         assert (seen.state, seen.body, seen.fence) == ("taken", 1, later.fence)
 
     async def test_a_loss_in_a_clean_body_is_raised_and_else_noted(self, harness: Harness) -> None:
-        jobs = harness.connect().pool("jobs", lease=0.5)
-        await jobs.add_many(["a", "b"])
+        jobs = await pool_with(harness.connect(), "a", "b", lease=0.5)
         if harness.face == "threads":
             with pytest.raises(LeaseLost, match="'a' of 'jobs'"):
                 async with jobs.hold(renew=False):
@@ -221,8 +217,7 @@ class TestLostRepliesOfPools(PoolBehaviours):
         faults = Faults()
         jobs = harness.connect(faults=faults).pool("jobs")
         faults.unreachable = True
-        waiting = harness.go(get(jobs))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(get(jobs))
         await harness.connect().pool("jobs").add("a")
         assert (await waiting.result(within=2.1)).key == "a"
 
@@ -253,6 +248,5 @@ class TestLostRepliesOfPools(PoolBehaviours):
                 pass  # the time was over before it could be sent again
         await harness.pass_time(1.1)  # the keepers send what is left to send
         await harness.workers("jobs", 0)
-        jobs = harness.connect().pool("jobs")
-        await jobs.add("a")
+        jobs = await pool_with(harness.connect(), "a")
         assert (await get(jobs, blocking=False)).key == "a"

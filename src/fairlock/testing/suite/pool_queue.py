@@ -11,8 +11,7 @@ any_or_named = pytest.mark.parametrize("key", [None, "a"])
 
 class TestWaitingForItems(PoolBehaviours):
     async def test_a_waiter_gets_an_item_that_is_added(self, harness: Harness) -> None:
-        waiting = harness.go(get(harness.connect().pool("jobs")))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs")))
         assert not waiting.done
         jobs = harness.connect().pool("jobs")
         await jobs.counts()  # it is connected now, which takes long where there are many servers
@@ -29,8 +28,7 @@ class TestWaitingForItems(PoolBehaviours):
         item = await add_and_get(jobs)
         if key is not None:
             await jobs.add("free, and not waited for")
-        waiting = harness.go(get(harness.connect().pool("jobs"), key=key))
-        await harness.workers("jobs", 1, named=key is not None)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs"), key=key), named=key is not None)
         begun = harness.time()
         await item.release()
         assert (await waiting.result()).fence > item.fence
@@ -40,16 +38,14 @@ class TestWaitingForItems(PoolBehaviours):
     async def test_a_waiter_gets_an_item_when_it_expires(self, harness: Harness, key: str | None) -> None:
         item = await add_and_get(harness.connect().pool("jobs", lease=1.5), renew=False)
         begun = harness.time()
-        waiting = harness.go(get(harness.connect().pool("jobs"), key=key))
-        await harness.workers("jobs", 1, named=key is not None)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs"), key=key), named=key is not None)
         later = await waiting.result(within=1.52)
         assert later.fence > item.fence
         assert 1.4 < harness.time() - begun < 2.2
 
     async def test_a_waiter_gets_an_item_when_it_has_rested(self, harness: Harness) -> None:
         item = await add_and_get(harness.connect().pool("jobs"))
-        waiting = harness.go(get(harness.connect().pool("jobs")))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs")))
         begun = harness.time()
         await item.release(after=0.4)
         assert (await waiting.result(within=0.42)).key == "a"
@@ -78,8 +74,7 @@ class TestWaitingForItems(PoolBehaviours):
 
         waiting = []
         for number in range(6):
-            waiting.append(harness.go(work(number)))
-            await harness.workers("jobs", number + 1)
+            waiting.append(await harness.queue_up_for_item(work(number), number + 1))
         jobs = harness.connect().pool("jobs")
         for number in range(6):
             await jobs.add(f"job {number}")
@@ -89,8 +84,7 @@ class TestWaitingForItems(PoolBehaviours):
     async def test_many_added_at_once_reach_all_waiters(self, harness: Harness) -> None:
         waiting = []
         for number in range(4):
-            waiting.append(harness.go(get(harness.connect().pool("jobs"))))
-            await harness.workers("jobs", number + 1)
+            waiting.append(await harness.queue_up_for_item(get(harness.connect().pool("jobs")), number + 1))
         begun = harness.time()
         await harness.connect().pool("jobs").add_many(["a", "b", "c", "d"])
         assert [(await each.result()).key for each in waiting] == ["a", "b", "c", "d"]
@@ -100,26 +94,22 @@ class TestWaitingForItems(PoolBehaviours):
         jobs = harness.connect().pool("jobs")
         waiting = []
         for number in range(3):
-            waiting.append(harness.go(get(jobs)))
-            await harness.workers("jobs", number + 1)
+            waiting.append(await harness.queue_up_for_item(get(jobs), number + 1))
         await harness.connect().pool("jobs").add_many(["a", "b", "c"])
         assert [(await each.result()).key for each in waiting] == ["a", "b", "c"]
 
     async def test_a_newcomer_does_not_pass_the_waiters(self, harness: Harness) -> None:
         await add_and_get(harness.connect().pool("jobs", lease=1.5), renew=False)
         first = harness.connect()
-        waiting = harness.go(get(first.pool("jobs")))
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(get(first.pool("jobs")))
         if harness.manual_clock is not None:
             harness.manual_clock.jump(1.5)  # it has expired, and nobody has noticed yet
             assert await harness.connect().pool("jobs").acquire(False) is None
         assert (await waiting.result(within=3.0)).key == "a"
 
     async def test_a_waiter_that_gives_up_makes_room_for_the_next(self, harness: Harness) -> None:
-        first = harness.go(harness.connect().pool("jobs").acquire(timeout=0.8))
-        await harness.workers("jobs", 1)
-        second = harness.go(get(harness.connect().pool("jobs")))
-        await harness.workers("jobs", 2)
+        first = await harness.queue_up_for_item(harness.connect().pool("jobs").acquire(timeout=0.8))
+        second = await harness.queue_up_for_item(get(harness.connect().pool("jobs")), 2)
         assert await first.result(within=0.801) is None
         await harness.workers("jobs", 1)
         await harness.connect().pool("jobs").add("a")
@@ -138,8 +128,7 @@ class TestWaitingForItems(PoolBehaviours):
 
 class TestWaitingForANamedItem(PoolBehaviours):
     async def test_it_is_waited_for_before_it_is_there(self, harness: Harness) -> None:
-        waiting = harness.go(get(harness.connect().pool("jobs"), key="b"))
-        await harness.workers("jobs", 1, named=True)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs"), key="b"), named=True)
         begun = harness.time()
         await harness.connect().pool("jobs").add_many(["a", "b"])
         assert (await waiting.result()).key == "b"
@@ -148,8 +137,7 @@ class TestWaitingForANamedItem(PoolBehaviours):
 
     async def test_it_is_waited_for_no_more_when_it_is_done(self, harness: Harness) -> None:
         item = await add_and_get(harness.connect().pool("jobs"))
-        waiting = harness.go(get(harness.connect().pool("jobs"), key="a"))
-        await harness.workers("jobs", 1, named=True)
+        waiting = await harness.queue_up_for_item(get(harness.connect().pool("jobs"), key="a"), named=True)
         await item.done()
         with pytest.raises(ConfigError, match="is done"):
             await waiting.result()
@@ -160,8 +148,7 @@ class TestCancelledWorkers(PoolBehaviours):
         if harness.face == "threads":
             pytest.skip("threads are not cancelled")
         jobs = harness.connect().pool("jobs")
-        waiting = harness.go(jobs.acquire())
-        await harness.workers("jobs", 1)
+        waiting = await harness.queue_up_for_item(jobs.acquire())
         waiting.cancel()
         await harness.workers("jobs", 0)
         await jobs.add("a")

@@ -23,8 +23,7 @@ class TestQueue(Behaviours):
         for number in range(5):
             # Alternately, so that readers do not go in together.
             make = kind.rival if number % 2 == 0 else kind.mine
-            waiting.append(harness.go(visit(make(harness.connect(), "x"), str(number), log)))
-            await harness.in_queue("x", number + 1)
+            waiting.append(await harness.queue_up(visit(make(harness.connect(), "x"), str(number), log), number + 1))
         await lease.release()
         fences = [await each.result() for each in waiting]
         assert log == ["0", "1", "2", "3", "4"]
@@ -34,18 +33,15 @@ class TestQueue(Behaviours):
     async def test_a_try_does_not_pass_the_queue(self, harness: Harness, kind: Kind) -> None:
         """Also one that would fit beside the holder: a reader while a writer waits."""
         await take(kind.mine(harness.connect(), "x"))
-        harness.go(kind.rival(harness.connect(), "x").acquire(timeout=5))
-        await harness.in_queue("x", 1)
+        await harness.queue_up(kind.rival(harness.connect(), "x").acquire(timeout=5))
         assert await kind.mine(harness.connect(), "x").acquire(False) is None
         await harness.pass_time(0)
 
     async def test_a_waiter_that_gives_up_lets_the_next_move_up(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(), "x"))
         poll_ttl = brief(harness)
-        first = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=poll_ttl))
-        await harness.in_queue("x", 1)
-        second = harness.go(take(kind.rival(harness.connect(), "x")))
-        await harness.in_queue("x", 2)
+        first = await harness.queue_up(kind.rival(harness.connect(), "x").acquire(timeout=poll_ttl))
+        second = await harness.queue_up(take(kind.rival(harness.connect(), "x")), 2)
         await harness.pass_time(poll_ttl + 0.001)
         assert await first.result() is None
         await harness.in_queue("x", 1)
@@ -56,8 +52,7 @@ class TestQueue(Behaviours):
         lease = await take(kind.mine(harness.connect(), "x"))
         faults = Faults()
         faults.unreachable = True
-        waiting = harness.go(take(kind.rival(harness.connect(faults=faults), "x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(kind.rival(harness.connect(faults=faults), "x")))
         await lease.release()
         assert (await waiting.result(within=1.5)).held
 
@@ -110,8 +105,7 @@ class TestLocalHandoff(Behaviours):
                     await harness.pass_time(0) if harness.manual_clock is None else None
 
         lease = await take(busy.lock("x"))
-        waiting = harness.go(take(other.lock("x")))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(other.lock("x")))
         if harness.manual_clock is None:
             crowds = [harness.go(crowd()) for _ in range(3)]
             await lease.release()
@@ -138,8 +132,7 @@ class TestLocalHandoff(Behaviours):
         waiting = []
         for number, client in enumerate((one, two, one, two)):
             lock = client.lock("x", local_handoff=False)
-            waiting.append(harness.go(visit(lock, str(number), log)))
-            await harness.in_queue("x", number + 1)
+            waiting.append(await harness.queue_up(visit(lock, str(number), log), number + 1))
         await lease.release()
         for each in waiting:
             await each.result()
@@ -163,8 +156,7 @@ class TestLocalHandoff(Behaviours):
         lease = await take(harness.connect().lock("x"))
         client = harness.connect()
         poll_ttl = brief(harness)
-        leader = harness.go(client.lock("x").acquire(timeout=poll_ttl))
-        await harness.in_queue("x", 1)
+        leader = await harness.queue_up(client.lock("x").acquire(timeout=poll_ttl))
         heirs = [harness.go(take(client.lock("x"))) for _ in range(2)]
         await harness.pass_time(poll_ttl + 0.05)
         assert await leader.result() is None
@@ -218,33 +210,29 @@ class TestFairAndUnfair(Behaviours):
     async def test_a_heavy_one_is_not_passed_by_light_ones(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
-        heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
-        await harness.in_queue("x", 1)
+        heavy = await harness.queue_up(take(harness.connect().semaphore("x", 3), weight=3))
         assert await slots.acquire(False) is None, "there is room for one, but another request waits"
         for each in light:
             await each.release()
-        lease = await heavy.result()
-        assert lease is not None
+        assert (await heavy.result()).held
         assert await slots.acquire(False) is None
 
     async def test_an_unfair_request_may_pass_the_queue(self, harness: Harness) -> None:
         slots = harness.connect().semaphore("x", 3)
         light = [await take(slots) for _ in range(2)]
-        heavy = harness.go(harness.connect().semaphore("x", 3).acquire(weight=3))
-        await harness.in_queue("x", 1)
+        heavy = await harness.queue_up(take(harness.connect().semaphore("x", 3), weight=3))
         barging = await take(harness.connect().semaphore("x", 3, fair=False), blocking=False)
         for each in light:
             await each.release()
         assert not heavy.done
         await barging.release()
-        assert (await heavy.result()) is not None
+        assert (await heavy.result()).held
 
     async def test_an_unfair_one_that_does_not_fit_waits_like_the_others(self, harness: Harness) -> None:
         lease = await take(LOCK.mine(harness.connect(), "x"))
         unfair = harness.connect().lock("x", fair=False)
         assert await unfair.acquire(False) is None
-        waiting = harness.go(take(unfair))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(take(unfair))
         await lease.release()
         assert (await waiting.result()).held
 
@@ -253,11 +241,9 @@ class TestDeadWaiters(Behaviours):
     async def test_a_dead_head_of_the_queue_costs_its_poll_ttl_and_not_a_lease(self, harness: Harness) -> None:
         lease = await take(harness.connect().lock("x"))
         faults = Faults()
-        dead = harness.go(harness.connect(faults=faults).lock("x", lease=3600).acquire(timeout=30))
-        await harness.in_queue("x", 1)
+        dead = await harness.queue_up(harness.connect(faults=faults).lock("x", lease=3600).acquire(timeout=30))
         faults.hang = True
-        living = harness.go(take(harness.connect().lock("x")))
-        await harness.in_queue("x", 2)
+        living = await harness.queue_up(take(harness.connect().lock("x")), 2)
         await lease.release()  # the dead waiter is granted the lock, and does not reply
         assert (await living.result(within=3.5)).held
         faults.cut = True

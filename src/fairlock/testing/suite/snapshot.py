@@ -5,7 +5,7 @@ import pytest
 from ...errors import LockTimeout
 from ..faults import Faults
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, PoolBehaviours, every_kind, get, take
+from .parametrize import Behaviours, Kind, PoolBehaviours, enter_and_leave, every_kind, get, pool_with, take
 
 
 @every_kind
@@ -19,8 +19,7 @@ class TestInspecting(Behaviours):
 
     async def test_asking_changes_nothing(self, harness: Harness, kind: Kind) -> None:
         await take(kind.mine(harness.connect(), "x"))
-        waiting = harness.go(kind.rival(harness.connect(), "x").acquire(timeout=5))
-        await harness.in_queue("x", 1)
+        waiting = await harness.queue_up(kind.rival(harness.connect(), "x").acquire(timeout=5))
         before = await harness.resource("x")
         for _ in range(3):
             assert await kind.rival(harness.connect(), "x").locked()
@@ -32,8 +31,7 @@ class TestInspecting(Behaviours):
 
     async def test_a_snapshot_shows_holders_and_waiters(self, harness: Harness, kind: Kind) -> None:
         lease = await take(kind.mine(harness.connect(owner="holder"), "x", note="working"))
-        harness.go(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
-        await harness.in_queue("x", 1)
+        await harness.queue_up(kind.rival(harness.connect(owner="waiter"), "x", note="wanting").acquire(timeout=5))
         await harness.pass_time(0.1)
         snapshot = await harness.snapshot("x")
         assert snapshot.store == harness.observer.store
@@ -66,15 +64,13 @@ class TestInspecting(Behaviours):
             assert [one.owner for one in (await harness.resource("x")).holders] == ["gone"]
         assert [one.owner for one in (await harness.resource("x")).holders] == [""]
         with pytest.raises(LockTimeout, match=r"^'x' is kept closed for another \d+ s\.$") as late:
-            async with kind.rival(harness.connect(), "x").hold(timeout=0):
-                pass
+            await enter_and_leave(kind.rival(harness.connect(), "x").hold(timeout=0))
         assert late.value.holders == ()
 
 
     async def test_a_lock_that_was_only_kept_closed_is_idle_afterwards(self, harness: Harness, kind: Kind) -> None:
         """It is no stale lease: its holder has released it."""
-        async with kind.mine(harness.connect(owner="gone"), "x", at_least=0.2):
-            pass
+        await enter_and_leave(kind.mine(harness.connect(owner="gone"), "x", at_least=0.2))
         other = harness.connect()
         await harness.pass_time(0.3)
         assert (await other.snapshot()).resources == ()
@@ -94,8 +90,7 @@ class TestSnapshots(Behaviours):
     async def test_only_what_is_busy_is_shown_unless_idle_names_are_asked_for(self, harness: Harness) -> None:
         client = harness.connect()
         for name in ("held", "used", "used too"):
-            async with client.lock(name):
-                pass
+            await enter_and_leave(client.lock(name))
         await client.resize("resized", 3)
         await take(client.lock("held"))
         assert [r.name for r in (await harness.snapshot()).resources] == ["held"]
@@ -107,8 +102,7 @@ class TestSnapshots(Behaviours):
 
     async def test_one_name_is_shown_even_if_it_is_idle(self, harness: Harness) -> None:
         client = harness.connect()
-        async with client.lock("x"):
-            pass
+        await enter_and_leave(client.lock("x"))
         (resource,) = (await harness.observer.snapshot("x")).resources
         assert (resource.name, resource.busy) == ("x", False)
         assert (await harness.observer.snapshot("never used")).resources == ()
@@ -149,13 +143,11 @@ class TestSnapshots(Behaviours):
 class TestPoolsInSnapshots(PoolBehaviours):
     async def test_a_pool_shows_who_has_what_and_who_waits(self, harness: Harness) -> None:
         mine, theirs = harness.connect(owner="mine"), harness.connect(owner="theirs")
-        jobs = mine.pool("jobs")
-        await jobs.add_many(["a", "b", "c"])
+        jobs = await pool_with(mine, "a", "b", "c")
         await (await get(jobs)).done()
         item = await get(jobs)
         await get(jobs)
-        harness.go(theirs.pool("jobs").acquire(timeout=5))
-        await harness.workers("jobs", 1)
+        await harness.queue_up_for_item(theirs.pool("jobs").acquire(timeout=5))
         await harness.pass_time(0.1)
         (resource,) = (await harness.snapshot()).resources
         assert (resource.name, resource.kind, resource.capacity) == ("jobs", "pool", 2)

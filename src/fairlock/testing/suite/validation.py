@@ -10,7 +10,7 @@ import pytest
 
 from ...errors import AlreadyHeld, ConfigError, LeaseLost, LockError, LockTimeout, NotHeld, StoreError
 from ..harness import Harness
-from .parametrize import Behaviours, Kind, every_kind, take
+from .parametrize import Behaviours, Kind, enter_and_leave, every_kind, get, take
 
 BAD_NAMES = ["", "x" * 201, "é" * 101, "x" * 10_000_000, "a\0b", "a\nb", "tab\t", "\x7f", "\x85", "\ud800", b"x", None]
 GOOD_NAMES = ["x", "x" * 200, "é" * 100, "a b", "a/b:c{d}*?%_'\";--", "Ünïcødé", "名前", "X", "x ", "🔒", "."]
@@ -120,9 +120,7 @@ class TestInvalidArguments(Behaviours):
         for _ in range(99):
             deep = [deep]
         assert await jobs.add("deep", deep)
-        item = await jobs.acquire(False)
-        assert item is not None
-        assert item.body == deep
+        assert (await get(jobs, blocking=False)).body == deep
         for _ in range(800):
             deep = [deep]
         with pytest.raises(ConfigError, match="nested at most 100 deep"):
@@ -150,8 +148,7 @@ class TestErrors(Behaviours):
     async def test_they_travel_between_processes(self, harness: Harness) -> None:
         await take(harness.connect(owner="holder").lock("x"))
         with pytest.raises(LockTimeout) as caught:
-            async with harness.connect().lock("x").hold(timeout=0):
-                pass
+            await enter_and_leave(harness.connect().lock("x").hold(timeout=0))
         there = pickle.loads(pickle.dumps(caught.value))
         assert type(there) is LockTimeout
         assert str(there) == str(caught.value)
