@@ -20,7 +20,6 @@ from .row_format import ALL, from_value, key_range, table_key, to_value
 from .table_requests import COLUMNS, Kept, Table, together
 
 if TYPE_CHECKING:
-    from ..base import ItemSnapshot
     from .pool_items import OciItemStore
 
 SCAN = "DECLARE $low STRING; $high STRING; " + ALL + " WHERE t.key >= $low AND t.key < $high"
@@ -49,8 +48,6 @@ class OciStore(PollingStore):
         super().__init__(table.where, runtime)
         self.table = table
         self.skew = skew
-        self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
-        self.added = 0  # the time of the last item added
         self.clock = Clock(table)
 
     @property
