@@ -101,7 +101,8 @@ class OciStore(PollingStore):
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
         done = await together(self.runtime, [partial(self.write, *one, ()) for one in writes])
-        return [each.version if isinstance(each, Written) else _error(each) for each in done]
+        shown = [each.version if isinstance(each, Written) else each for each in done]
+        return [None if isinstance(each, RowSnapshot) else each for each in shown]
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._clock()
@@ -120,8 +121,7 @@ class OciStore(PollingStore):
     async def read_to_wait(self, key: str) -> RowSnapshot:
         at = self._clock()
         row, etag = await self._get(key)
-        guess = self.now()
-        return RowSnapshot(row, etag, *guess) if guess is not None else RowSnapshot(row, etag, 0, at)
+        return RowSnapshot(row, etag, *(self.now() or (0, at)))
 
     # -- the rest
 
@@ -143,7 +143,3 @@ class OciStore(PollingStore):
     def schema(self) -> str:
         name = "locks" if self.table.name.startswith("ocid1.") else self.table.name
         return SCHEMA.format(where=self.where, table=name, columns=COLUMNS)
-
-
-def _error(outcome: RowSnapshot | OutcomeUnknown | LockError) -> OutcomeUnknown | LockError | None:
-    return outcome if isinstance(outcome, Exception) else None

@@ -88,8 +88,9 @@ async def lock_row(
     at = store.client_clock()
     if kind == POSTGRESQL:
         values["v_limit"] = str(max(int(lease * 1000), 1))
+    table = table.removesuffix(LOCK.table) + sealed.table  # in the same schema
     try:
-        (row,) = await transaction.run(sealed.statements[kind].format(_beside(table, sealed.table)), values)
+        (row,) = await transaction.run(sealed.statements[kind].format(table), values)
     except LockError:
         raise
     except Exception as error:
@@ -100,11 +101,6 @@ async def lock_row(
     if not begins_by_itself and not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: begin one.")
     return row[:-2], at
-
-
-def _beside(table: str, name: str) -> str:
-    """Return the name of another table in the same schema."""
-    return table.removesuffix(LOCK.table) + name
 
 
 async def _find(store: SqlRows, kind: str) -> tuple[str, str]:

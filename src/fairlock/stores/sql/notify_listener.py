@@ -34,7 +34,7 @@ IDLE = 30.0  # seconds without a waiter or a holder, after which the connection 
 HELD = 5.0  # seconds for which a holder counts after its keeper has last called `attend`
 RETRY = 1.0  # seconds between two tries to listen
 READING = 5.0  # seconds for which a row is waited for
-READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s", None, True, True, False)
+READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = $1", ("v_key",), True, True, False)
 
 
 class NotifyListener(WakeupInbox):

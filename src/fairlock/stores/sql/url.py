@@ -117,6 +117,8 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
     }  # fmt: skip
     if scheme == "postgresql":
         settings["use_native_hstore"] = False  # or it queries the server about something that we do not use
+    if url.get_driver_name() == "psycopg":
+        settings["paramstyle"] = "numeric_dollar"  # as libpq wants it
     limited: Callable[[Callable[[], Any]], Any] | None = None
     if blocking or scheme in ORACLE:
         from .connect_with_deadline import Handshake
