@@ -1,4 +1,4 @@
-"""Items that a client takes by reading one that is due and writing it back: what stores share that do so.
+"""Items that a client adds one by one, and takes by reading one and writing it back: what stores share that do so.
 
 A store that finds and takes an item by one statement, as PostgreSQL does, needs none of this.
 """
