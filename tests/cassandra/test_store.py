@@ -120,10 +120,10 @@ def test_in_a_crowd_items_come_in_the_order_of_their_bucket(
     """The order holds for a bucket of few items and for one of more than are read at once."""
     monkeypatch.setattr(pool_items, "FEW", few)
     with fairlock.connect(cassandra.session(), keyspace="fairlock") as locks:
-        store = locks._session.backend.store  # type: ignore[attr-defined]
+        items = locks._session.backend.pools.item_store  # type: ignore[union-attr]
         pool, keys = locks.pool("jobs"), [f"job-{number}" for number in range(40, 0, -1)]
         pool.add_many([(key, None) for key in keys])
-        store.crowded = locks._session.clock() + 60
+        items.crowded = locks._session.clock() + 60
         had = [item.key for item in iter(lambda: pool.acquire(blocking=False), None)]
         assert had != keys, "at random"
         for bucket in range(pool_items.BUCKETS):

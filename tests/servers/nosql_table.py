@@ -10,8 +10,7 @@ from fairlock.sync.runtime import ThreadRuntime
 
 def empty(target: str) -> None:
     """Delete every row of the table behind this URL."""
-    found = url.read(target, {})
-    table = Table(found.make, found.compartment, found.table, found.where, ThreadRuntime())
+    table = Table(url.read(target, {}), ThreadRuntime())
     for row in run(table.query("SELECT t.key FROM {table} t", {})):
         run(_delete(table, row["key"]))
 

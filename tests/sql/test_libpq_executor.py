@@ -11,7 +11,6 @@ import pytest
 import fairlock
 import fairlock.aio
 from fairlock.stores.sql.executor import driver_for
-from fairlock.stores.sql.schema import by_number
 from tests.servers.sql import USER, PgBouncer, PostgreSQL
 
 ODD = ["it's", 'say "no"', "100 %", "%(v_key)s", "$1", "back\\slash", "{a,b}", "ünïcödé 🔒"]
@@ -154,8 +153,3 @@ def prepared(server: PostgreSQL, url: str) -> int:
 def test_a_repeated_statement_is_prepared_but_not_behind_a_pooler(postgresql: PostgreSQL, pgbouncer: PgBouncer) -> None:
     assert prepared(postgresql, postgresql.url) >= 1
     assert prepared(postgresql, pgbouncer.url) == 0
-
-
-def test_values_are_numbered_as_they_come() -> None:
-    text = "SELECT %(v_b)s::TEXT, %(v_a)s WHERE x LIKE 'a%%' AND y = %(v_b)s"
-    assert by_number(text) == ("SELECT $1::TEXT, $2 WHERE x LIKE 'a%' AND y = $1", ("v_b", "v_a"))

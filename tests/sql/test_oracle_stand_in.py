@@ -117,9 +117,9 @@ def test_a_scan_of_several_pages_on_a_german_database_finds_all(
     oracle: OracleStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page goes on behind the last key of the one before it, by bytes: the order has to be that of bytes, too."""
-    from fairlock.stores.sql import dialects, scan_rows
+    from fairlock.stores.sql import dialects, lock_rows
 
-    for module in (dialects, scan_rows):
+    for module in (dialects, lock_rows):
         monkeypatch.setattr(module, "SCANNED", 2)
     monkeypatch.setattr(dialects, "_compiled", {})
     names = ["a", "B", "c", "D", "e", "F", "ö"]

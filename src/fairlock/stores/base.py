@@ -712,8 +712,6 @@ class ItemStore(PoolReader):
 
     by_content: bool = False
     """`put` compares the item, not a version: an item that was taken is written again without a read."""
-    skips_locked: bool = False
-    """`put_many` does not write an item that a transaction of a user has locked, and does not wait for it."""
 
     @abstractmethod
     async def get(self, pool: str, key: str, settle: bool = False) -> ItemSnapshot:
@@ -736,8 +734,9 @@ class ItemStore(PoolReader):
     async def put_many(self, writes: Sequence[ItemWrite]) -> Sequence[bool | OutcomeUnknown | LockError]:
         """Write these items, each as `put` does: for each whether it was written, or its error.
 
-        An item that is being written by another client need not be waited for. What is raised is about all of them. Of
-        several items one that was written may count as not written if another client has changed it since.
+        An item that is being written by another client need not be waited for, and is not if the store `skips_locked`:
+        then its error is RowLocked. What is raised is about all of them. Of several items one that was written may
+        count as not written if another client has changed it since.
         """
         return [await self.put(one.pool, one.item.key, one.item, one.seen) for one in writes]
 

@@ -75,7 +75,6 @@ AUDIT_TRIES = 5
 TRIES = 3  # of a step that is made at once
 WAYS = 4  # one that gives way pauses for this many times a write at most, and as many more with each conflict
 GIVES_WAY = 1.0  # seconds for which it does so, all in all: beside those that never do it would starve
-SOON = 900_000  # microseconds: a write is refused if the time of its step is a second old
 NEAR = 2  # places in the queue whose owners give way to no other: they may be granted the lock at any moment
 LONG = 6  # waiters in a queue that is long: its row changes all the time, and a newcomer has time
 LONG_TTL = 0.003  # seconds for which the row of a long queue is most likely the current one
@@ -337,16 +336,15 @@ class CasBackend(Backend):
             for write, *_ in writes:
                 self._doubt(write.row.key)
             raise
-        missed: list[RowWrite] = []
         all_woken: list[Wakeup] = []
         for (write, record, replies, woken, at), version, cached in zip(writes, versions, known, strict=True):
             key = write.row.key
             if version is None:
                 self.conflicts += 1
-                missed.append(write)
                 continue
             if isinstance(version, Exception):
-                self._doubt(key)
+                if not isinstance(version, RowLocked):
+                    self._doubt(key)
                 for number in by_key[key]:
                     outcomes[number] = version
                 continue
@@ -356,14 +354,6 @@ class CasBackend(Backend):
                 outcomes[number] = Answer(reply, at)
             all_woken += woken
         await send_wakeups(self.store, all_woken)
-        if missed and self.skips_locked:
-            # What has not changed is locked by a transaction, or was read so long ago that it is refused for its time.
-            rows = await self.store.read_many([write.row.key for write in missed])
-            for write, seen in zip(missed, rows, strict=True):
-                if isinstance(seen, RowSnapshot) and seen.version == write.expected and seen.now - write.now < SOON:
-                    key = write.row.key
-                    for number in by_key[key]:
-                        outcomes[number] = RowLocked(f"A transaction has sealed {key.removeprefix(self.prefix)!r}.")
 
     async def _rest(self, key: str, seconds: float, record: LockState) -> None:
         """Pause, but not while one of this client waits behind that has a place already: it keeps others waiting."""

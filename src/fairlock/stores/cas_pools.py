@@ -57,7 +57,6 @@ from .base import (
     PoolAnswer,
     Pools,
     Row,
-    RowLocked,
     RowSnapshot,
     Runtime,
     Store,
@@ -84,7 +83,6 @@ class CasPools(Pools):
         self.runtime = runtime
         self.prefix = prefix
         self.batch_size = item_store.batch_size
-        self.skips_locked = item_store.skips_locked
         self._ahead: dict[str, str] = {}  # by ticket: the listener of the first in its queue
         self._mine: dict[tuple[str, str], ItemState] = {}  # by pool and key: what was taken, as it was written
         self._tried = ""  # the ticket by which something was sought a moment ago, and nothing found
@@ -107,8 +105,8 @@ class CasPools(Pools):
         transaction that has sealed it.
         """
         names = [(self.prefix + pool, order.key) for pool, order in calls]
-        simple = (Touch, Give, Finish) if self.skips_locked else (Touch,)
-        if (len(calls) == 1 or self.batch_size == 1) and not self.skips_locked:
+        simple = (Touch, Give, Finish) if self.store.skips_locked else (Touch,)
+        if (len(calls) == 1 or self.batch_size == 1) and not self.store.skips_locked:
             return await super().call_many(calls)
         if any(type(order.command) not in simple for _, order in calls) or len(set(names)) < len(names):
             return await super().call_many(calls)
@@ -126,13 +124,11 @@ class CasPools(Pools):
                 elif item is not None:
                     writes.append((number, ItemWrite(pool, item, seen), reply))
             written = await self.item_store.put_many([write for _, write, _ in writes]) if writes else []
-            missed: list[tuple[int, ItemWrite]] = []
             for (number, write, reply), done in zip(writes, written, strict=True):
                 if isinstance(done, Exception):
                     outcomes[number] = done
                     continue
                 if not done:
-                    missed.append((number, write))
                     continue
                 outcomes[number] = PoolAnswer(reply, write.seen.at)
                 known = self._mine.pop(names[number], None)
@@ -142,12 +138,6 @@ class CasPools(Pools):
                 else:
                     pool, key = names[number]
                     await self._wake_after_change(pool, {key}, isinstance(calls[number][1].command, Give))
-            if missed and self.skips_locked:  # what has not changed is locked
-                found = await self.item_store.get_many([names[number] for number, _ in missed])
-                for (number, write), now in zip(missed, found, strict=True):
-                    if isinstance(now, ItemSnapshot) and now.item == write.seen.item:
-                        sealed = f"{write.item.key!r} of {calls[number][0]!r}"
-                        outcomes[number] = RowLocked(f"A transaction has sealed {sealed}.")
         except (OutcomeUnknown, LockError) as error:
             return [error if outcome is None else outcome for outcome in outcomes]
         return await fill_gaps(self.call, calls, outcomes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ..errors import LockError, RecordDamaged
-from ..rules.pools import BROKEN, Add, Added, ItemState, apply
+from ..rules.pools import BROKEN, ItemState
 from ..rules.pools.codec import decode_item, encode_item
 from .base import ItemSnapshot, ItemWrite, OutcomeUnknown, Row, RowSnapshot, RowWrite, ScoredStore, Store, Written
 from .damaged_items import aside, item_damaged
@@ -74,14 +74,9 @@ class Rows(SwappedItems):
         done = await self._store.write_many(rows)
         return [each if isinstance(each, Exception) else each is not None for each in done]
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
-        new = 0
-        for key, body in rows:
-            seen = await self.get(pool, key)
-            item, reply = apply(seen.item, Add(body, first + new), seen.now, key)
-            if isinstance(reply, Added):
-                new += await self.put(pool, key, item, seen)
-        return new
+    async def _add(self, pool: str, item: ItemState) -> bool:
+        seen = await self.get(pool, item.key)
+        return seen.item is None and await self.put(pool, item.key, item, seen)
 
     @abstractmethod
     async def _due(self, pool: str, low: int, high: int) -> list[ItemSnapshot]:

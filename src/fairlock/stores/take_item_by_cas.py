@@ -1,11 +1,12 @@
-"""Items that a client takes by reading one that is due and writing it back: what stores share that do so.
+"""Items that a client adds one by one, and takes by reading one and writing it back: what stores share that do so.
 
 A store that finds and takes an item by one statement, as PostgreSQL does, needs none of this.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
-from ..rules.pools import Take, Taken, apply
+from ..rules.pools import Add, ItemState, Take, Taken, apply
 from .base import ItemSnapshot, ItemStore, OutcomeUnknown, Store
 
 TRIES = 400  # more in a row than any real crowd causes
@@ -14,6 +15,25 @@ DOUBTS = 3
 
 class SwappedItems(ItemStore):
     _store: Store
+    _added = 0  # the time of the last item added
+
+    @abstractmethod
+    async def _now(self, pool: str) -> int:
+        """Return the store's time, by what is known of it if possible."""
+
+    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
+        new = 0
+        now = max(await self._now(pool), self._added + 1)  # by what is guessed it may be a little earlier
+        self._added = now + first + len(rows)
+        for key, body in rows:
+            item, _ = apply(None, Add(body, first + new), now, key)
+            assert item is not None
+            new += await self._add(pool, item)
+        return new
+
+    @abstractmethod
+    async def _add(self, pool: str, item: ItemState) -> bool:
+        """Add this item unless its key exists; return whether it is new."""
 
     async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
         waiting = (await self._store.read(queue)).row if queue else None

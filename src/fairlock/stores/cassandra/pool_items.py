@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ...errors import LockError, RecordDamaged
-from ...rules.pools import BROKEN, Add, ItemState, apply, count_states
+from ...rules.pools import BROKEN, ItemState, count_states
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemWrite, OutcomeUnknown
 from ..damaged_items import aside, item_damaged, shown, sound
@@ -54,6 +54,8 @@ class CassandraItemStore(SwappedItems):
         self.batch_size = store.batch_size
         self._sender = store.sender
         self._clock = store.sender.runtime.clock
+        self.crowded = 0.0  # until when other workers may be in our way
+        self._ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
 
     def _place(self, pool: str, key: str) -> tuple[str, int, str]:
         return pool, bucket_for(key, self.buckets), key
@@ -132,15 +134,8 @@ class CassandraItemStore(SwappedItems):
                 found[number] = done if isinstance(done, Exception) else bool(done["applied"])
         return [found[number] for number in range(len(writes))]
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
-        new = 0
-        now = max(await self._store.time(), self._store.added + 1)  # by what is guessed it may be a little earlier
-        self._store.added = now + first + len(rows)
-        for key, body in rows:
-            item, _ = apply(None, Add(body, first + new), now, key)
-            assert item is not None
-            new += await self._add(pool, item)
-        return new
+    async def _now(self, pool: str) -> int:
+        return await self._store.time()
 
     async def _add(self, pool: str, item: ItemState) -> bool:
         doubt = False
@@ -165,9 +160,9 @@ class CassandraItemStore(SwappedItems):
 
     async def _candidate(self, pool: str, queue: str, lost: int) -> ItemSnapshot | None:
         if lost:
-            self._store.ahead.pop(pool, None)
-            self._store.crowded = self._clock() + CROWDED
-        if queue and self.buckets > 1 and self._clock() < self._store.crowded:  # in a queue only the first one takes
+            self._ahead.pop(pool, None)
+            self.crowded = self._clock() + CROWDED
+        if queue and self.buckets > 1 and self._clock() < self.crowded:  # in a queue only the first one takes
             one = await self._oldest_in_a_bucket(pool)
             if one is not None:
                 return one
@@ -201,14 +196,14 @@ class CassandraItemStore(SwappedItems):
         """Return what has been due for longest in all buckets. Others that were due then are remembered for a while:
         whatever is added, given back or expires from now on has a greater score. At random: the first of any bucket,
         because in a crowd two workers that try the same one only conflict."""
-        until, keys = self._store.ahead.get(pool, (0.0, []))
+        until, keys = self._ahead.get(pool, (0.0, []))
         if at_random or not keys or self._clock() > until:
             rows = await self._sender.read(cql.DUE, (pool, self._all, 0, await self._store.time()))
             keys = [row.key for row in nsmallest(AHEAD, rows, key=lambda row: (row.score, row.key))][::-1]
-            if len(self._store.ahead) > POOLS:
-                self._store.ahead.clear()
+            if len(self._ahead) > POOLS:
+                self._ahead.clear()
             if not at_random:
-                self._store.ahead[pool] = self._clock() + CROWDED, keys
+                self._ahead[pool] = self._clock() + CROWDED, keys
         if at_random and keys:
             key = keys[-1 - os.urandom(1)[0] % min(len(keys), BUCKETS)]
             if self.buckets > 1:

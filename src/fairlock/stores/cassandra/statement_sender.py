@@ -151,43 +151,42 @@ class StatementSender:
         self, text: str, values: Sequence[Sequence[Any]]
     ) -> list[dict[str, Any] | OutcomeUnknown | LockError]:
         """Send these transactions, all of them before the first reply: for each its row, or what `transact` raises."""
+        found: list[dict[str, Any] | OutcomeUnknown | LockError] = []
+        for done in await self._send_all(text, values, reads=False):
+            if not isinstance(done, Exception):
+                found.append(dict(done[0]._asdict()))
+            elif errors.is_unknown(done):
+                found.append(OutcomeUnknown(f"{type(done).__name__} from {self.where}"))
+            else:
+                found.append(errors.explain(done, self.where, self.keyspace))
+        return found
+
+    async def read_many(self, text: str, values: Sequence[Sequence[Any]]) -> list[list[Any] | LockError]:
+        """Send these reads, all of them before the first reply: for each its rows, or what `read` raises."""
+        return [
+            errors.explain(rows, self.where, self.keyspace) if isinstance(rows, Exception) else rows
+            for rows in await self._send_all(text, values, reads=True)
+        ]
+
+    async def _send_all(self, text: str, values: Sequence[Sequence[Any]], reads: bool) -> list[list[Any] | Exception]:
+        """Send this with each of these values. Return for each its rows, or an error of the driver."""
         begun: list[Any] = []
         for each in values:
             statement = await self._bound(text, each)
             statement.consistency_level = self._quorum
             statement.serial_consistency_level = self._serial
-            self.sent += 1
+            statement.is_idempotent = reads
+            self.sent += not reads
             try:
                 begun.append(self._begin(statement, self._address.timeout))
             except errors.DRIVERS as error:
                 begun.append(error)
-        found: list[dict[str, Any] | OutcomeUnknown | LockError] = []
+        found: list[list[Any] | Exception] = []
         for pending in begun:
             try:
-                if isinstance(pending, Exception):
-                    raise pending
-                found.append(dict((await self._finish(*pending))[0]._asdict()))
+                found.append(pending if isinstance(pending, Exception) else await self._finish(*pending))
             except errors.DRIVERS as error:
-                if errors.is_unknown(error):
-                    found.append(OutcomeUnknown(f"{type(error).__name__} from {self.where}"))
-                else:
-                    found.append(errors.explain(error, self.where, self.keyspace))
-        return found
-
-    async def read_many(self, text: str, values: Sequence[Sequence[Any]]) -> list[list[Any] | LockError]:
-        """Send these reads, all of them before the first reply: for each its rows, or what `read` raises."""
-        begun = []
-        for each in values:
-            statement = await self._bound(text, each)
-            statement.consistency_level = self._quorum
-            statement.is_idempotent = True
-            begun.append(self._begin(statement, self._address.timeout))
-        found: list[list[Any] | LockError] = []
-        for pending in begun:
-            try:
-                found.append(await self._finish(*pending))
-            except errors.DRIVERS as error:
-                found.append(errors.explain(error, self.where, self.keyspace))
+                found.append(error)
         return found
 
     async def _send(self, statement: Any) -> list[Any]:

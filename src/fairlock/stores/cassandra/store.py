@@ -43,9 +43,6 @@ class CassandraStore(PollingStore):
         self.sender = sender
         self.keeper_key = sender.keeper_key
         self.skew = skew
-        self.crowded = 0.0  # until when other workers may be in our way at the items
-        self.ahead: dict[str, tuple[float, list[str]]] = {}  # by pool: until when, and what is to be taken, last first
-        self.added = 0  # the time of the last item added
         self._server = ServerClock(runtime.clock, KEPT, VAGUE, SLACK)
 
     @property
@@ -80,10 +77,12 @@ class CassandraStore(PollingStore):
 
     async def read(self, key: str, settle: bool = False) -> RowSnapshot:
         at = self._clock()
-        found = await self.sender.read(cql.READ, (key,), settle)
-        if not found:
+        return await self._seen(key, await self.sender.read(cql.READ, (key,), settle), at)
+
+    async def _seen(self, key: str, rows: list[Any], at: float) -> RowSnapshot:
+        if not rows:
             return RowSnapshot(None, None, self.note((await self.sender.read(cql.CLOCK))[0].now, at), at)
-        (row,) = found
+        (row,) = rows
         now = self.note(row.now, at)
         return RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at)
 
@@ -107,27 +106,22 @@ class CassandraStore(PollingStore):
 
     async def read_many(self, keys: Sequence[str]) -> list[RowSnapshot | OutcomeUnknown | LockError]:
         at = self._clock()
-        found: list[RowSnapshot | OutcomeUnknown | LockError] = []
-        for key, rows in zip(keys, await self.sender.read_many(cql.READ, [(key,) for key in keys]), strict=True):
-            if isinstance(rows, LockError):
-                found.append(rows)
-            elif rows:
-                row = rows[0]
-                now = self.note(row.now, at)
-                found.append(RowSnapshot(Row(key, row.score, row.owner, row.body), row.version, now, at))
-            else:
-                found.append(RowSnapshot(None, None, *await self.sample()))
-        return found
+        replies = await self.sender.read_many(cql.READ, [(key,) for key in keys])
+        return [
+            rows if isinstance(rows, LockError) else await self._seen(key, rows, at)
+            for key, rows in zip(keys, replies, strict=True)
+        ]
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
         versions = [int.from_bytes(os.urandom(8)) >> 1 for _ in writes]
-        values = []
-        for (row, expected, now), version in zip(writes, versions, strict=True):
-            values.append((row.score, row.owner, row.body, version, row.key, expected, since_1970(now)))
-        found: list[int | str | OutcomeUnknown | LockError | None] = []
-        for version, done in zip(versions, await self.sender.transact_many(cql.UPDATE, values), strict=True):
-            found.append(done if isinstance(done, Exception) else version if done["applied"] else None)
-        return found
+        values = [
+            (*one.row[1:], version, one.row.key, one.expected, since_1970(one.now))
+            for one, version in zip(writes, versions, strict=True)
+        ]
+        return [
+            done if isinstance(done, Exception) else version if done["applied"] else None
+            for version, done in zip(versions, await self.sender.transact_many(cql.UPDATE, values), strict=True)
+        ]
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._clock()

@@ -17,11 +17,9 @@ def open_oci(target: object, runtime: Runtime, namespace: str, options: dict[str
     """Return the table behind a URL, or behind a NosqlClient and table=…. No I/O yet. ConfigError if they make no
     sense."""
     found = url.read(target, options) if isinstance(target, str) else url.from_client(target, options)
-    table = Table(found.make, found.compartment, found.table, found.where, runtime)
-    return CasBackend(OciStore(table, runtime, skew=found.skew), runtime, namespace)
+    return CasBackend(OciStore(Table(found, runtime), runtime, skew=found.skew), runtime, namespace)
 
 
 def open_table(client: object, table: str, compartment: str | None, runtime: Runtime) -> Table:
     """This table through a NosqlClient of the caller, with neither its retries nor its circuit breaker."""
-    found = url.from_client(client, {"table": table, "compartment": compartment})
-    return Table(found.make, found.compartment, found.table, found.where, runtime)
+    return Table(url.from_client(client, {"table": table, "compartment": compartment}), runtime)

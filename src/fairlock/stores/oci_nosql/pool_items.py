@@ -7,12 +7,10 @@ then takes what it knows to be next, as long as no other worker is quicker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...rules.pools import Add, Take, apply
-from ...rules.pools.codec import encode_item
+from ...rules.pools import ItemState, Take
 from ..base import ItemSnapshot, OutcomeUnknown, Row, RowSnapshot
 from ..keys import SEPARATOR, queue_key
 from ..polling import LONGEST
@@ -32,12 +30,15 @@ POOLS = 64  # pools
 
 
 class OciItemStore(Rows):
+    _store: OciStore
+
     def __init__(self, store: OciStore) -> None:
-        self._store: OciStore = store
+        super().__init__(store)
+        self._ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
 
     async def due_in(self, pool: str, key: str) -> float:
         """Return in how many seconds an item of this pool is due; with a key: when that item is."""
-        now, queue = await self._time(), queue_key(pool)
+        now, queue = await self._now(pool), queue_key(pool)
         if key:
             row, _ = await self._store._get(queue + SEPARATOR + key)
             scores = [row.score] if row is not None else []
@@ -45,29 +46,26 @@ class OciItemStore(Rows):
             scores = [row.score for row in await self._found(queue + SEPARATOR, 0, now + int(LONGEST * 1e6))]
         return min([(score - now) / 1e6 for score in scores if score >= 0], default=LONGEST)
 
-    async def _time(self) -> int:
+    async def _now(self, pool: str) -> int:
         sample = self._store.now()
         return sample[0] if sample is not None else await self._store.clock.call()
 
-    async def _now(self, pool: str) -> int:
-        return await self._time()
-
     async def _due(self, pool: str, low: int, high: int) -> list[ItemSnapshot]:
         clock = self._store.table.runtime.clock
-        until, known = self._store.ahead.get(pool, (0.0, []))
+        until, known = self._ahead.get(pool, (0.0, []))
         if not low and known and clock() < until:
             return known[:CANDIDATES]
         at = clock()
         rows = await self._found(self._prefix(pool), low, high)
-        now = await self._time()
+        now = await self._now(pool)
         found = self._sound(pool, [RowSnapshot(row, None, now, at) for row in rows])
         if low:
             return found
         # New items come before all others, in the order of their adding: nothing that is added later precedes them.
         new = list(takewhile(lambda seen: seen.item is not None and not seen.item.fence, found))
-        if len(self._store.ahead) >= POOLS:
-            self._store.ahead.clear()
-        self._store.ahead[pool] = at + KNOWN, new
+        if len(self._ahead) >= POOLS:
+            self._ahead.clear()
+        self._ahead[pool] = at + KNOWN, new
         return found[:CANDIDATES]
 
     async def _found(self, prefix: str, low: int, high: int) -> list[Row]:
@@ -80,24 +78,15 @@ class OciItemStore(Rows):
     async def _take(self, pool: str, one: ItemSnapshot, take: Take) -> ItemSnapshot | None:
         assert one.item is not None
         key = one.item.key
-        until, known = self._store.ahead.pop(pool, (0.0, []))
+        until, known = self._ahead.pop(pool, (0.0, []))
         seen = await self.get(pool, key)
         took = await super()._take(pool, seen, take) if seen.item is not None else None
         if took is not None:  # otherwise others are at work here, and what is known is of no use
-            self._store.ahead[pool] = until, [each for each in known if each.item is not None and each.item.key != key]
+            self._ahead[pool] = until, [each for each in known if each.item is not None and each.item.key != key]
         return took
 
-    async def add(self, pool: str, rows: Sequence[tuple[str, str]], first: int = 0) -> int:
-        new = 0
-        now = max(await self._time(), self._store.added + 1)  # by what is guessed it may be a little earlier
-        self._store.added = now + first + len(rows)
-        for key, body in rows:
-            item, _ = apply(None, Add(body, first + new), now, key)
-            assert item is not None
-            new += await self._added(to_value(Row(self._prefix(pool) + key, item.score, "", encode_item(item))))
-        return new
-
-    async def _added(self, value: dict[str, Any]) -> bool:
+    async def _add(self, pool: str, item: ItemState) -> bool:
+        value = to_value(self._row(pool, item))
         try:
             return isinstance(await self._store.table.put(value, None), str)
         except OutcomeUnknown:

@@ -20,7 +20,6 @@ from .row_format import ALL, from_value, key_range, table_key, to_value
 from .table_requests import COLUMNS, Kept, Table, together
 
 if TYPE_CHECKING:
-    from ..base import ItemSnapshot
     from .pool_items import OciItemStore
 
 SCAN = "DECLARE $low STRING; $high STRING; " + ALL + " WHERE t.key >= $low AND t.key < $high"
@@ -49,8 +48,6 @@ class OciStore(PollingStore):
         super().__init__(table.where, runtime)
         self.table = table
         self.skew = skew
-        self.ahead: dict[str, tuple[float, list[ItemSnapshot]]] = {}  # by pool: until when; what is due, oldest first
-        self.added = 0  # the time of the last item added
         self.clock = Clock(table)
 
     @property
@@ -104,7 +101,8 @@ class OciStore(PollingStore):
 
     async def write_many(self, writes: Sequence[RowWrite]) -> list[int | str | OutcomeUnknown | LockError | None]:
         done = await together(self.runtime, [partial(self.write, *one, ()) for one in writes])
-        return [each.version if isinstance(each, Written) else _error(each) for each in done]
+        shown = [each.version if isinstance(each, Written) else each for each in done]
+        return [None if isinstance(each, RowSnapshot) else each for each in shown]
 
     async def scan(self, prefix: str) -> list[RowSnapshot]:
         at = self._clock()
@@ -123,8 +121,7 @@ class OciStore(PollingStore):
     async def read_to_wait(self, key: str) -> RowSnapshot:
         at = self._clock()
         row, etag = await self._get(key)
-        guess = self.now()
-        return RowSnapshot(row, etag, *guess) if guess is not None else RowSnapshot(row, etag, 0, at)
+        return RowSnapshot(row, etag, *(self.now() or (0, at)))
 
     # -- the rest
 
@@ -146,7 +143,3 @@ class OciStore(PollingStore):
     def schema(self) -> str:
         name = "locks" if self.table.name.startswith("ocid1.") else self.table.name
         return SCHEMA.format(where=self.where, table=name, columns=COLUMNS)
-
-
-def _error(outcome: RowSnapshot | OutcomeUnknown | LockError) -> OutcomeUnknown | LockError | None:
-    return outcome if isinstance(outcome, Exception) else None

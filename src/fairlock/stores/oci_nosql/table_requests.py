@@ -21,6 +21,7 @@ from ..base import OutcomeUnknown, Runtime
 from ..deadline import over
 from ..jitter import jitter
 from . import errors
+from .url import Address
 
 RETRY_FOR = 3.0  # seconds for which we wait while the service replies 'too many requests'
 SETTLING = 1.0  # seconds for which we wait for a table that we have not seen yet: a new one is not found for a moment
@@ -77,15 +78,13 @@ class Kept(NamedTuple):
 
 
 class Table:
-    def __init__(
-        self, make: Callable[[], Any], compartment: str | None, name: str, where: str, runtime: Runtime
-    ) -> None:
-        self.compartment = compartment
-        self.name = name
+    def __init__(self, address: Address, runtime: Runtime) -> None:
+        self.compartment = address.compartment
+        self.name = address.table
         """May be an OCID until the first request."""
-        self.where = where
+        self.where = address.where
         self.runtime = runtime
-        self._make = make
+        self._make = address.make
         self._client: Any = None
         self._new = True  # until the service has found it, or has not found it for long enough
 

@@ -6,7 +6,7 @@ from ..base import Runtime
 from ..cas import CasBackend
 from ..shared_connections import Share
 from .executor import Executor
-from .store import SqlStore, ThreadSqlStore
+from .store import SqlStore
 from .url import DRIVERS, read
 
 __all__ = ["SqlStore", "open_sql"]
@@ -15,10 +15,9 @@ __all__ = ["SqlStore", "open_sql"]
 def open_sql(target: object, runtime: Runtime, namespace: str, options: dict[str, Any]) -> CasBackend:
     """Return a backend for this URL, or for where this Engine or AsyncEngine of SQLAlchemy goes. Opens no connection
     yet."""
-    kind = ThreadSqlStore if runtime.blocking else SqlStore
     key = ("sql", target, tuple(sorted(options.items())))
     share = Share(runtime, key, lambda: _connections(target, runtime, options))
-    backend = CasBackend(kind(share, runtime), runtime, namespace)
+    backend = CasBackend(SqlStore(share, runtime), runtime, namespace)
     if not runtime.blocking and isinstance(target, str) and _has_driver_for_threads(target):
         backend.open_blocking = lambda other: open_sql(target, other, namespace, options)
     return backend

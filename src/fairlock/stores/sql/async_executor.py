@@ -22,7 +22,7 @@ from ..deadline import left, over
 from . import errors
 from .executor import Executor, Result
 from .schema import Statement
-from .url import CONNECTIONS, RESERVED, Address
+from .url import CONNECTIONS, RESERVED
 
 PATIENCE = 0.03  # seconds
 
@@ -38,12 +38,9 @@ class _Turn:
 
 
 class AsyncExecutor(Executor):
-    def __init__(self, address: Address) -> None:
-        super().__init__(address)
-        self._start()
-        self._replies = 0
-
     def _start(self) -> None:
+        super()._start()
+        self._replies = 0
         self._free = CONNECTIONS
         self._most = 2  # connections that are used at the same time
         self._queue: deque[_Turn] = deque()
@@ -109,7 +106,7 @@ class AsyncExecutor(Executor):
                 return
 
     async def _run(self, statement: Statement, values: dict[str, Any]) -> Result:
-        if self._uses_libpq and self._parked and values:
+        if self._uses_libpq and self._parked:
             found = await self._by_parked(statement, values)
             if found is not None:
                 return found
@@ -148,10 +145,6 @@ class AsyncExecutor(Executor):
             asyncio.get_running_loop().call_soon(lent.invalidate)
         else:
             lent.invalidate()
-
-    def forked(self) -> None:
-        self._start()
-        super().forked()
 
     async def close(self) -> None:
         await greenlet_spawn(self.drop_idle)

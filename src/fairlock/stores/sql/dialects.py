@@ -47,7 +47,6 @@ class Dialect:
 
     name = ""
     extra = ""
-    grants = ""
     owned: Collection[str] = ()  # how a user finds a table that belongs to another one
     quota: Collection[str] = ()  # what the owner of the tables needs
     nobody = ""  # how 'no owner' is written
@@ -75,22 +74,22 @@ class Dialect:
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self.sa = dialect
-        self.read = self._compile(self._reading(*_row).select_from(self._one().outerjoin(LOCKS, of_key)), True)
-        self.write = self._compile(self._writing())
+        self.read = self.compile(self._reading(*_row).select_from(self._one().outerjoin(LOCKS, of_key)), True)
+        self.write = self.compile(self._writing())
         self.many = self.many_rows(self, LOCK_ROWS, self.write)
-        self.insert = self._compile(self._inserting())
-        self.claim = self._compile(self._claiming())
-        self.delete = self._compile(sa.delete(LOCKS).where(of_key, LOCKS.c.version == number("expected")))
+        self.insert = self.compile(self._inserting())
+        self.claim = self.compile(self._claiming())
+        self.delete = self.compile(sa.delete(LOCKS).where(of_key, LOCKS.c.version == number("expected")))
         found = self.first(SCANNED, self._reading(LOCKS.c.key, *_row).order_by(LOCKS.c.key))
-        self.scan_all = self._compile(found, True)  # not `key >= ''`: on Oracle that is NULL, and true of no row
-        self.scan = self._compile(found.where(LOCKS.c.key >= value("key")), True)
-        self.scan_on = self._compile(found.where(LOCKS.c.key > value("key")), True)
+        self.scan_all = self.compile(found, True)  # not `key >= ''`: on Oracle that is NULL, and true of no row
+        self.scan = self.compile(found.where(LOCKS.c.key >= value("key")), True)
+        self.scan_on = self.compile(found.where(LOCKS.c.key > value("key")), True)
         busy = found.where(LOCKS.c.owner != literal(self.nobody))
-        self.scan_busy = self._compile(busy, True)
-        self.scan_busy_on = self._compile(busy.where(LOCKS.c.key > value("key")), True)
-        self.time = self._compile(self._reading().select_from(self._one()), True)
+        self.scan_busy = self.compile(busy, True)
+        self.scan_busy_on = self.compile(busy.where(LOCKS.c.key > value("key")), True)
+        self.time = self.compile(self._reading().select_from(self._one()), True)
 
-    def _compile(self, clause: Any, reads: bool = False) -> Statement:
+    def compile(self, clause: Any, reads: bool = False) -> Statement:
         return compiled(clause, self.sa, reads)
 
     def first(self, rows: int, clause: Any) -> Any:
@@ -111,11 +110,9 @@ class Dialect:
     def _in_time(self) -> Any:
         return self.clock().between(number("now"), number("now") + FRESH)
 
-    def _updating(self) -> Any:
-        return sa.update(LOCKS).where(of_key, LOCKS.c.version == number("expected")).values(_new)
-
     def _writing(self) -> Any:
-        return self._updating().where(self._in_time())
+        same = of_key, LOCKS.c.version == number("expected"), self._in_time()
+        return sa.update(LOCKS).where(*same).values(_new)
 
     def _inserting(self) -> Any:
         return sa.insert(LOCKS).values({"key": value("key"), **_new})
@@ -155,7 +152,6 @@ class PostgreSQL(Dialect):
     name, extra = "PostgreSQL", "postgresql"
     many_rows = ByArrays
     shows = True
-    grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     conflict = ("40001", "40P01", "55P03")
     exists = ("23505", "42P07", "42710")
     no_table = ("42P01",)
@@ -168,8 +164,8 @@ class PostgreSQL(Dialect):
 
     def __init__(self, dialect: sa.Dialect) -> None:
         super().__init__(dialect)
-        self.write_and_notify = self._compile(self._shown(self._updating().where(self._in_time()), True))
-        self.notify = self._compile(sa.select(self._notifying()))
+        self.write_and_notify = self.compile(self._shown(super()._writing(), True))
+        self.notify = self.compile(sa.select(self._notifying()))
 
     def clock(self) -> Any:
         # Never now(), which stands still in a transaction.
@@ -210,7 +206,6 @@ class MariaDB(Dialect):
 
     name, extra = "MariaDB", "mariadb"
     many_rows = ByUnion
-    grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     conflict = (1205, 1213, 1020)
     exists = (1062, 1050, 1061)
     no_table = (1146,)
@@ -244,16 +239,13 @@ def dialect_for(scheme: str, dialect: sa.Dialect) -> Dialect:
     """Return the statements for this database and driver, compiled once."""
     key = (scheme, dialect.driver, dialect.paramstyle)
     if key not in _compiled:
-        _compiled[key] = _kind(scheme)(dialect)
+        kind: type[Dialect] = PostgreSQL if scheme == "postgresql" else MariaDB
+        if scheme in ORACLE:
+            from .oracle import Oracle, TimesTen
+
+            kind = TimesTen if scheme == "timesten" else Oracle
+        _compiled[key] = kind(dialect)
     return _compiled[key]
-
-
-def _kind(scheme: str) -> type[Dialect]:
-    if scheme in ORACLE:
-        from .oracle import Oracle, TimesTen
-
-        return TimesTen if scheme == "timesten" else Oracle
-    return PostgreSQL if scheme == "postgresql" else MariaDB
 
 
 _compiled: dict[tuple[str, ...], Dialect] = {}

@@ -1,8 +1,10 @@
 """`fairlock doctor` for a SQL database: its settings, its tables, its clock."""
 
+import time
 from typing import TYPE_CHECKING
 
 from ...errors import StoreError
+from .schema import Statement
 
 if TYPE_CHECKING:
     from .store import SqlStore
@@ -26,22 +28,11 @@ MARIADB = {
 
 async def examine(store: "SqlStore") -> list[Finding]:
     await store.ping()
-    name = store.dialect.name
-    found: list[Finding] = []
-    if name == "PostgreSQL":
-        found += await _postgresql(store)
-    elif name == "MariaDB":
-        found += await _mariadb(store)
-    else:
-        found += await _oracle(store)
-    found.append(await _tables(store))
-    found.append(_clock(store))
-    return found
+    look = {"PostgreSQL": _postgresql, "MariaDB": _mariadb}.get(store.dialect.name, _oracle)
+    return [*await look(store), await _tables(store), _clock(store)]
 
 
 async def _call(store: "SqlStore", questions: dict[str, str]) -> dict[str, str]:
-    from .schema import Statement
-
     answers = {}
     for text, name in questions.items():
         try:
@@ -116,8 +107,6 @@ async def _tables(store: "SqlStore") -> Finding:
 
 
 def _clock(store: "SqlStore") -> Finding:
-    import time
-
     sample = store.now()
     assert sample is not None
     skew = sample.now / 1e6 - time.time()

@@ -40,18 +40,22 @@ class Executor(SharedConnections):
         self.pooled = False  # whether a pooler stands between that gives each transaction another session
         self.statements = 0
         self._timeout = address.timeout
-        self._parked: list[tuple[Any, Any]] = []
-        self._room = make_room()
         self._uses_libpq = address.engine.dialect.driver == "psycopg"
         self._limits = address.engine.dialect.driver in ("pymysql", "oracledb", "oracledb_async")
-        # Clients that are forgotten without being closed disconnect in silence. (By a finalizer that has the
-        # connections: in a __del__ of ours they might have been collected already.)
-        self._open: list[Any] = []
-        self._pid = os.getpid()
-        weakref.finalize(self, _hang_up_all, self._open, self._pid)
+        self._start()
         on("connect", self.engine, self._made, first=True)
         on("connect", self.engine, self._opened)
         on("close", self.engine, self._closes)
+
+    def _start(self) -> None:
+        """Begin without a connection: at first, and in the child of a fork."""
+        self._pid = os.getpid()
+        self._parked: list[tuple[Any, Any]] = []
+        self._room = make_room()
+        # Clients that are forgotten without being closed disconnect in silence. (By a finalizer that has the
+        # connections: in a __del__ of ours they might have been collected already.)
+        self._open: list[Any] = []
+        weakref.finalize(self, _hang_up_all, self._open, self._pid)
 
     def count_statements(self) -> int:
         """Return how many were sent, of all clients that share these connections."""
@@ -93,12 +97,11 @@ class Executor(SharedConnections):
                 self.statements += 1
                 if self._limits:
                     self._limit(lent)
-                if self._uses_libpq and values:
+                if self._uses_libpq:
                     rows = cursor.execute(statement, values)
                     matched, now = cursor.rowcount, 0
                 else:
-                    plain = lent.cursor() if self._uses_libpq else cursor
-                    rows, matched, now = self._by_cursor(plain, statement, values)
+                    rows, matched, now = self._by_cursor(cursor, statement, values)
             except BaseException as error:
                 self._failed(lent, cursor, error, again, statement.many)
                 again = False  # it was an old connection, most likely: a new one shows
@@ -237,12 +240,8 @@ class Executor(SharedConnections):
     def forked(self) -> None:
         """The connections are the parent's: they may not even be closed here. Each client calls this."""
         if self._pid != os.getpid():
-            self._pid = os.getpid()
             _leaked.extend([self.engine.pool, *self._open, *self._parked])
-            self._parked = []
-            self._room = make_room()
-            self._open = []
-            weakref.finalize(self, _hang_up_all, self._open, self._pid)
+            self._start()
             self.engine.dispose(close=False)
 
     def abandon(self) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import mysql, postgresql
 from ...rules.pools import AGO, DONE
 from .dialects import SCANNED, Dialect, literal
 from .many_rows import Rows
-from .schema import ITEMS, LOCKS, Statement, compiled, number, value
+from .schema import ITEMS, LOCKS, Statement, number, value
 
 CANDIDATES = 16
 COLUMNS = tuple(ITEMS.c[name] for name in ("key", "score", "fence", "ticket", "lease", "owner", "note", "body"))
@@ -43,6 +43,7 @@ class Items:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
+        self._compile = dialect.compile
         self._adds: dict[int, Statement] = {}
         self.rows_per_add = ROWS_PER_ADD.get(dialect.name, 1)
         just = dialect._one()
@@ -81,9 +82,6 @@ class Items:
         self.next_pool = self._compile(first.where(ITEMS.c.pool > value("pool")), True)
         held = sa.and_(_here, ITEMS.c.score > now, ITEMS.c.ticket != literal(dialect.nobody))
         self.taken = self._compile(dialect.first(SCANNED, sa.select(now, *COLUMNS).where(held)), True)
-
-    def _compile(self, clause: Any, reads: bool = False) -> Statement:
-        return compiled(clause, self._dialect.sa, reads)
 
     def _now(self) -> Any:
         """Return an expression: the time when the statement arrived, the same everywhere in it."""

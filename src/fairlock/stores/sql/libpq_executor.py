@@ -18,7 +18,7 @@ from typing import Any
 from psycopg import AsyncConnection, OperationalError, errors, pq, waiting
 
 from ..deadline import left, limit
-from .schema import Statement, by_number
+from .schema import Statement
 
 INT8 = 20
 NUMBERS = (20, 21, 23, 26)
@@ -36,8 +36,8 @@ class Known:
     __slots__ = ("decoders", "formats", "name", "parameters", "text", "types", "used")
 
     def __init__(self, statement: Statement, values: dict[str, Any]) -> None:
-        text, order = by_number(statement.text)
-        self.text = text.encode()
+        order = statement.order or ()
+        self.text = statement.text.encode()
         kinds = [type(values[name]) for name in order]
         self.types = [INT8 if kind is int else 0 for kind in kinds]
         self.formats = [TEXT if kind is list else BINARY for kind in kinds]

@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ConfigError, LockError, StoreError
-from ..base import RowSnapshot
 from ..user_transaction import MYSQL, POSTGRESQL, UserTransaction
 from .dialects import CLOCK, MariaDB, PostgreSQL
 from .schema import Statement
@@ -74,25 +73,11 @@ def _sealed(what: str, table: str, columns: str, this: str) -> Sealed:
 LOCK, ITEM = _sealed("lock", "fairlock_locks", *_LOCK), _sealed("item", "fairlock_items", *_ITEM)
 
 
-async def lock_row(store: SqlRows, key: str, transaction: UserTransaction, lease: float) -> RowSnapshot:
-    """Lock the row of a lock until the transaction ends, and return it. StoreError if that fails, ConfigError if it
-    would protect nothing."""
-    row, at = await _lock(LOCK, store, {"v_key": key}, transaction, lease)
-    return store._seen(key, row, at)
-
-
-async def lock_item(
-    store: SqlRows, pool: str, key: str, transaction: UserTransaction, lease: float
-) -> tuple[tuple[Any, ...], float]:
-    """Do the same with an item. Return the time of the server, the columns of the item, and the client's clock
-    before."""
-    row, at = await _lock(ITEM, store, {"v_pool": pool, "v_key": key}, transaction, lease)
-    return row[:9], at
-
-
-async def _lock(
+async def lock_row(
     sealed: Sealed, store: SqlRows, values: dict[str, str], transaction: UserTransaction, lease: float
 ) -> tuple[tuple[Any, ...], float]:
+    """Lock the row of a lock or an item until the transaction ends. Return the time of the server with the columns of
+    the row, and the client's clock before. StoreError if that fails, ConfigError if it would protect nothing."""
     kind = POSTGRESQL if isinstance(store.dialect, PostgreSQL) else MYSQL if isinstance(store.dialect, MariaDB) else ""
     if not kind:
         raise ConfigError(f"seal() works on PostgreSQL, MariaDB, MySQL and SQLite, not on {store.where}.")
@@ -103,8 +88,9 @@ async def _lock(
     at = store.client_clock()
     if kind == POSTGRESQL:
         values["v_limit"] = str(max(int(lease * 1000), 1))
+    table = table.removesuffix(LOCK.table) + sealed.table  # in the same schema
     try:
-        (row,) = await transaction.run(sealed.statements[kind].format(_beside(table, sealed.table)), values)
+        (row,) = await transaction.run(sealed.statements[kind].format(table), values)
     except LockError:
         raise
     except Exception as error:
@@ -114,12 +100,7 @@ async def _lock(
     begins_by_itself = kind == MYSQL and not row[-1]  # which its drivers do not report after a SELECT
     if not begins_by_itself and not transaction.is_open():
         raise ConfigError("seal() needs an open transaction, and this connection is in autocommit: begin one.")
-    return row, at
-
-
-def _beside(table: str, name: str) -> str:
-    """Return the name of another table in the same schema."""
-    return table.removesuffix(LOCK.table) + name
+    return row[:-2], at
 
 
 async def _find(store: SqlRows, kind: str) -> tuple[str, str]:

@@ -14,24 +14,27 @@ from typing import Any
 
 from ...errors import ConfigError, LockError, StoreError, refused
 from ...rules.locks import Wakeup
-from ..base import Event, OutcomeUnknown, Row, RowSnapshot, RowWrite, Runtime, Sample, Written
+from ..base import Event, OutcomeUnknown, Row, RowLocked, RowSnapshot, RowWrite, Runtime, Sample, Written
 from ..jitter import jitter
+from ..keys import SEPARATOR
+from ..polling import PollingStore
 from ..server_clock import ServerClock
 from ..shared_connections import Share
-from .dialects import EMPTY_BODY, PostgreSQL
+from .dialects import EMPTY_BODY, SCANNED, PostgreSQL
 from .errors import SCHEMA, Conflict, Exists, NoTable
 from .executor import Executor, Result
-from .scan_rows import ScanRows
+from .many_rows import ManyRows
 from .schema import Statement
 from .wait_for_wakeup import wakeups_for
 
 BATCH = 128  # rows in one statement
+SOON = 900_000  # microseconds: a write is refused if the time of its step is a second old
 LOSSES = 10  # as many races lost in a row: claim
 NOTHING_DONE = (StoreError, ConfigError, Conflict, Exists, NoTable)
 CONFLICTS = 100  # times that the server itself refuses a statement because of others
 
 
-class SqlRows(ScanRows):
+class SqlRows(PollingStore):
     place: tuple[str, str] | None = None  # the table with its schema, and the server: lock_in_user_transaction.py
     batch_size = BATCH
     cache_ttl = 10.0  # a conflict shows the current row, so a write from the cache never costs more than a read first
@@ -39,6 +42,7 @@ class SqlRows(ScanRows):
     def __init__(self, share: Share[Executor], runtime: Runtime) -> None:
         super().__init__(share.of.address.where, runtime)
         self._share = share
+        self.has_nowait = runtime.blocking
         self.executor = self.keeper_key = share.of
         self.address = self.executor.address
         self.dialect = self.executor.dialect
@@ -118,15 +122,28 @@ class SqlRows(ScanRows):
         versions = [_version() for _ in writes]
         both = zip(writes, versions, strict=True)
         rows = [self._writing(one.row, version, one.expected, one.now, ())[1] for one, version in both]
-        try:
-            result = await self.call(*self.dialect.many.write(sorted(rows, key=itemgetter("v_key"))))
-        except Conflict:
-            return [None] * len(writes)
-        if result.matched == len(writes):
+        if await self.write_all(self.dialect.many, sorted(rows, key=itemgetter("v_key"))):
             return [*versions]
+        found: list[int | str | OutcomeUnknown | LockError | None] = []
         seen = await self.read_many([one.row.key for one in writes])
-        shown = [each.version if isinstance(each, RowSnapshot) else None for each in seen]
-        return [version if version == there else None for version, there in zip(versions, shown, strict=True)]
+        for one, version, each in zip(writes, versions, seen, strict=True):
+            assert isinstance(each, RowSnapshot)
+            if each.version == one.expected and 0 <= each.now - one.now < SOON:
+                found.append(self.locked(repr(one.row.key.rpartition(SEPARATOR)[2])))
+            else:
+                found.append(version if each.version == version else None)
+        return found
+
+    async def write_all(self, many: ManyRows, rows: Sequence[dict[str, Any]]) -> bool:
+        """Write these rows, which are in the order of their keys. False: some were not written."""
+        try:
+            return (await self.call(*many.write(rows))).matched == len(rows)
+        except Conflict:
+            return False
+
+    def locked(self, what: str) -> RowLocked | None:
+        """Return the error for a row that is still as it was read, and was not written nevertheless."""
+        return RowLocked(f"A transaction has sealed {what}.") if self.skips_locked else None
 
     def _writing(
         self, row: Row, version: int, expected: int | str | None, now: int, woken: Sequence[Wakeup]
@@ -175,6 +192,63 @@ class SqlRows(ScanRows):
         lost = self._lost[key] = self._lost.get(key, 0) + 1
         return lost < LOSSES
 
+    # -- by plain calls, for threads: on any problem the caller uses the others
+
+    def read_nowait(self, key: str) -> RowSnapshot | None:
+        if not self.has_nowait or self._closed or self._lost.get(key, 0) >= LOSSES:
+            return None
+        at = self._clock()
+        try:
+            result = self.executor.execute(self.dialect.read, {"v_key": key})
+        except (OutcomeUnknown, *NOTHING_DONE):
+            return None
+        return self._seen(key, result.rows[0], at)
+
+    def write_nowait(
+        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
+    ) -> int | RowSnapshot | None:
+        if self._closed:
+            return None
+        version = _version()
+        begun = self._clock()
+        try:
+            result = self.executor.execute(*self._writing(row, version, expected, now, woken))
+        except NOTHING_DONE:
+            return None
+        seen = self._outcome(row.key, result, begun)
+        if isinstance(seen, int):
+            return version
+        return seen if self._lose(row.key) else None
+
+    # -- other statements
+
+    async def scan(self, prefix: str) -> list[RowSnapshot]:
+        dialect = self.dialect
+        first, values = (dialect.scan, {"v_key": prefix}) if prefix else (dialect.scan_all, {})
+        found = await self.pages(first, dialect.scan_on, values, prefix)
+        return [self._seen(key, (now, *rest), at) for (now, key, *rest), at in found]
+
+    async def scan_busy(self, prefix: str) -> list[RowSnapshot]:
+        """Read the busy rows, without a lower bound: with one, the server would follow the index row by row and take
+        many times as long."""
+        found = await self.pages(self.dialect.scan_busy, self.dialect.scan_busy_on, {})
+        return [self._seen(key, (now, *rest), at) for (now, key, *rest), at in found if key.startswith(prefix)]
+
+    async def pages(
+        self, first: Statement, on: Statement, values: dict[str, Any], prefix: str = ""
+    ) -> list[tuple[Sequence[Any], float]]:
+        """Read rows that begin with the time and a key, a page at a time, `on` from the last key, until one does not
+        begin with this. Return each with the client's clock before its page."""
+        found: list[tuple[Sequence[Any], float]] = []
+        statement = first
+        while True:
+            at = self._clock()
+            rows = (await self.call(statement, values)).rows
+            found += [(row, at) for row in rows if row[1].startswith(prefix)]
+            if len(rows) < SCANNED or not rows[-1][1].startswith(prefix):
+                return found
+            statement, values = on, {**values, "v_key": rows[-1][1]}
+
     async def delete(self, key: str, expected: int | str) -> bool:
         return (await self.call(self.dialect.delete, {"v_key": key, "v_expected": expected})).matched > 0
 
@@ -217,38 +291,6 @@ class SqlRows(ScanRows):
             self._making = None
             making.set()
         return True
-
-
-class ThreadRows(SqlRows):
-    """For threads: a step of an uncontended lock by plain calls. On any problem the caller uses the others."""
-
-    has_nowait = True
-
-    def read_nowait(self, key: str) -> RowSnapshot | None:
-        if self._closed or self._lost.get(key, 0) >= LOSSES:
-            return None
-        at = self._clock()
-        try:
-            result = self.executor.execute(self.dialect.read, {"v_key": key})
-        except (OutcomeUnknown, *NOTHING_DONE):
-            return None
-        return self._seen(key, result.rows[0], at)
-
-    def write_nowait(
-        self, row: Row, expected: int | str, now: int, woken: Sequence[Wakeup], at: float
-    ) -> int | RowSnapshot | None:
-        if self._closed:
-            return None
-        version = _version()
-        begun = self._clock()
-        try:
-            result = self.executor.execute(*self._writing(row, version, expected, now, woken))
-        except NOTHING_DONE:
-            return None
-        seen = self._outcome(row.key, result, begun)
-        if isinstance(seen, int):
-            return version
-        return seen if self._lose(row.key) else None
 
 
 def _version() -> int:

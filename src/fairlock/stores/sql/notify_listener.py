@@ -17,14 +17,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from sqlalchemy.engine import URL
 
 from ...forks import reset_in_child
 from ..base import Pushed
-from ..row_cache import KnownRow, RowCache, decode
+from ..polling import PollingStore
+from ..row_cache import KnownRow, decode
 from ..wakeups import Waiter, WakeupInbox
 from .libpq_executor import LibpqExecutor, wait_on
 from .schema import LISTENER, LOCKS, ROW_CHANGED, Statement
@@ -33,16 +34,7 @@ IDLE = 30.0  # seconds without a waiter or a holder, after which the connection 
 HELD = 5.0  # seconds for which a holder counts after its keeper has last called `attend`
 RETRY = 1.0  # seconds between two tries to listen
 READING = 5.0  # seconds for which a row is waited for
-READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = %(v_key)s", None, True, True, False)
-
-
-class Reader(Protocol):
-    """A client, as this module sees it: it is given the rows that were read for it."""
-
-    @property
-    def row_cache(self) -> RowCache: ...
-
-    def client_clock(self) -> float: ...
+READ = Statement(f"SELECT version, body FROM {LOCKS.name} WHERE key = $1", ("v_key",), True, True, False)
 
 
 class NotifyListener(WakeupInbox):
@@ -52,7 +44,7 @@ class NotifyListener(WakeupInbox):
         super().__init__(threading.Lock)
         self.name = LISTENER + os.urandom(8).hex()
         self.listening = False
-        self.readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+        self.readers: weakref.WeakSet[PollingStore] = weakref.WeakSet()
         self._since = 0.0  # when it began to listen
         self._attended = -HELD
         self._connect = connect
@@ -177,7 +169,7 @@ _listeners: dict[URL, NotifyListener] = {}
 _mutex = threading.Lock()
 
 
-def listener_at(direct: URL, timeout: float, reader: Reader) -> NotifyListener:
+def listener_at(direct: URL, timeout: float, reader: PollingStore) -> NotifyListener:
     """Return the listener of this process at this server, for this client until it is closed or forgotten."""
 
     def connect() -> Any:
@@ -197,7 +189,7 @@ def listener_at(direct: URL, timeout: float, reader: Reader) -> NotifyListener:
         return listener
 
 
-def remove_reader(listener: NotifyListener, reader: Reader) -> threading.Thread | None:
+def remove_reader(listener: NotifyListener, reader: PollingStore) -> threading.Thread | None:
     """Remove a client that is closed. Return the thread that ends with it, if it was the last one."""
     with _mutex:
         listener.readers.discard(reader)

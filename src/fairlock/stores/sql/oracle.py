@@ -33,7 +33,6 @@ class Oracle(Dialect):
     name, extra = "Oracle", "oracle"
     many_rows = ByDriver
     skips_locked = False
-    grants = "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};"
     owned = ("-- if another user owns it: CREATE SYNONYM {user}.{table} FOR the_owner.{table};",)
     quota: Collection[str] = (
         "-- the owner needs room for rows: ALTER USER {user} QUOTA UNLIMITED ON users;  -- or another tablespace",

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ...errors import RecordDamaged
+from ...errors import LockError, RecordDamaged
 from ...rules.pools import BROKEN, DONE, STATES, ItemState, Take, Taken, apply
 from ...rules.pools.codec import encode_body
 from ..base import ItemSnapshot, ItemStore, ItemWrite
 from ..damaged_items import aside, item_damaged, shown, sound
+from ..keys import SEPARATOR
 from ..polling import LONGEST
 from ..take_item_by_cas import TRIES
-from .dialects import SCANNED
 from .errors import Conflict, Exists
 from .item_statements import Items
 from .lock_rows import BATCH
@@ -39,7 +39,6 @@ class SqlItemStore(ItemStore):
         self._store = store
         self._statements = statements
         self._nobody = store.dialect.nobody
-        self.skips_locked = store.skips_locked
 
     async def _call(self, statement: Statement, **values: Any) -> "tuple[Result, float]":
         at = self._store.client_clock()
@@ -123,18 +122,20 @@ class SqlItemStore(ItemStore):
                 found[pool, key] = damage
         return [found[name] for name in keys]
 
-    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool]:
+    async def put_many(self, writes: Sequence[ItemWrite]) -> list[bool | LockError]:
         rows = [self._written(one.pool, one.item, one.seen.item, one.seen.now) for one in writes]
-        rows.sort(key=itemgetter("v_pool", "v_key"))
-        try:
-            result = await self._store.call(*self._statements.many.write(rows))
-        except Conflict:
-            return [False] * len(writes)
-        if result.matched == len(writes):
+        if await self._store.write_all(self._statements.many, sorted(rows, key=itemgetter("v_pool", "v_key"))):
             return [True] * len(writes)
         seen = await self.get_many([(one.pool, one.item.key) for one in writes])
-        there = [each.item if isinstance(each, ItemSnapshot) else None for each in seen]
-        return [_mark(item) == _mark(one.item) for item, one in zip(there, writes, strict=True)]
+        found: list[bool | LockError] = []
+        for one, each in zip(writes, seen, strict=True):
+            if isinstance(each, RecordDamaged):
+                found.append(False)
+            elif each.item == one.seen.item and each.now >= one.seen.now:
+                found.append(self._store.locked(f"{one.item.key!r} of {one.pool.rpartition(SEPARATOR)[2]!r}") or False)
+            else:
+                found.append(each.item is not None and each.item[1:4] == one.item[1:4])  # what each step changes
+        return found
 
     async def put_and_read_queue(
         self, pool: str, key: str, item: ItemState, seen: ItemSnapshot, queue: str
@@ -178,33 +179,16 @@ class SqlItemStore(ItemStore):
 
     async def take(self, pool: str, take: Take, queue: str) -> ItemSnapshot | None:
         statement = self._statements.take_if_alone if queue else self._statements.take
-        if self._store.dialect.shows:
-            return await self._take_at_once(statement, pool, queue, take)
-        values: dict[str, Any] = {"pool": pool, "queue": queue} if queue else {"pool": pool}
-        for turn in range(TRIES):
-            result, at = await self._call(statement, **values)
-            if not result.rows:
-                return None
-            # A new client may take any of them, and two that try the same one only conflict.
-            row = result.rows[os.urandom(1)[0] % len(result.rows) if turn and queue else 0]
-            now = self._store.sampled(row[8], at)
-            before = ItemSnapshot(await self._sound(pool, row[:8], now), None, now, at)
-            if before.item is None:
-                continue
-            item, reply = apply(before.item, take, now)
-            if isinstance(reply, Taken) and await self.put(pool, before.item.key, item, before):
-                return ItemSnapshot(item, None, now, at)
-        raise self._store.crowded()
-
-    async def _take_at_once(self, statement: Statement, pool: str, queue: str, take: Take) -> ItemSnapshot | None:
-        span = min(take.window, take.lease) if take.window else take.lease
-        values = {
-            "v_pool": pool, "v_ticket": take.ticket, "v_lease": take.lease, "v_owner": take.owner, "v_note": take.note,
-            "v_span": span,
-        }  # fmt: skip
+        at_once = self._store.dialect.shows
+        values: dict[str, Any] = {"v_pool": pool}
+        if at_once:
+            values |= {
+                "v_ticket": take.ticket, "v_lease": take.lease, "v_owner": take.owner, "v_note": take.note,
+                "v_span": min(take.window, take.lease) if take.window else take.lease,
+            }  # fmt: skip
         if queue:
             values["v_queue"] = queue
-        for _ in range(TRIES):
+        for turn in range(TRIES):
             at = self._store.client_clock()
             try:
                 result = await self._store.call(statement, values)
@@ -212,12 +196,18 @@ class SqlItemStore(ItemStore):
                 continue
             if not result.rows:
                 return None
-            *row, now = result.rows[0]
+            # A new client may take any of them, and two that try the same one only conflict.
+            *row, now = result.rows[os.urandom(1)[0] % len(result.rows) if turn and queue else 0]
             now = self._store.sampled(now, at)
-            try:
-                return _new(ItemSnapshot, (self._item(pool, row), None, now, at))
-            except RecordDamaged:
-                await self._sound(pool, row, now)  # sets it apart
+            item = await self._sound(pool, row, now)
+            if item is None:
+                continue
+            seen = _new(ItemSnapshot, (item, None, now, at))
+            if at_once:
+                return seen
+            item, reply = apply(item, take, now)
+            if isinstance(reply, Taken) and await self.put(pool, row[0], item, seen):
+                return ItemSnapshot(item, None, now, at)
         raise self._store.crowded()
 
     async def of(self, pool: str, ticket: str, span: int) -> ItemSnapshot | None:
@@ -268,25 +258,15 @@ class SqlItemStore(ItemStore):
         return done
 
     async def _all(self, pool: str) -> tuple[list[ItemState], int]:
-        found: list[ItemState] = []
-        result, at = await self._call(self._statements.all, pool=pool)
-        while True:
-            found += [self._kept(row) for _, *row in result.rows]
-            if len(result.rows) < SCANNED:
-                break
-            result, at = await self._call(self._statements.all_on, pool=pool, key=found[-1].key)
-        if result.rows:
-            return found, self._store.sampled(result.rows[0][0], at)
-        await self._store.ping()
-        sample = self._store.now()
-        assert sample is not None
-        return found, sample.now
+        found = await self._store.pages(self._statements.all, self._statements.all_on, {"v_pool": pool})
+        if not found:
+            await self._store.ping()
+            sample = self._store.now()
+            assert sample is not None
+            return [], sample.now
+        last, at = found[-1]
+        return [self._kept(row) for (_, *row), _ in found], self._store.sampled(last[0], at)
 
     async def count(self, pool: str) -> dict[str, int]:
         result, _ = await self._call(self._statements.count, pool=pool)
         return dict(zip(STATES, [int(number or 0) for number in result.rows[0]], strict=True))
-
-
-def _mark(item: ItemState | None) -> tuple[int, int, str] | None:
-    """Return what is new in an item after each step."""
-    return (item.score, item.fence, item.ticket) if item is not None else None

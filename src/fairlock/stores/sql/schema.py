@@ -5,7 +5,6 @@ zones there. Texts compare byte by byte, so that two names are the same only if 
 index but its key: with one on the score, every step would write there, too.
 """
 
-import re
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -98,20 +97,6 @@ def compiled(clause: Any, dialect: sa.Dialect, reads: bool = False) -> Statement
     text = str(made)
     shows = reads or text.startswith("WITH done") or "RETURNING " in text
     return Statement(text, tuple(made.positiontup) if made.positional else None, reads, shows, not reads)
-
-
-def by_number(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with $1, $2 in place of names, as PostgreSQL itself wants it, and the names in that order."""
-    order: list[str] = []
-
-    def numbered(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return "%"
-        if found[1] not in order:
-            order.append(found[1])
-        return f"${order.index(found[1]) + 1}"
-
-    return re.sub(r"%\((\w+)\)s|%%", numbered, text), tuple(order)
 
 
 def value(name: str, kind: Any = None) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..base import NEVER, ItemSnapshot, Pushed, RowSnapshot, Runtime
 from ..shared_connections import Share
 from .executor import Executor
-from .lock_rows import SqlRows, ThreadRows
+from .lock_rows import SqlRows
 from .schema import ddl
 from .wait_for_wakeup import listen
 
@@ -87,14 +87,14 @@ class SqlStore(SqlRows):
     # -- the rest
 
     async def lock_row(self, key: str, transaction: "UserTransaction", lease: float) -> RowSnapshot:
-        from .lock_in_user_transaction import lock_row
+        from .lock_in_user_transaction import LOCK, lock_row
 
-        return await lock_row(self, key, transaction, lease)
+        return self._seen(key, *await lock_row(LOCK, self, {"v_key": key}, transaction, lease))
 
     async def lock_item(self, pool: str, key: str, transaction: "UserTransaction", lease: float) -> ItemSnapshot:
-        from .lock_in_user_transaction import lock_item
+        from .lock_in_user_transaction import ITEM, lock_row
 
-        (now, *row), at = await lock_item(self, pool, key, transaction, lease)
+        (now, *row), at = await lock_row(ITEM, self, {"v_pool": pool, "v_key": key}, transaction, lease)
         return self.items.snapshot(pool, row, now, at)
 
     async def ping(self) -> None:
@@ -135,11 +135,7 @@ class SqlStore(SqlRows):
         lines += [text + ";" for text in ddl(dialect.sa, dialect.makes_if_absent)]
         lines += ["-- what the user of the program needs:"]
         user = self.address.engine.url.username or "the_user"
-        lines += [dialect.grants.format(table=table, user=user) for table in TABLES]
+        lines += [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {user};" for table in TABLES]
         lines += [line.format(table=table, user=user) for line in dialect.owned for table in TABLES]
         lines += [line.format(user=user) for line in dialect.quota]
         return "\n".join(lines)
-
-
-class ThreadSqlStore(ThreadRows, SqlStore):
-    """The same for threads, with plain calls for the most common steps."""

@@ -117,7 +117,13 @@ def _made(scheme: str, url: URL, own: dict[str, Any], blocking: bool, creator: C
     }  # fmt: skip
     if scheme == "postgresql":
         settings["use_native_hstore"] = False  # or it queries the server about something that we do not use
-    limited = _limited(timeout, blocking, scheme in ORACLE) if blocking or scheme in ORACLE else None
+    if url.get_driver_name() == "psycopg":
+        settings["paramstyle"] = "numeric_dollar"  # as libpq wants it
+    limited: Callable[[Callable[[], Any]], Any] | None = None
+    if blocking or scheme in ORACLE:
+        from .connect_with_deadline import Handshake
+
+        limited = Handshake(timeout, blocking, scheme in ORACLE).make
     if creator is not None:
         settings["creator"] = creator if limited is None else partial(limited, creator)
     else:
@@ -155,12 +161,6 @@ def _engine(scheme: str, url: URL, blocking: bool, settings: dict[str, Any]) -> 
     except (sa.exc.ArgumentError, ValueError, TypeError):
         pass  # it repeats the value
     raise ConfigError(f"SQLAlchemy cannot use this {scheme}:// URL: its host or a parameter is missing or not valid.")
-
-
-def _limited(timeout: float, blocking: bool, oracle: bool) -> Callable[[Callable[[], Any]], Any]:
-    from .connect_with_deadline import Handshake
-
-    return Handshake(timeout, blocking, oracle).make
 
 
 def _timesten(scheme: str, value: object) -> str:
