@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import fairlock
 from fairlock.errors import ConfigError, StoreError
 from fairlock.stores.base import Row, RowSnapshot, Store, Written
 from fairlock.stores.sqlite import SqliteStore
@@ -133,6 +135,42 @@ def test_one_that_always_comes_too_late_gets_its_turn(client: Client) -> None:
     row = get(quick, "k").row
     assert row is not None
     assert row.body == "slow"
+
+
+def test_a_pause_does_not_cost_the_turn(client: Client, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quick one writes while the slow one pauses, and from its memory just before the slow one writes."""
+    quick = client()
+    with fairlock.connect(path) as locks:
+        with locks.lock("x"):
+            pass
+        backend: Any = locks.session.backend
+        row, version = get(quick, "x")[:2]
+        write = backend.store.write
+
+        def write_quickly() -> None:
+            nonlocal version
+            assert row is not None
+            done = run(quick.write(row, version, 0, ()))
+            version = done.version if isinstance(done, Written) else version
+
+        async def write_after_another(*what: Any) -> Any:
+            nonlocal version
+            if backend.conflicts < 5:  # until the slow one pauses after each
+                version = get(quick, "x").version
+            write_quickly()
+            return await write(*what)
+
+        async def pause(*_: Any) -> None:
+            nonlocal version
+            version = get(quick, "x").version
+            write_quickly()
+
+        monkeypatch.setattr(backend.store, "has_nowait", False)
+        monkeypatch.setattr(backend.store, "write", write_after_another)
+        monkeypatch.setattr(backend, "_rest", pause)
+        with locks.lock("x") as lease:
+            assert lease.held
+    assert backend.conflicts < 20
 
 
 def test_one_store_serves_many_threads(client: Client) -> None:

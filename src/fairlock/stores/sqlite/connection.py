@@ -11,7 +11,6 @@ The settings, and why:
 - page_size 2048: a commit writes one page.
 - Checkpoints are done by `maintenance`, not by the client that happens to write the thousandth page.
 - One connection per store with a lock around it: a statement's row count is a property of the connection.
-
 - It is closed before each fork (`fork_hooks`) and opened again by its next use.
 
 No code may open() and close() the database file itself in this process: that drops SQLite's locks. stat is fine.
@@ -43,7 +42,7 @@ TABLES = (
     base INTEGER NOT NULL      -- microseconds; now = base + time since boot
 )""",
 )
-FEW, MANY = 8, 1024  # quick writes in a row, until a snapshot is kept
+FEW, MANY, LASTED = 3, 1024, 16  # quick writes in a row: until a snapshot is kept, and with one
 FORK = 10.0  # seconds; the most that a fork waits for the statements and the checkpoint of other threads
 SETTINGS = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
 
@@ -66,7 +65,7 @@ class Connection:
         self._another_boot_lives = another_boot_lives
         self.cursor: sqlite3.Cursor | None = None  # None: not open
         self.snapshot: sqlite3.Cursor | None = None  # a half-read statement; see `keep_snapshot`
-        self.writes_in_row = 0  # quick ones, without a read between them
+        self.writes_in_row = self._kept_from = 0  # quick ones, without a read between them
         self.enough = FEW  # of them, to keep a snapshot
         self.version = _versions()  # returns a new one at each call
         self._files: tuple[tuple[int, int] | None, ...] = ()
@@ -118,7 +117,6 @@ class Connection:
         While a statement is half read, SQLite keeps the snapshot of the connection, and a write takes two locks on the
         files instead of six. A write of another client makes the snapshot stale: SQLite then refuses ours, and we do
         without one for a while. A statement that reads would see the past, so it ends the snapshot first.
-
         No checkpoint can pass a snapshot. So it is ended after a few dozen writes, and by the keeper when they stop.
         """
         snapshot = self.cursor.connection.cursor()  # type: ignore[union-attr]
@@ -128,14 +126,15 @@ class Connection:
             snapshot.close()
             self.refused()
         else:
-            self.snapshot = snapshot
+            self.snapshot, self._kept_from = snapshot, self.writes_in_row
 
     def end_snapshot(self) -> None:
         """Under the guard: end the snapshot, if there is one."""
         if self.snapshot is not None:
             self.snapshot.close()
             self.snapshot = None
-            self.enough = FEW
+            if self.writes_in_row - self._kept_from >= LASTED:
+                self.enough = max(self.enough // 2, FEW)
 
     def let_checkpoints_pass(self) -> None:
         with self.guard:
@@ -143,9 +142,10 @@ class Connection:
 
     def refused(self) -> None:
         """Under the guard: SQLite refused a write, because others write, too."""
-        enough = min(2 * self.enough, MANY)
+        if self.snapshot is not None:
+            self.enough = min(4 * self.enough, MANY)
+        self.writes_in_row = 0
         self.end_snapshot()
-        self.writes_in_row, self.enough = 0, enough
 
     # -- opening and closing
 

@@ -150,7 +150,10 @@ class SqliteStore(PollingStore):
             # version makes its cache stale: now it must read, too, and we are ahead.
             del self._lost[key]
             await self._run(self._db.change, CLAIM, (self._db.version(), key))
-        db = self._db
+        return await self._read(key)
+
+    async def _read(self, key: str) -> RowSnapshot:
+        at, db = self._clock(), self._db
         try:
             rows = db.rows(SELECT, (key,))
         except (sqlite3.Error, Closed):
@@ -173,8 +176,8 @@ class SqliteStore(PollingStore):
             cursor = db.cursor
             if cursor is None:
                 return None
-            db.writes_in_row = 0
             db.end_snapshot()
+            db.writes_in_row = 0
             try:
                 rows = cursor.execute(SELECT, (key,)).fetchall()
             except (sqlite3.Error, UnicodeDecodeError):
@@ -208,7 +211,7 @@ class SqliteStore(PollingStore):
             done = await self._run(db.change, UPDATE if expected is not None else INSERT, values)
         self._raced(key, bool(done), woken, at)
         if not done:
-            return await self.read(key)
+            return await self._read(key)  # a claim would be in vain: the next try may come after a pause
         self._wrote_at = at
         await self.wrote()
         return Written(version, db.now(), at)  # the time must not be from before `at`, or a lease would count longer
