@@ -47,10 +47,11 @@ class ByPsycopg(OnSql):
             with locks.lock("raw"):
                 held = self._row("raw")
             outside = self._row("raw")
-            self.text = locks._session.backend.store.dialect.write.text  # type: ignore[attr-defined]
+            self.statement = locks._session.backend.store.dialect.write  # type: ignore[attr-defined]
         self.bodies = [held[1:3], outside[1:3]]
         self.score, self.version = outside[0], outside[3]
-        self.db = psycopg.connect(self.url, autocommit=True, prepare_threshold=2)
+        raw = psycopg.RawCursor  # the statement has $1 for its first value
+        self.db = psycopg.connect(self.url, autocommit=True, prepare_threshold=2, cursor_factory=raw)
         self.use(self._section)
 
     def _row(self, key: str) -> Any:
@@ -66,7 +67,7 @@ class ByPsycopg(OnSql):
             "v_key": "raw", "v_score": self.score, "v_owner": owner, "v_body": body, "v_version": version,
             "v_expected": self.version, "v_now": time.time_ns() // 1000 - 1000,
         }  # fmt: skip
-        written = self.db.execute(self.text, values).fetchall()[0]
+        written = self.db.execute(self.statement.text, self.statement.fill(values)).fetchall()[0]
         assert written[5] == version, "it was refused"
         self.version = version
 

@@ -4,6 +4,7 @@ by a plain call, too, where the store has one. A coroutine goes on if that was n
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from os import sched_yield
 from typing import Any, ParamSpec, TypeVar
 
 from ..engine import cancel_event, with_block
@@ -23,6 +24,7 @@ from ..stores.base import OutcomeUnknown
 P = ParamSpec("P")
 H = TypeVar("H", bound=LeaseBase)
 
+CROWD = 32  # threads in a local queue
 BRIEFLY = 0.2  # seconds; most waits end within them
 
 
@@ -152,6 +154,8 @@ def give_back(session: Session, hold: LeaseBase, leaving: bool = False) -> None:
         return
     message = begin_release(session, hold, leaving)
     if message is None:
+        if grant.queue is not None and len(grant.queue) >= CROWD:
+            sched_yield()  # the thread that has the lock now waits only for the interpreter
         return
     request, target = hold._request, session.backend
     try:
